@@ -166,7 +166,7 @@ InfoSection match_section(const models::ModelSpec& spec, const std::string& matc
     try {
       target = load(match, {}, {}, unused, notes)->size().parameters;
     } catch (const Error& e) {
-      fail(e.kind(), "bad value for --match-params: expected a whole number or a model; " + std::string(e.what()));
+      fail(e.kind(), "bad value for --match-params: expected an integer or a model; " + std::string(e.what()));
     }
     title += " as " + match;
   }

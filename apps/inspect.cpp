@@ -104,13 +104,13 @@ void print_lengths(const SplitStatistics& s, const char* noun) {
   std::printf("tokens of a %s: %lld to %lld, %s on average\n", noun, static_cast<long long>(s.shortest),
               static_cast<long long>(s.longest),
               human(static_cast<double>(s.tokens) / static_cast<double>(s.documents), 3).c_str());
-  int64_t most = 1;
-  for (const auto& [k, n] : s.lengths) most = std::max(most, n);
+  int64_t max = 1;
+  for (const auto& [k, n] : s.lengths) max = std::max(max, n);
   for (int k = s.lengths.begin()->first; k <= s.lengths.rbegin()->first; ++k) {
     const int64_t n = s.lengths.contains(k) ? s.lengths.at(k) : 0;
     std::printf("  %8lld to %-8lld %10lld  %s\n", static_cast<long long>(int64_t{1} << k),
                 static_cast<long long>((int64_t{1} << (k + 1)) - 1), static_cast<long long>(n),
-                std::string(static_cast<size_t>((n * 40 + most - 1) / most), '#').c_str());
+                std::string(static_cast<size_t>((n * 40 + max - 1) / max), '#').c_str());
   }
 }
 
@@ -136,7 +136,7 @@ void print_folder(const Arguments& arguments, const std::string& folder) {
   const TokenText text(data.tokenizer());
   SplitStatistics s;
   std::vector<std::string> shown;
-  const auto most = static_cast<size_t>(arguments.get_int("tokens"));
+  const auto max = static_cast<size_t>(arguments.get_int("tokens"));
   std::vector<int32_t> beginning;  // of the document at hand
   std::vector<bool> counted;
   int64_t length = 0;
@@ -145,7 +145,7 @@ void print_folder(const Arguments& arguments, const std::string& folder) {
       [&](int32_t id, bool is_counted) {
         s.add(data.tokenizer(), id, is_counted);
         ++length;
-        if (beginning.size() == most) return;
+        if (beginning.size() == max) return;
         beginning.push_back(id), counted.push_back(is_counted && m.samples.has_value());
       },
       [&] {

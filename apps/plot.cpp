@@ -1,4 +1,4 @@
-// braid plot: the logs of one or several runs as one picture. Loss on top, what explains it below.
+// braid plot: the logs of one or several runs as one chart. Loss on top, what explains it below.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -70,7 +70,7 @@ struct Look {
   int64_t window = 1;
 };
 
-std::string picture(const std::vector<Run>& runs, const Look& look, const std::string& command) {
+std::string chart(const std::vector<Run>& runs, const Look& look, const std::string& command) {
   const XAxis& x = look.x;
   const int64_t window = look.window;
   double x_max = 0;
@@ -81,18 +81,18 @@ std::string picture(const std::vector<Run>& runs, const Look& look, const std::s
   });
   const Axis xs{.min = look.from, .max = x_max > 0 ? x_max : 1, .whole = x.name == "step"};
 
-  const bool pictures = measured(runs, &LogRow::pictures);
+  const bool images = measured(runs, &LogRow::images);
   Panel loss{
-      pictures ? "Loss (nats per picture)" : "Loss (nats per token)", &LogRow::loss, true, false, 1, &LogRow::val_loss};
+      images ? "Loss (nats per image)" : "Loss (nats per token)", &LogRow::loss, true, false, 1, &LogRow::val_loss};
   loss.skips_beginning = true;
-  loss.most = look.y_max;
+  loss.max = look.y_max;
   std::vector<Panel> small;
   for (const Panel& panel : {Panel{"Task accuracy (%)", &LogRow::task_acc, false, true, 100, &LogRow::task_acc},
                              Panel{"Validation accuracy (%)", &LogRow::val_top1, false, false, 100, &LogRow::val_top1},
                              Panel{"Learning rate", &LogRow::lr, false, true},
                              Panel{"Gradient norm before clipping", &LogRow::grad_norm, true, true},
                              Panel{"Throughput (tokens/s)", &LogRow::tok_per_s, true, true},
-                             Panel{"Throughput (pictures/s)", &LogRow::pictures_per_s, true, true}})
+                             Panel{"Throughput (images/s)", &LogRow::images_per_s, true, true}})
     if (measured(runs, panel.member)) small.push_back(panel);
   const size_t per_row = small.size() == 4 ? 2 : std::max<size_t>(1, small.size());
   const size_t small_rows = detail::ceil_div(small.size(), per_row);
@@ -130,7 +130,7 @@ std::string picture(const std::vector<Run>& runs, const Look& look, const std::s
   return svg.finish();
 }
 
-// The numbers of the picture, one row per run and step; of a group those of its runs, then the means.
+// The numbers of the chart, one row per run and step; of a group those of its runs, then the means.
 std::string data_csv(const std::vector<Run>& runs, int64_t window) {
   int kinds = 0;
   for (const Run& run : runs) kinds |= static_cast<int>(kind_of(run.rows.front()));
@@ -255,7 +255,7 @@ int run_plot(const Arguments& arguments) {
   if (arguments.has("from")) look.from = arguments.get_float("from");
   if (arguments.has("y-max")) look.y_max = arguments.get_float("y-max");
   runs = group_runs(std::move(runs), arguments.list("group"));
-  const std::string svg = picture(runs, look, arguments.line());
+  const std::string svg = chart(runs, look, arguments.line());
   if (out.has_parent_path()) io::make_folder(out.parent_path());
   io::write_file(data.string(), data_csv(runs, window));
   io::write_file(out.string(), png ? png_of(svg) : svg);
@@ -271,7 +271,7 @@ int run_plot(const Arguments& arguments) {
     }
     std::printf("%s\n", line.c_str());
   }
-  std::printf("wrote %s (picture) and %s (its numbers)\n", out.c_str(), data.c_str());
+  std::printf("wrote %s (chart) and %s (its numbers)\n", out.c_str(), data.c_str());
   return 0;
 }
 
@@ -288,7 +288,7 @@ Command plot_command() {
           {{.name = "out",
             .alias = 'o',
             .value = "FILE",
-            .help = "the picture, .svg or .png; its numbers go to a .csv beside it [RUN/plots/run.svg, or plot.svg for "
+            .help = "the chart, .svg or .png; its numbers go to a .csv beside it [RUN/plots/run.svg, or plot.svg for "
                     "several runs]"},
            {.name = "x",
             .value = "WHAT",

@@ -10,7 +10,7 @@
 #include "apps/cli/progress.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
-#include "apps/prepare/pictures.h"
+#include "apps/prepare/images.h"
 #include "apps/prepare/sample_flags.h"
 #include "braid/tensor/error.h"
 
@@ -73,10 +73,10 @@ void print_validation(const models::text::PrepareSummary& summary) {
 }
 
 int run_prepare(const Arguments& arguments) {
-  if (arguments.has("images")) return prepare_pictures(arguments);
+  if (arguments.has("images")) return prepare_images(arguments);
   for (const char* flag : {"size", "classes"})
     check(!arguments.has(flag), ErrorKind::setting,
-          [&] { return "--" + std::string(flag) + " is for pictures: expected --images beside it; give both"; });
+          [&] { return "--" + std::string(flag) + " is for images: expected --images beside it; give both"; });
   models::text::PrepareOptions options;
   options.inputs = arguments.list("INPUT");
   options.val_inputs = arguments.list("val");
@@ -124,7 +124,7 @@ int run_prepare(const Arguments& arguments) {
     }
   } catch (const Stopped&) {
     if (models::text::can_resume_prepare(options.output)) {
-      std::printf("stopped by %s; the same command goes on where it stopped\n", StopSignals::name());
+      std::printf("stopped by %s; the same command resumes where it stopped\n", StopSignals::name());
     } else {
       std::printf("stopped by %s; nothing was written to %s, run the same command again\n", StopSignals::name(),
                   options.output.c_str());
@@ -135,7 +135,7 @@ int run_prepare(const Arguments& arguments) {
   for (const std::string& note : summary.notes) std::printf("note: %s\n", note.c_str());
   const models::text::Manifest& m = summary.manifest;
   if (summary.resumed_bytes > 0)
-    std::printf("went on behind %s bytes that an earlier call had read\n",
+    std::printf("continued behind %s bytes that an earlier call had read\n",
                 human(double(summary.resumed_bytes), 3).c_str());
   std::printf("wrote %s from %s with %s bytes; tokenizer %s with %lld ids\n", options.output.c_str(),
               counted(summary.files, "file").c_str(), human(double(summary.input_bytes), 3).c_str(),
@@ -168,7 +168,7 @@ Command prepare_command() {
   const models::text::PrepareOptions defaults;
   Command command = {
       .name = "prepare",
-      .summary = "make shards from text files, the built-in tasks, or pictures",
+      .summary = "make shards from text files, the built-in tasks, or images",
       .positionals = {{.name = "INPUT",
                        .help = "text file, .jsonl or .ndjson, each also as .gz or .zst, a folder or a quoted pattern",
                        .required = false,
@@ -210,7 +210,7 @@ Command prepare_command() {
       .details =
           "The folder appears complete or not at all. The same inputs and flags give the same bytes; other data\n"
           "that braid prepare made in DIR stays unless --replace is given. A long call that was stopped or killed\n"
-          "goes on where it stopped when the same command is run again.\n"
+          "resumes where it stopped when the same command is run again.\n"
           "Validation gets whole documents, drawn by a hash. When the files are fewer than 1 / F it gets a share of\n"
           "each: drawn documents, or the end of the file where none is drawn.\n"
           "With --answers a line of INPUT is a sample {\"prompt\": ..., \"answer\": ...}; with --chat it is one, or\n"
@@ -223,13 +223,13 @@ Command prepare_command() {
                    "braid prepare 'shards/*.jsonl.zst' --dedup --train-bpe 32000 -o data/web",
                    "braid prepare corpus.jsonl.gz --tasks 20000 -o data/mix",
                    "braid prepare --images train-images-idx3-ubyte.gz --val t10k-images-idx3-ubyte.gz -o data/fashion",
-                   "braid prepare --images pictures/ --size 64 -o data/pictures",
+                   "braid prepare --images images/ --size 64 -o data/images",
                    "braid prepare questions.jsonl --answers -o data/questions",
                    "braid prepare chats.jsonl --chat chatml --tokenizer models/base -o data/chats"},
       .run = run_prepare,
   };
   for (Flag& flag : sample_flags()) command.flags.push_back(std::move(flag));
-  for (Flag& flag : picture_flags()) command.flags.push_back(std::move(flag));
+  for (Flag& flag : image_flags()) command.flags.push_back(std::move(flag));
   return command;
 }
 

@@ -131,7 +131,7 @@ std::vector<std::string> words_of(const RunView& v) {
   };
   std::string speed, remaining;
   if (v.last && std::isfinite(v.last->tok_per_s)) speed = human(v.last->tok_per_s, 3) + " tok/s";
-  if (v.last && std::isfinite(v.last->pictures_per_s)) speed = human(v.last->pictures_per_s, 3) + " pictures/s";
+  if (v.last && std::isfinite(v.last->images_per_s)) speed = human(v.last->images_per_s, 3) + " images/s";
   if (v.last && v.state == "running" && std::isfinite(v.last->eta_s))
     remaining = "ETA " + duration(std::max(0.0, v.last->eta_s - v.silence));
   else if (v.last && std::isfinite(v.last->elapsed_s))
@@ -178,9 +178,9 @@ std::string json(const RunView& v) {
   value("val_loss", &LogRow::val_loss);
   value("task_acc", &LogRow::task_acc);
   value("tok_per_s", &LogRow::tok_per_s);
-  if (v.last && std::isfinite(v.last->pictures)) {
+  if (v.last && std::isfinite(v.last->images)) {
     value("val_top1", &LogRow::val_top1);
-    value("pictures_per_s", &LogRow::pictures_per_s);
+    value("pictures_per_s", &LogRow::images_per_s);
   }
   value("elapsed_s", &LogRow::elapsed_s);
   value("eta_s", &LogRow::eta_s);

@@ -1,11 +1,11 @@
-// The maps of attention, which the fused kernels never form: for analysis and pictures.
+// The maps of attention, which the fused kernels never form: for analysis and charts.
 #pragma once
 #include "braid/autograd/dcmha.h"
 
 namespace braid {
 
-// Of each head, query and key: (B, N, T, S). The letters are those of the formula in autograd/dcmha.h. Masked keys
-// have score -inf and probability 0.
+// The maps (B, N, T, S) of each head, query and key. The letters are those of the formula in autograd/dcmha.h. Masked
+// keys have score -inf and probability 0.
 struct AttentionMaps {
   Tensor scores;           // S, scaled: before pre-compose
   Tensor scores_composed;  // S', after it

@@ -1,4 +1,4 @@
-// Convolution over pictures, composed of other ops: the windows of a picture as rows, times the kernels as a matrix.
+// Convolution over images, composed of other ops: the windows of an image as rows, times the kernels as a matrix.
 #pragma once
 #include "braid/autograd/ops.h"
 
@@ -17,9 +17,9 @@ struct Conv2dOptions {
 // Ph Pw, Ph = (H + 2 padding.rows - kernel.rows) / stride.rows + 1, rounded down. The elements of a window: channel,
 // row, column.
 Tensor unfold(const Tensor& x, const Pixels& kernel, const Conv2dOptions& options = {});
-// The pixels of those windows, i64 (P, kernel.rows kernel.columns), of a picture of `picture` pixels: row W + column,
-// and H W for the zeros around it. For what looks up many pictures at once.
-Tensor window_pixels(const Pixels& picture, const Pixels& kernel, const Conv2dOptions& options = {});
+// The pixels of those windows, i64 (P, kernel.rows kernel.columns), of an image of `image` pixels: row W + column,
+// and H W for the zeros around it. For what looks up many images at once.
+Tensor window_pixels(const Pixels& image, const Pixels& kernel, const Conv2dOptions& options = {});
 // y[b, o, i, j] = bias[o] + sum_{c, u, v} weight[o, c, u, v] x[b, c, i stride + u - padding, j stride + v - padding].
 // x (B, C, H, W), weight (O, C, kh, kw), bias (O) or an empty handle -> (B, O, Ph, Pw).
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv2dOptions& options = {});

@@ -1,4 +1,4 @@
-// The graph of a recorded result as a picture for a browser: write_svg(loss, "graph.svg", nn::parameters(model)).
+// The graph of a recorded result as a diagram for a browser: write_svg(loss, "graph.svg", nn::parameters(model)).
 #pragma once
 #include <string>
 #include <vector>

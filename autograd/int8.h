@@ -4,7 +4,7 @@
 //   W[o, i] ~ s[o] q[o, i],   s[o] = max_i |W[o, i]| / 127,   q = round(W / s) in [-127, 127]:   |W - s q| <= s / 2
 //
 // The activations keep 16 bits (a row of x as multiples of its largest value / 32512), so the error is that of the
-// weights, and the products are sums of whole numbers: the same bits with every instruction set.
+// weights, and the products are sums of integers: the same bits with every instruction set.
 #pragma once
 #include "braid/tensor/tensor.h"
 

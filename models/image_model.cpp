@@ -14,12 +14,12 @@ int64_t ImageModel::count_targets(const Batch& batch) const {
 
 void ImageModel::check_batch(const Batch& batch) const {
   const Tensor pixels = batch.at("pixel_values"), labels = batch.at("labels");
-  const Shape picture = picture_shape();
-  check(pixels.rank() == 4 && is_float(pixels.dtype()) && pixels.dim(1) == picture[0] && pixels.dim(2) == picture[1] &&
-            pixels.dim(3) == picture[2],
+  const Shape image = image_shape();
+  check(pixels.rank() == 4 && is_float(pixels.dtype()) && pixels.dim(1) == image[0] && pixels.dim(2) == image[1] &&
+            pixels.dim(3) == image[2],
         ErrorKind::input, [&] {
-          return "pixel_values must be floats (B, " + std::to_string(picture[0]) + ", " + std::to_string(picture[1]) +
-                 ", " + std::to_string(picture[2]) + "), found " + str(pixels.dtype()) + " " + str(pixels.shape());
+          return "pixel_values must be floats (B, " + std::to_string(image[0]) + ", " + std::to_string(image[1]) +
+                 ", " + std::to_string(image[2]) + "), found " + str(pixels.dtype()) + " " + str(pixels.shape());
         });
   const int64_t B = pixels.dim(0);
   check(labels.rank() == 1 && labels.dim(0) == B, ErrorKind::input,
@@ -53,7 +53,7 @@ Tensor ImageModel::loss_of(const Tensor& logits, const Batch& batch) const {
 std::unique_ptr<ImageModel> as_image_model(std::unique_ptr<Model> model) {
   auto* image = dynamic_cast<ImageModel*>(model.get());
   check(image != nullptr, ErrorKind::input,
-        [&] { return "a model of type " + model->spec()->model_type() + " does not read pictures"; });
+        [&] { return "a model of type " + model->spec()->model_type() + " does not read images"; });
   static_cast<void>(model.release());  // image owns it now
   return std::unique_ptr<ImageModel>(image);
 }

@@ -1,10 +1,10 @@
-// A model that names the class of a picture: the part of the interface that training, evaluation and `braid dump` of
+// A model that names the class of an image: the part of the interface that training, evaluation and `braid dump` of
 // such models need beyond Model.
 //
-//   pixel_values (B, C, H, W) f32   normalised pictures
+//   pixel_values (B, C, H, W) f32   normalised images
 //   labels (B) i64                  classes; a negative one is not counted
 //   label_weights (B, K) f32        optional, of training: the distribution that stands for the label in the loss, for
-//                                   label smoothing and mixed pictures
+//                                   label smoothing and mixed images
 //   sample_keys (B) i64             optional, of training: keys of the dropout of each sample. Always on the CPU.
 //                                   Without them nothing is left out
 #pragma once
@@ -17,7 +17,7 @@ inline constexpr const char* kSampleKeys = "sample_keys";
 class ImageModel : public Model {
  public:
   virtual int64_t classes() const = 0;       // K
-  virtual Shape picture_shape() const = 0;   // (C, H, W)
+  virtual Shape image_shape() const = 0;     // (C, H, W)
   virtual bool random_training() const = 0;  // training reads sample_keys
   // pixel_values (B, C, H, W) -> (B, K). The observer gets every named intermediate result.
   virtual Tensor logits(const Tensor& pixel_values, const nn::ActivationObserver* observer = nullptr) const = 0;

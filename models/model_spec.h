@@ -29,7 +29,7 @@ struct ModelSetting {
   ValueRule rule = {};  // allowed values; by default any text
   // Other settings that set this one too: dim sets head_dim; "compose=local-only": where it has this value.
   std::vector<std::string> set_by = {};
-  bool may_change = false;  // a trained model goes on with another value (pretrained/init_from.h)
+  bool may_change = false;  // fine-tuning may change it (pretrained/init_from.h)
 };
 
 class ModelSpec {

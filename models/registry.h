@@ -43,7 +43,7 @@ ModelFamily find_family(const std::string& preset, const SettingTexts& settings)
 // The spec of a named preset of that family, or of its defaults, with these settings. Error(setting).
 std::unique_ptr<const ModelSpec> configure_model(const std::string& preset, const SettingTexts& settings);
 
-// Of all families together, each name once.
+// Names in all families together, each once.
 std::vector<std::string> model_presets();
 std::vector<ModelSetting> model_settings();
 std::vector<std::string> model_profiles();

@@ -46,23 +46,23 @@ std::string expectation(const ValueRule& rule) {
     switch (rule.type) {
       case ValueType::boolean:
         return "true or false";
-      case ValueType::whole:
-        return "a whole number" + range_text(rule);
+      case ValueType::integer:
+        return "an integer" + range_text(rule);
       case ValueType::number:
         return "a number" + range_text(rule);
-      case ValueType::text:
+      case ValueType::string:
         if (!rule.choices.empty()) return "one of " + join(rule.choices, ", ");
         return rule.condition.empty() ? "a string" : rule.condition;
-      case ValueType::wholes:
-        return rule.nullable ? "a list of items, each null or a whole number" + range_text(rule)
-                             : "a list of whole numbers" + range_text(rule);
-      case ValueType::texts:
+      case ValueType::integers:
+        return rule.nullable ? "a list of items, each null or an integer" + range_text(rule)
+                             : "a list of integers" + range_text(rule);
+      case ValueType::strings:
         if (!rule.choices.empty()) return "a list of different names out of " + join(rule.choices, ", ");
         return "a list of strings";
     }
     return "";
   };
-  return plain() + (rule.nullable && rule.type != ValueType::wholes ? ", or null" : "");
+  return plain() + (rule.nullable && rule.type != ValueType::integers ? ", or null" : "");
 }
 
 bool allows(const ValueRule& rule, const Value& value) {
@@ -70,26 +70,26 @@ bool allows(const ValueRule& rule, const Value& value) {
     return std::isfinite(x) && (rule.min_open ? x > rule.min : x >= rule.min) &&
            (rule.max_open ? x < rule.max : x <= rule.max);
   };
-  const auto whole = [&](int64_t n) { return number(static_cast<double>(n)); };
+  const auto integer = [&](int64_t n) { return number(static_cast<double>(n)); };
   const auto text = [&](const std::string& t) {
     return (rule.choices.empty() || std::ranges::count(rule.choices, t) > 0) && (!rule.accepts || rule.accepts(t));
   };
   const auto check = [&](const auto& v) {
     using T = std::decay_t<decltype(v)>;
     if constexpr (std::is_same_v<T, std::monostate>)
-      return rule.nullable && rule.type != ValueType::wholes;
+      return rule.nullable && rule.type != ValueType::integers;
     else if (kTypeOf<T> != rule.type)
       return false;
     else if constexpr (std::is_same_v<T, bool>)
       return true;
     else if constexpr (std::is_same_v<T, int64_t>)
-      return whole(v);
+      return integer(v);
     else if constexpr (std::is_same_v<T, double>)
       return number(v);
     else if constexpr (std::is_same_v<T, std::string>)
       return text(v);
     else if constexpr (std::is_same_v<T, std::vector<int64_t>>)
-      return std::ranges::all_of(v, [&](int64_t n) { return n == kNullItem ? rule.nullable : whole(n); });
+      return std::ranges::all_of(v, [&](int64_t n) { return n == kNullItem ? rule.nullable : integer(n); });
     else {
       const bool twice = std::ranges::any_of(v, [&](const std::string& t) { return std::ranges::count(v, t) > 1; });
       return std::ranges::all_of(v, text) && (rule.choices.empty() || !twice);
@@ -100,19 +100,19 @@ bool allows(const ValueRule& rule, const Value& value) {
 
 std::optional<Value> parse_value(const ValueRule& rule, std::string_view text) {
   const std::string_view body = trim(text);
-  if (rule.nullable && rule.type != ValueType::wholes && is_null(body)) return Value();
+  if (rule.nullable && rule.type != ValueType::integers && is_null(body)) return Value();
   std::vector<int64_t> numbers;
   switch (rule.type) {
     case ValueType::boolean:
       if (body == "true" || body == "false") return body == "true";
       return {};
-    case ValueType::whole:
+    case ValueType::integer:
       return parse_int(body);
     case ValueType::number:
       return parse_float(body);
-    case ValueType::text:
+    case ValueType::string:
       return std::string(text);
-    case ValueType::wholes:
+    case ValueType::integers:
       for (const std::string& item : list_items(body)) {
         const bool null = rule.nullable && is_null(item);
         const std::optional<int64_t> number = null ? kNullItem : parse_int(item);
@@ -120,17 +120,17 @@ std::optional<Value> parse_value(const ValueRule& rule, std::string_view text) {
         numbers.push_back(*number);
       }
       return numbers;
-    case ValueType::texts:
+    case ValueType::strings:
       return list_items(body);
   }
   return {};
 }
 
 Value infer_value(std::string_view text) {
-  std::vector<ValueType> types = {ValueType::boolean, ValueType::whole, ValueType::number};
+  std::vector<ValueType> types = {ValueType::boolean, ValueType::integer, ValueType::number};
   if (in_brackets(trim(text))) {
     const bool quotes = text.find_first_of("\"'") != std::string_view::npos;
-    types = quotes ? std::vector{ValueType::texts} : std::vector{ValueType::wholes, ValueType::texts};
+    types = quotes ? std::vector{ValueType::strings} : std::vector{ValueType::integers, ValueType::strings};
   }
   for (const ValueType type : types)
     if (auto value = parse_value({.type = type}, text)) return *value;
@@ -182,12 +182,12 @@ std::string bad_value(const std::string& name, const ValueRule& rule, const std:
 }
 
 bool assign(const Setting& setting, Value value) {
-  constexpr int64_t kExact = int64_t{1} << 53;  // every whole number up to it is a double
-  const auto* whole = std::get_if<int64_t>(&value);
+  constexpr int64_t kExact = int64_t{1} << 53;  // every integer up to it is a double
+  const auto* integer = std::get_if<int64_t>(&value);
   const auto* list = std::get_if<std::vector<int64_t>>(&value);
-  if (whole && setting.rule.type == ValueType::number && *whole >= -kExact && *whole <= kExact)
-    value = static_cast<double>(*whole);
-  else if (list && list->empty() && setting.rule.type == ValueType::texts)
+  if (integer && setting.rule.type == ValueType::number && *integer >= -kExact && *integer <= kExact)
+    value = static_cast<double>(*integer);
+  else if (list && list->empty() && setting.rule.type == ValueType::strings)
     value = std::vector<std::string>();  // [] has no type of its own
   if (!allows(setting.rule, value)) return false;
   setting.set(value);

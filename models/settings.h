@@ -22,24 +22,24 @@ namespace braid::models {
 // A value of any setting; std::monostate is null.
 using Value =
     std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<std::string>>;
-inline constexpr int64_t kNullItem = INT64_MIN;  // an item of a list of whole numbers that is null
+inline constexpr int64_t kNullItem = INT64_MIN;  // an item of a list of integers that is null
 
-enum class ValueType : uint8_t { boolean, whole, number, text, wholes, texts };
+enum class ValueType : uint8_t { boolean, integer, number, string, integers, strings };
 
 // The values that a setting may have.
 struct ValueRule {
-  ValueType type = ValueType::text;
+  ValueType type = ValueType::string;
   // Range of a number, and of each number of a list. Bounds belong to it unless marked open; NaN and infinities never
   // do.
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
   bool min_open = false;
   bool max_open = false;
-  std::vector<std::string> choices = {};          // allowed texts, each at most once in a list; empty: any
+  std::vector<std::string> choices = {};          // allowed strings, each at most once in a list; empty: any
   bool nullable = false;                          // null is allowed; in a list for each item
-  bool (*accepts)(const std::string&) = nullptr;  // further condition on a text, which `condition` describes
+  bool (*accepts)(const std::string&) = nullptr;  // further condition on a string, which `condition` describes
   std::string condition = "";
-  std::vector<std::pair<std::string, std::string>> remarks = {};  // texts that are not allowed, and what they are for
+  std::vector<std::pair<std::string, std::string>> remarks = {};  // strings that are not allowed, and what they are for
 };
 
 inline ValueRule at_least(double min) { return {.type = ValueType::number, .min = min}; }
@@ -50,7 +50,7 @@ inline ValueRule from_below(double min, double max) {
 }
 inline ValueRule one_of(std::vector<std::string> choices) { return {.choices = std::move(choices)}; }
 
-// "a whole number from 1 to 8", "one of step, tokens, time"
+// "an integer from 1 to 8", "one of step, tokens, time"
 std::string expectation(const ValueRule& rule);
 bool allows(const ValueRule& rule, const Value& value);
 // The text as a value of the rule's type, allowed or not; nothing when it is none. Lists are written a,b or [a, "b"].
@@ -59,7 +59,7 @@ std::optional<Value> parse_value(const ValueRule& rule, std::string_view text);
 Value infer_value(std::string_view text);
 // What parse_value() takes: lists as a,b.
 std::string value_text(const Value& value);
-// The items as one value; nothing unless all are whole numbers (or null) or all are texts.
+// The items as one value; nothing unless all are integers (or null) or all are strings.
 std::optional<Value> list_value(const std::vector<Value>& items);
 // "bad value for NAME: expected one of step, time, found FOUND; did you mean 'step'?", where `given` is the text for
 // which the nearest choice is named.
@@ -68,11 +68,11 @@ std::string bad_value(const std::string& name, const ValueRule& rule, const std:
 
 template <class T>
 inline constexpr ValueType kTypeOf = std::is_same_v<T, bool>                       ? ValueType::boolean
-                                     : std::is_same_v<T, int64_t>                  ? ValueType::whole
+                                     : std::is_same_v<T, int64_t>                  ? ValueType::integer
                                      : std::is_same_v<T, double>                   ? ValueType::number
-                                     : std::is_same_v<T, std::vector<int64_t>>     ? ValueType::wholes
-                                     : std::is_same_v<T, std::vector<std::string>> ? ValueType::texts
-                                                                                   : ValueType::text;
+                                     : std::is_same_v<T, std::vector<int64_t>>     ? ValueType::integers
+                                     : std::is_same_v<T, std::vector<std::string>> ? ValueType::strings
+                                                                                   : ValueType::string;
 
 struct Setting {
   std::string name;  // "section.name"
@@ -88,14 +88,14 @@ struct Setting {
         rule(std::move(rule_)),
         get(std::move(get_)),
         set(std::move(set_)) {}
-  // Reads and writes *variable, whose type is the rule's. An enum, or a bool with choices, is the position of a text
+  // Reads and writes *variable, whose type is the rule's. An enum, or a bool with choices, is the index of a string
   // among the choices. `null` is the content of the variable that stands for null.
   template <class T>
   Setting(std::string name_, T* variable, std::string help_, ValueRule rule_ = {},
           std::type_identity_t<std::optional<T>> null = {})
       : name(std::move(name_)), help(std::move(help_)), rule(std::move(rule_)) {
     constexpr bool is_bool = std::is_same_v<T, bool>;
-    rule.type = is_bool && !rule.choices.empty() ? ValueType::text : kTypeOf<T>;
+    rule.type = is_bool && !rule.choices.empty() ? ValueType::string : kTypeOf<T>;
     rule.nullable = null.has_value();
     get = [variable, null, choices = rule.choices]() -> Value {
       if (null && *variable == *null) return {};
@@ -119,7 +119,7 @@ struct Setting {
   }
 };
 
-// Sets the variable if the rule allows the value, a whole number also for a number where the conversion is exact.
+// Sets the variable if the rule allows the value, an integer also for a number where the conversion is exact.
 bool assign(const Setting& setting, Value value);
 // The setting of this name, or null.
 const Setting* find_setting(const std::vector<Setting>& settings, std::string_view name);

@@ -8,7 +8,7 @@
 
 namespace braid {
 
-// Of the two floats around x the one with an odd last digit, or x where that is a float. Rounding it again, to a type
+// The one of the two floats around x whose last digit is odd, or x where that is a float. Rounding it again, to a type
 // with at least two digits fewer, gives what rounding x itself gives; rounding the nearest float would not.
 BRAID_HD float round_to_odd(double x) {
   const float nearest = static_cast<float>(x);

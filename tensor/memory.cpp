@@ -58,7 +58,7 @@ void count_memory(Device device, MemoryUse use, int64_t bytes) {
   Book& b = book(device);
   const auto i = static_cast<size_t>(use);
   b.bytes.current[i] += bytes;
-  b.bytes.most[i] = std::max(b.bytes.most[i], b.bytes.current[i]);
+  b.bytes.max[i] = std::max(b.bytes.max[i], b.bytes.current[i]);
   b.current += bytes;
   if (b.current > b.peak) {
     b.peak = b.current;
@@ -70,7 +70,7 @@ void reset_memory_by_use(Device device) {
   std::lock_guard lock(books().mutex);
   Book& b = book(device);
   b.peak = b.current;
-  b.bytes.at_peak = b.bytes.most = b.bytes.current;
+  b.bytes.at_peak = b.bytes.max = b.bytes.current;
 }
 
 }  // namespace detail

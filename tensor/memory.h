@@ -36,7 +36,7 @@ void count_as(Tensor x, MemoryUse use);
 // little.) Peaks are since the last reset_peak_memory().
 struct MemoryByUse {
   std::array<int64_t, kMemoryUses> current{};
-  std::array<int64_t, kMemoryUses> most{};     // of each use by itself
+  std::array<int64_t, kMemoryUses> max{};      // of each use by itself
   std::array<int64_t, kMemoryUses> at_peak{};  // at the moment when all together were most
   int64_t peak() const;                        // sum of at_peak
   int64_t at_peak_of(MemoryUse use) const { return at_peak[static_cast<size_t>(use)]; }

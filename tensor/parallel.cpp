@@ -41,8 +41,8 @@ using Clock = std::chrono::steady_clock;
 
 // The indices of a piece of [0, n), where pieces of `grain` would be too many for so many threads.
 int64_t indices_of_piece(int64_t n, int64_t grain, int threads) {
-  const int64_t most = threads * int64_t{16};
-  return detail::ceil_div(n, grain) <= most ? grain : detail::ceil_div(n, most);
+  const int64_t max_pieces = threads * int64_t{16};
+  return detail::ceil_div(n, grain) <= max_pieces ? grain : detail::ceil_div(n, max_pieces);
 }
 
 // How long a thread waits before it sleeps. Kernels follow each other within microseconds, also in a step of a single
@@ -338,7 +338,7 @@ Pool& pool() {
 
 }  // namespace
 
-void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> body, const CodePlace& where) {
+void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> body, const CodeLocation& where) {
   if (n <= 0) return;
   if (grain < 1) grain = 1;
   if (n <= grain || inside_body || threads() == 1) {
@@ -352,7 +352,7 @@ void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> 
   pool().run(n, grain, body);
 }
 
-void parallel_tasks(int64_t n, int64_t workers, FunctionRef<void(int64_t, int64_t)> body, const CodePlace& where) {
+void parallel_tasks(int64_t n, int64_t workers, FunctionRef<void(int64_t, int64_t)> body, const CodeLocation& where) {
   auto* recorder = detail::RecordParallelLoops::current();
   if (recorder && std::min(n, workers) > 1 && !inside_body) {
     const ScopedValue inside(inside_body, true);

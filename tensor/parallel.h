@@ -27,10 +27,10 @@ class FunctionRef<R(Args...)> {
 };
 
 // Where a loop is written, for measurements.
-struct CodePlace {
+struct CodeLocation {
   const char* file;
   int line;
-  static constexpr CodePlace current(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  static constexpr CodeLocation current(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     return {file, line};
   }
 };
@@ -42,13 +42,13 @@ struct CodePlace {
 // outside of any body starts threads of its own. The pool's threads take over the caller's floating-point mode
 // (rounding, flush to zero).
 void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t begin, int64_t end)> body,
-                  const CodePlace& where = CodePlace::current());
+                  const CodeLocation& where = CodeLocation::current());
 
 // Calls body(task, worker) for the tasks 0 to n - 1, on at most `workers` threads: each takes the next task when it is
 // through with one, so a task may wait for one before it, which then must not throw. A worker, numbered from 0, has one
 // task at a time. Otherwise as parallel_for.
 void parallel_tasks(int64_t n, int64_t workers, FunctionRef<void(int64_t task, int64_t worker)> body,
-                    const CodePlace& where = CodePlace::current());
+                    const CodeLocation& where = CodeLocation::current());
 
 // How many threads kernels use, including the caller's. Default: the processors this process may run on. Setting it
 // waits for running kernels; throws when n < 1 and inside a body that several threads share. Where the system does not

@@ -53,8 +53,8 @@ class CpuAllocator final : public Allocator {
     // The cache and the tensors together exceed the peak by a quarter at most, so that the process stays near its
     // true high-water mark. The quarter is needed because the buffers of forward and backward differ in size and
     // would evict each other at every step.
-    const int64_t most = BRAID_CACHE_BUFFERS ? peak_ + peak_ / 4 : 0;
-    while (cached_ + current_ > most && !free_.empty()) drop(std::prev(free_.end()));
+    const int64_t max_reserved = BRAID_CACHE_BUFFERS ? peak_ + peak_ / 4 : 0;
+    while (cached_ + current_ > max_reserved && !free_.empty()) drop(std::prev(free_.end()));
   }
 
   MemoryStats stats() const override {

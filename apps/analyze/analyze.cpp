@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "apps/analyze/images.h"
 #include "apps/analyze/page.h"
-#include "apps/analyze/pictures.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/loaded_model.h"
 #include "apps/cli/model_flags.h"
@@ -89,7 +89,7 @@ std::set<AnalysisSection> sections(const Arguments& arguments, const models::Lan
   return result;
 }
 
-// Of one model: the tokens of the window fit the text and the model, or the message says so.
+// The request for one model; Error where its window does not fit the text or the model.
 models::AnalysisRequest request_of(const Arguments& arguments, const Loaded& loaded, int64_t longest) {
   models::AnalysisRequest r{.tokens = tokens_of(arguments, loaded), .sections = sections(arguments, *loaded.model)};
   const int64_t T = std::ssize(r.tokens);
@@ -119,9 +119,9 @@ AnalysedModel analysed(const Arguments& arguments, Loaded& loaded, int64_t longe
 }
 
 int run_analyze(const Arguments& arguments) {
-  if (arguments.has("pictures")) return analyze::analyze_pictures(arguments);
+  if (arguments.has("pictures")) return analyze::analyze_images(arguments);
   check(!arguments.has("heads"), ErrorKind::setting,
-        [] { return std::string("--heads is for pictures: expected --pictures DATA beside it"); });
+        [] { return std::string("--heads is for images: expected --pictures DATA beside it"); });
   check(arguments.has("text") != arguments.has("prompt"), ErrorKind::setting,
         [] { return std::string("expected one of --text FILE and --prompt TEXT, found both or none"); });
   const fs::path out = arguments.get("out");
@@ -227,21 +227,20 @@ Command analyze_command() {
       dtype_flag("arithmetic"),
       device_flag()};
   flags.insert(flags.end(), std::begin(rest), std::end(rest));
-  for (Flag& flag : analyze::picture_flags()) flags.push_back(std::move(flag));
-  return {
-      .name = "analyze",
-      .summary = "a report on heads, their mixing, circuits and what the model needs, as a page of pictures",
-      .positionals = {{.name = "MODEL", .help = "model folder, run folder or RUN/best, with a tokenizer"}},
-      .flags = std::move(flags),
-      .details =
-          "Writes DIR/index.html, which needs no network, and DIR/figures with every picture as SVG and its\n"
-          "numbers as CSV. The text is read in windows; memory does not grow with its length.\n"
-          "With --pictures DATA a ViT is shown: its attention over pictures before and after Compose, and mistakes.",
-      .examples = {"braid analyze out/demo --text README.md -o report",
-                   "braid analyze out/demo --compare out/demo-transformer --text README.md",
-                   "braid analyze out/demo --prompt 'The fox' --sections maps,mixing",
-                   "braid analyze out/fashion-mnist --pictures out/fashion-mnist-data --heads 3.0,3.1"},
-      .run = run_analyze};
+  for (Flag& flag : analyze::image_flags()) flags.push_back(std::move(flag));
+  return {.name = "analyze",
+          .summary = "a report on heads, their mixing, circuits and what the model needs, as a page of charts",
+          .positionals = {{.name = "MODEL", .help = "model folder, run folder or RUN/best, with a tokenizer"}},
+          .flags = std::move(flags),
+          .details =
+              "Writes DIR/index.html, which needs no network, and DIR/figures with every chart as SVG and its\n"
+              "numbers as CSV. The text is read in windows; memory does not grow with its length.\n"
+              "With --pictures DATA a ViT is shown: its attention over images before and after Compose, and mistakes.",
+          .examples = {"braid analyze out/demo --text README.md -o report",
+                       "braid analyze out/demo --compare out/demo-transformer --text README.md",
+                       "braid analyze out/demo --prompt 'The fox' --sections maps,mixing",
+                       "braid analyze out/fashion-mnist --pictures out/fashion-mnist-data --heads 3.0,3.1"},
+          .run = run_analyze};
 }
 
 }  // namespace braid::apps

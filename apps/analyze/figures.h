@@ -1,4 +1,4 @@
-// The figures of an analysis: each a picture with its numbers.
+// The figures of an analysis: each a chart with its numbers.
 #pragma once
 #include <functional>
 #include <string>

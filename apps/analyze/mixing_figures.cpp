@@ -30,7 +30,7 @@ void mixing_of_layer(const AnalysedModel& model, const std::string& id, int64_t 
   const auto side = static_cast<int>(m.heads);
   std::vector<HeatPanel> panels;
   Csv csv({"layer", "stage", "term", "from", "to", "mean", "rms"});
-  double most = 0;
+  double max = 0;
   for (const Stage& stage : stages(m)) {
     if (!any_term(stage.mixing)) continue;
     const auto add = [&](const std::string& name, const std::vector<double>& mean, const std::vector<double>& rms) {
@@ -51,7 +51,7 @@ void mixing_of_layer(const AnalysedModel& model, const std::string& id, int64_t 
     for (const MixingTerm term : kMixingTerms) {
       if (!stage.mixing.has(term)) continue;
       const std::vector<double> mean = stage.mixing.mean(term);
-      for (const double x : mean) most = std::max(most, std::fabs(x));
+      for (const double x : mean) max = std::max(max, std::fabs(x));
       add(name_of(term), mean, stage.mixing.rms(term));
     }
   }
@@ -59,7 +59,7 @@ void mixing_of_layer(const AnalysedModel& model, const std::string& id, int64_t 
   sink({.section = models::AnalysisSection::mixing,
         .id = id + "mixing-layer-" + std::to_string(layer),
         .caption = "Mean over all pairs of the text; rows are the heads read, columns the heads written.",
-        .svg = heat_chart(model.name + ", layer " + std::to_string(layer) + ": mean mixing matrix", panels, 4, most),
+        .svg = heat_chart(model.name + ", layer " + std::to_string(layer) + ": mean mixing matrix", panels, 4, max),
         .csv = csv.text(),
         .on_page = true,
         .of = model.name});

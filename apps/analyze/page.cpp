@@ -129,9 +129,9 @@ std::string section_html(const Heading& heading, const std::vector<AnalysedModel
     for (size_t m = 0; m < models.size(); ++m)
       if (f.of == models[m].name) of_model[m].push_back(&f);
   }
-  size_t most = 0;
-  for (const auto& list : of_model) most = std::max(most, list.size());
-  for (size_t k = 0; k < most; ++k)
+  size_t max = 0;
+  for (const auto& list : of_model) max = std::max(max, list.size());
+  for (size_t k = 0; k < max; ++k)
     for (const auto& list : of_model) body += k < list.size() ? figure_html(*list[k], false) : "<figure></figure>";
   if (body.empty()) return "";
   const std::string id = name_of(heading.section);
@@ -227,10 +227,10 @@ std::vector<SummaryRow> summary(const std::vector<AnalysedModel>& models) {
     add(name, [member = member](const Analysis& a) {
       if (a.measures.at(0).induction[0].empty()) return std::string("-");
       const auto best = [&](size_t after) {
-        double most = 0;
+        double max = 0;
         for (const LayerMeasures& l : a.measures)
-          for (const double x : (l.*member)[after]) most = std::max(most, x);
-        return human(most, 3);
+          for (const double x : (l.*member)[after]) max = std::max(max, x);
+        return human(max, 3);
       };
       return a.composed ? best(0) + " → " + best(1) : best(0);
     });

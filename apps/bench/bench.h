@@ -11,12 +11,12 @@
 namespace braid::apps {
 
 // The model that --preset and settings describe, and a batch of --batch random samples: sequences of --seq-len tokens,
-// or pictures.
+// or images.
 struct BenchModel {
   std::unique_ptr<const models::ModelSpec> spec;
   models::Batch batch;
-  int64_t tokens = 1;  // of a sample; a picture counts as one
-  bool pictures = false;
+  int64_t tokens = 1;  // of a sample; an image counts as one
+  bool images = false;
 };
 BenchModel bench_model(const Arguments& arguments);
 double median(std::vector<double> values);

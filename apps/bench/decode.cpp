@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of the folder --model, or of the preset with its first weights.
+// The model of the folder --model, or of the preset with initial weights.
 std::unique_ptr<models::LanguageModel> decoding_model(const Arguments& arguments) {
   const bool int8 = int8_weights(arguments);
   const DType dtype = dtype_of(arguments).value_or(DType::f32);

@@ -25,7 +25,7 @@ struct Roofline {
 // that cuDNN's attention does.
 inline constexpr double kProductShare = 0.75, kBandwidthShare = 0.9, kAttentionShare = 0.5;
 
-// Of a GPU in the table of machines. Error(setting) for a name that is not there.
+// The roofline of a GPU in the table of machines. Error(setting) for an unknown name.
 Roofline roofline_of(const std::string& gpu, DType arithmetic);
 
 }  // namespace braid::apps

@@ -123,7 +123,7 @@ int run_bench(const Arguments& arguments) {
         "\"graph_nodes\": %lld, \"graph_seconds\": %.4g, \"graph_mib\": %.1f, \"reserved_mib\": %.1f",
         str(types.compute).c_str(), str(device).c_str(), static_cast<long long>(bench.spec->size().parameters),
         static_cast<long long>(B), static_cast<long long>(T), threads(), static_cast<long long>(count), step,
-        *std::min_element(steps.begin(), steps.end()), median(forwards), bench.pictures ? "pictures" : "tokens",
+        *std::min_element(steps.begin(), steps.end()), median(forwards), bench.images ? "pictures" : "tokens",
         double(B * T) / step, peak_rss_mib(), double(memory_stats(device).peak) / (1 << 20), flops, flops / step / peak,
         trainer.replays_steps() ? "true" : "false", static_cast<long long>(graph_cost().nodes), graph_cost().seconds,
         double(graph_cost().bytes) / (1 << 20), double(memory_stats(device).reserved) / (1 << 20));
@@ -133,14 +133,14 @@ int run_bench(const Arguments& arguments) {
     std::printf(", \"attention\": %s}\n", attention_json().c_str());
     return 0;
   }
-  const std::string of_sample = bench.pictures ? "pictures" : "x " + std::to_string(T) + " tokens";
+  const std::string of_sample = bench.images ? "images" : "x " + std::to_string(T) + " tokens";
   std::printf("training step of %s, batch %lld %s, %s%s, %s%s, median of %lld\n", arguments.get("preset").c_str(),
               static_cast<long long>(B), of_sample.c_str(), str(types.compute).c_str(),
               types.compute == types.masters ? "" : " with f32 master weights", where.c_str(),
               trainer.replays_steps() ? ", replayed from a CUDA graph" : "", static_cast<long long>(count));
   std::printf("  step             %.4g s (fastest %.4g s)\n", step, *std::min_element(steps.begin(), steps.end()));
   std::printf("  forward alone    %.4g s\n", median(forwards));
-  std::printf("  %-16s %s/s\n", bench.pictures ? "pictures" : "tokens", human(double(B * T) / step, 4).c_str());
+  std::printf("  %-16s %s/s\n", bench.images ? "images" : "tokens", human(double(B * T) / step, 4).c_str());
   std::printf("  arithmetic       %.1f GFLOP/s, %.0f%% of this machine's %s matrix product (%.1f GFLOP/s)\n",
               flops / step / 1e9, 100 * flops / step / peak, str(types.compute).c_str(), peak / 1e9);
   std::printf("  peak memory      %.0f MiB in tensors, %.0f MiB of the process\n",
@@ -168,12 +168,12 @@ std::string attention_json() {
   return list.dump();
 }
 
-static BenchModel picture_bench(std::unique_ptr<const models::ModelSpec> spec, const models::ImageModel& model,
-                                const Arguments& arguments) {
+static BenchModel image_bench(std::unique_ptr<const models::ModelSpec> spec, const models::ImageModel& model,
+                              const Arguments& arguments) {
   check(arguments.get_int("seq-len") == 0, ErrorKind::setting,
-        [] { return std::string("--seq-len is for text: a picture has the size that the model reads; leave it out"); });
+        [] { return std::string("--seq-len is for text: an image has the size that the model reads; leave it out"); });
   const int64_t B = arguments.get_int("batch");
-  const Shape one = model.picture_shape();
+  const Shape one = model.image_shape();
   std::vector<int64_t> labels;
   for (int64_t i = 0; i < B; ++i) labels.push_back(random_bits(static_cast<uint64_t>(i), {1, 2}) % model.classes());
   return {std::move(spec),
@@ -192,10 +192,10 @@ BenchModel bench_model(const Arguments& arguments) {
   auto spec = model_spec(config, 0);
   const std::unique_ptr<models::Model> shape_only = spec->make_shape_only();
   if (dynamic_cast<const models::ImageModel*>(shape_only.get()))
-    return picture_bench(std::move(spec), dynamic_cast<const models::ImageModel&>(*shape_only), arguments);
+    return image_bench(std::move(spec), dynamic_cast<const models::ImageModel&>(*shape_only), arguments);
   int64_t B = arguments.get_int("batch"), T = arguments.get_int("seq-len"), V = spec->vocab_size();
   check(dynamic_cast<const models::LanguageModel*>(shape_only.get()) != nullptr, ErrorKind::setting, [&] {
-    return "bench runs on random tokens or pictures, and a model of type " + spec->model_type() +
+    return "bench runs on random tokens or images, and a model of type " + spec->model_type() +
            " reads neither: expected a language model or an image model";
   });
   const int64_t longest = spec->max_sequence_length();
@@ -243,7 +243,7 @@ Command bench_command() {
            {.name = "rate",
             .value = "R,...",
             .help = "serve: loads of R requests/s at random moments instead, answered or not"},
-           {.name = "out", .alias = 'o', .value = "FILE", .help = "serve: the latencies as a picture (SVG)"},
+           {.name = "out", .alias = 'o', .value = "FILE", .help = "serve: the latencies as a chart (SVG)"},
            {.name = "key-file", .value = "FILE", .help = "serve: the server's key"},
            integer_flag("megabytes", "N", "comm: largest tensor", "64", 1, 1 << 20),
            number_flag("seconds", "S", "comm: time for each size, 1 unless given; serve: of each load, 10", "", 0, 1e6),

@@ -12,7 +12,7 @@ namespace braid::apps {
 namespace {
 
 constexpr double kTitle = 34, kGap = 18;
-constexpr int kCellsOfRects = 1024;  // larger maps are pictures: a rect a cell would make files of many MB
+constexpr int kCellsOfRects = 1024;  // larger maps are images: a rect a cell would make files of many MB
 
 double text_width(const std::string& words) { return 6.4 * static_cast<double>(words.size()); }
 
@@ -33,11 +33,11 @@ void draw_names(Svg& svg, const std::vector<std::string>& names, double from, do
   }
 }
 
-void draw_heat(Svg& svg, const HeatPanel& p, double x, double y, double cell, double tall, double most) {
+void draw_heat(Svg& svg, const HeatPanel& p, double x, double y, double cell, double tall, double max) {
   const double width = cell * p.columns, height = tall * p.rows;
   svg.rect(x, y, width, height, "frame");
   if (p.rows * p.columns > kCellsOfRects) {
-    svg.image(x, y, width, height, heat_png(p.values, p.rows, p.columns, most));
+    svg.image(x, y, width, height, heat_png(p.values, p.rows, p.columns, max));
     return;
   }
   for (int i = 0; i < p.rows; ++i)
@@ -49,7 +49,7 @@ void draw_heat(Svg& svg, const HeatPanel& p, double x, double y, double cell, do
       };
       const std::string words = name(p.row_names, i) + ", " + name(p.column_names, j) + ": " + human(value, 4);
       svg.cell(x + j * cell, y + i * tall, cell, tall, value < 0 ? "less" : "more",
-               std::sqrt(std::min(1.0, std::fabs(value) / most)),
+               std::sqrt(std::min(1.0, std::fabs(value) / max)),
                p.words.empty() ? words : words + " " + p.words[static_cast<size_t>(i * p.columns + j)]);
     }
 }
@@ -57,7 +57,7 @@ void draw_heat(Svg& svg, const HeatPanel& p, double x, double y, double cell, do
 }  // namespace
 
 std::string heat_chart(const std::string& title, const std::vector<HeatPanel>& panels, int across,
-                       std::optional<double> most, double row_height) {
+                       std::optional<double> max, double row_height) {
   double largest = 0, left = 8, top = 6;
   int columns = 1;
   bool negative = false;
@@ -68,7 +68,7 @@ std::string heat_chart(const std::string& title, const std::vector<HeatPanel>& p
     top = std::max(top, longest(p.column_names) + 8);
     columns = std::max(columns, p.columns);
   }
-  const double scale = most.value_or(largest) > 0 ? most.value_or(largest) : 1;
+  const double scale = max.value_or(largest) > 0 ? max.value_or(largest) : 1;
   const double slot = (kChartWidth - kGap) / across, cell = std::min(26.0, (slot - left - kGap) / columns);
   const double tall = row_height > 0 ? row_height : cell;
   const auto rows = (panels.size() + static_cast<size_t>(across) - 1) / static_cast<size_t>(across);
@@ -91,7 +91,7 @@ std::string heat_chart(const std::string& title, const std::vector<HeatPanel>& p
     draw_heat(svg, panels[k], x, map, cell, tall, scale);
   }
   svg.cell(8, height - 20, 12, 12, "more", 1, human(scale, 3));
-  svg.text(26, height - 10, (negative ? "+" : "") + human(scale, 3) + (most ? " or more" : ""), "small");
+  svg.text(26, height - 10, (negative ? "+" : "") + human(scale, 3) + (max ? " or more" : ""), "small");
   if (negative) {
     svg.cell(130, height - 20, 12, 12, "less", 1, human(-scale, 3));
     svg.text(148, height - 10, "-" + human(scale, 3), "small");

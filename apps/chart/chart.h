@@ -19,10 +19,10 @@ struct HeatPanel {
   std::vector<std::string> words;                    // (rows, columns), shown under the pointer; empty: the value
 };
 // Panels in rows of `across`. Blue is more than 0, orange less, by the square root of the size; the darkest color is
-// `most`, by default the largest size of all panels.
+// `max`, by default the largest size of all panels.
 // row_height: of a cell in pixels, 0: cells are squares.
 std::string heat_chart(const std::string& title, const std::vector<HeatPanel>& panels, int across,
-                       std::optional<double> most = {}, double row_height = 0);
+                       std::optional<double> max = {}, double row_height = 0);
 
 struct Line {
   std::string name;

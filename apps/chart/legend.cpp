@@ -67,8 +67,8 @@ std::vector<std::vector<std::string>> legend(const std::vector<Run>& runs, int64
   if (tasks) rows[0].push_back("task accuracy");
   const bool classes = measured(runs, &LogRow::val_top1);
   if (classes) rows[0].push_back("accuracy");
-  const bool tokens = measured(runs, &LogRow::tok_per_s), speed = tokens || measured(runs, &LogRow::pictures_per_s);
-  if (speed) rows[0].push_back(tokens ? "tokens/s" : "pictures/s");
+  const bool tokens = measured(runs, &LogRow::tok_per_s), speed = tokens || measured(runs, &LogRow::images_per_s);
+  if (speed) rows[0].push_back(tokens ? "tokens/s" : "images/s");
   for (const Run& run : runs) {
     const auto last = [&](double LogRow::*member, int decimals, double scale, const std::string& unit) {
       return shown_of(run, decimals, unit, [&](const Run& one) { return last_of(column(one, member, scale)); });
@@ -87,7 +87,7 @@ std::vector<std::vector<std::string>> legend(const std::vector<Run>& runs, int64
     if (tasks) row.push_back(last(&LogRow::task_acc, 1, 100, " %"));
     if (classes) row.push_back(last(&LogRow::val_top1, 2, 100, " %"));
     if (speed) {
-      const double rate = median_speed(run, tokens ? &LogRow::tok_per_s : &LogRow::pictures_per_s);
+      const double rate = median_speed(run, tokens ? &LogRow::tok_per_s : &LogRow::images_per_s);
       row.push_back(std::isnan(rate) ? "-" : human(rate, 3));
     }
     rows.push_back(row);

@@ -1,4 +1,4 @@
-// The table of runs in a picture: colours, names, last values.
+// The table of runs in a chart: colours, names, last values.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -81,7 +81,7 @@ std::pair<double, double> value_range(const std::vector<Run>& runs, const Panel&
     if (all.front() > low - 0.3 * span) include(all.front());
     if (all.back() < high + 0.3 * span) include(all.back());
   }
-  if (panel.most > low) high = std::min(high, panel.most);
+  if (panel.max > low) high = std::min(high, panel.max);
   return {low, high};
 }
 

@@ -1,4 +1,4 @@
-// Panels of a picture of training runs: smoothed curves, axes, several runs overlaid.
+// Panels of a chart of training runs: smoothed curves, axes, several runs overlaid.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,10 +27,10 @@ struct Panel {
   double LogRow::*points = nullptr;  // measured now and then, drawn as circles
   // Vertical range: without the first twentieth of each run, in which a loss falls from log(V), and at most this.
   bool skips_beginning = false;
-  double most = not_measured;
+  double max = not_measured;
 };
 
-struct Frame {  // in picture coordinates; titles and labels lie around it
+struct Frame {  // in chart coordinates; titles and labels lie around it
   double x, y, width, height;
 };
 
@@ -45,7 +45,7 @@ std::vector<double> column(const Run& run, double LogRow::*member, double scale)
 // Whether any run has a finite value in the column.
 bool measured(const std::vector<Run>& runs, double LogRow::*member);
 
-// Of a group the band reaches from mean - spread to mean + spread of the members' smoothed values.
+// The band of a group reaches from mean - spread to mean + spread of the members' smoothed values.
 // xs: range of the horizontal axis in the unit x_name; rows before it count nowhere; log: logarithmic vertical axis;
 // window: see moving_average().
 void draw_panel(Svg& svg, const Frame& frame, const std::vector<Run>& runs, const Panel& panel, Axis xs,

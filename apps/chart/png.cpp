@@ -59,7 +59,7 @@ std::string file(int columns, int rows, char kind, const std::string& palette, c
 
 }  // namespace
 
-std::string heat_png(const std::vector<double>& values, int rows, int columns, double most) {
+std::string heat_png(const std::vector<double>& values, int rows, int columns, double max) {
   // Entry 0 is clear, then the shades of blue, those of orange, and grey.
   std::string colors(3, '\0'), alphas(1, '\0');
   for (const std::array<char, 3>& color : {std::array<char, 3>{'\x2b', '\x7b', '\xc8'}, {'\xd9', '\x71', '\x1c'}})
@@ -74,7 +74,7 @@ std::string heat_png(const std::vector<double>& values, int rows, int columns, d
     pixels += '\0';  // no filter
     for (int j = 0; j < columns; ++j) {
       const double x = values[static_cast<size_t>(i * columns + j)];
-      const double share = most > 0 ? std::sqrt(std::min(1.0, std::fabs(x) / most)) : 0;
+      const double share = max > 0 ? std::sqrt(std::min(1.0, std::fabs(x) / max)) : 0;
       const int shade = std::isfinite(x) ? static_cast<int>(std::lround(share * kShades)) : 2 * kShades + 1;
       pixels += static_cast<char>(std::isfinite(x) && x < 0 && shade > 0 ? shade + kShades : shade);
     }
@@ -82,7 +82,7 @@ std::string heat_png(const std::vector<double>& values, int rows, int columns, d
   return file(columns, rows, '\3', chunk("PLTE", colors) + chunk("tRNS", alphas), pixels);
 }
 
-std::string picture_png(const std::vector<uint8_t>& pixels, int channels, int rows, int columns) {
+std::string image_png(const std::vector<uint8_t>& pixels, int channels, int rows, int columns) {
   const auto plane = static_cast<size_t>(rows) * static_cast<size_t>(columns);
   const bool color = channels == 3;  // of another number the first is shown
   std::string lines;

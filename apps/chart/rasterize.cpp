@@ -68,7 +68,7 @@ std::string png_of(const std::string& svg) {
   while (::waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
   std::string png = content(out.get());
   check(WIFEXITED(status) && WEXITSTATUS(status) == 0 && png.starts_with("\x89PNG"), ErrorKind::output,
-        [&] { return "rsvg-convert made no picture: " + preview(trim(content(words.get())), 300) + "; write a .svg"; });
+        [&] { return "rsvg-convert made no image: " + preview(trim(content(words.get())), 300) + "; write a .svg"; });
   return png;
 }
 

@@ -1,4 +1,4 @@
-// A small writer of SVG pictures: elements and charts with axes. Text stays text; colours come from a style sheet with
+// A small writer of SVG: elements, and charts with axes. Text stays text; colours come from a style sheet with
 // a light and a dark variant, chosen by the viewer.
 #pragma once
 #include <string>
@@ -12,11 +12,11 @@ using Points = std::vector<std::pair<double, double>>;
 
 class Svg {
  public:
-  // title: name of the picture for screen readers; description: how it was made.
+  // title: name of the chart for screen readers; description: how it was made.
   Svg(double width, double height, const std::string& title, const std::string& description);
 
   void line(double x1, double y1, double x2, double y2, std::string_view css_class);
-  // An open line through the points, in picture coordinates. Points that are not finite break it.
+  // An open line through the points, in chart coordinates. Points that are not finite break it.
   void path(const Points& points, std::string_view css_class, std::string_view dash = "");
   // The area inside the points.
   void area(const Points& points, std::string_view css_class);
@@ -51,8 +51,8 @@ std::string series_dash(int index);                          // "" for 0..5, the
 struct Axis {
   double min = 0, max = 1;
   bool log = false;
-  bool whole = false;        // only whole numbers make sense on it
-  double low = 0, high = 0;  // picture coordinates of min and max
+  bool whole = false;        // only integers make sense on it
+  double low = 0, high = 0;  // chart coordinates of min and max
   double at(double value) const;
 };
 

@@ -70,7 +70,7 @@ int run_chat(const Arguments& arguments) {
         print_answer([&](auto print, auto stop) { return conversation.say(taken.words, print, stop); }, stats);
       if (taken.kind == ChatLine::Kind::again)
         print_answer([&](auto print, auto stop) { return conversation.again(print, stop); }, stats);
-    } catch (const Error& error) {  // of this line alone: the conversation goes on
+    } catch (const Error& error) {  // of this line alone: the conversation continues
       if (error.kind() != ErrorKind::setting && error.kind() != ErrorKind::output) throw;
       std::fprintf(stderr, "%s\n", error.what());
     }

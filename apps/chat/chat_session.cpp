@@ -62,16 +62,16 @@ void ChatSession::set(const std::string& name, const std::string& value) {
         [&] { return models::bad_value(name, setting->rule, "'" + preview(value) + "'"); });
 }
 
-// The tokens of as many of the newest turns as leave room for an answer. The system's turn stays; turns go in pairs, so
-// that the rest begins with what the user said.
+// The tokens of as many of the newest turns as leave space for an answer. The system's turn stays; turns go in pairs,
+// so that the rest begins with what the user said.
 std::vector<int32_t> ChatSession::prompt(int64_t& dropped) const {
   const int64_t longest = model_.max_sequence_length();
-  const int64_t room = std::min(options_.max_tokens, longest / 4);
+  const int64_t reserve = std::min(options_.max_tokens, longest / 4);
   std::vector<ChatTurn> kept = turns_;
   const auto first = static_cast<std::ptrdiff_t>(has_system(kept));
   for (dropped = 0;; dropped += 2) {
     std::vector<int32_t> tokens = models::text::chat_prompt(kept, options_.chat, tokenizer_);
-    if (std::ssize(tokens) + room <= longest) return tokens;
+    if (std::ssize(tokens) + reserve <= longest) return tokens;
     if (std::ssize(kept) - first < 3) {  // what was said last, alone
       check(std::ssize(tokens) < longest, ErrorKind::setting, [&] {
         return "this is too long for the model: expected fewer than " + std::to_string(longest) + " tokens, found " +

@@ -28,7 +28,7 @@ const std::vector<std::string>& values_of(const std::map<std::string, std::vecto
 }
 
 std::string expectation(const Flag& flag) {
-  const bool any_text = flag.rule.type == models::ValueType::text && flag.rule.choices.empty();
+  const bool any_text = flag.rule.type == models::ValueType::string && flag.rule.choices.empty();
   return any_text ? flag.value : models::expectation(flag.rule);
 }
 
@@ -145,7 +145,7 @@ std::string Arguments::get(const std::string& name) const {
 
 int64_t Arguments::get_int(const std::string& name) const {
   const auto value = parse_int(get(name));
-  check(value.has_value(), "arguments", [&] { return "--" + name + " has no whole number and no fallback"; });
+  check(value.has_value(), "arguments", [&] { return "--" + name + " has no integer and no fallback"; });
   return *value;
 }
 

@@ -3,7 +3,7 @@
 //   Command plot_command() {
 //     return {.name = "plot", .summary = "loss curves of one or several runs as SVG",
 //             .positionals = {{.name = "RUN", .help = "run folder or log.csv", .repeated = true}},
-//             .flags = {{.name = "out", .alias = 'o', .value = "FILE", .help = "the picture"}},
+//             .flags = {{.name = "out", .alias = 'o', .value = "FILE", .help = "the chart"}},
 //             .examples = {"braid plot out/run"}, .run = run_plot};
 //   }
 #pragma once
@@ -33,7 +33,7 @@ struct Flag {
 inline constexpr double unlimited = std::numeric_limits<double>::infinity();
 inline Flag integer_flag(std::string name, std::string value, std::string help, std::string fallback, double min,
                          double max = unlimited, char alias = 0) {
-  return {name, alias, value, help, fallback, {.type = models::ValueType::whole, .min = min, .max = max}};
+  return {name, alias, value, help, fallback, {.type = models::ValueType::integer, .min = min, .max = max}};
 }
 inline Flag number_flag(std::string name, std::string value, std::string help, std::string fallback, double min,
                         double max = unlimited, char alias = 0) {

@@ -25,10 +25,10 @@ bool below(const OpenTable& table, const std::string& key) { return key.starts_w
 // a list, and for null, which TOML cannot write.
 bool may_be(const ValueRule& rule, const Value& value) {
   using models::ValueType;
-  if (rule.type == ValueType::text && rule.choices.empty() && !rule.accepts) return true;
+  if (rule.type == ValueType::string && rule.choices.empty() && !rule.accepts) return true;
   const std::optional<Value> parsed = parse_value(rule, plain_text(value));
   const bool scalar =
-      rule.type == ValueType::boolean || rule.type == ValueType::whole || rule.type == ValueType::number;
+      rule.type == ValueType::boolean || rule.type == ValueType::integer || rule.type == ValueType::number;
   if (scalar && std::holds_alternative<std::string>(value) && parsed != Value()) return false;
   return parsed && allows(rule, *parsed);
 }

@@ -71,7 +71,7 @@ Value list(const toml::array& array, std::string& problem) {
     if (!problem.empty()) return false;
   }
   const std::optional<Value> value = models::list_value(items);
-  if (!value) problem = "expected a list of only whole numbers or only strings, found a mixed one";
+  if (!value) problem = "expected a list of only integers or only strings, found a mixed one";
   return value.value_or(false);
 }
 

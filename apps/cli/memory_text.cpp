@@ -25,10 +25,10 @@ double peak_process_bytes() {
 std::string peak_text(const MemoryByUse& memory) {
   std::string text = bytes_text(double(memory.peak()));
   for (size_t i = 0; i < kMemoryUses; ++i) {
-    if (memory.most[i] == 0) continue;
-    const std::string then = bytes_text(double(memory.at_peak[i])), most = bytes_text(double(memory.most[i]));
+    if (memory.max[i] == 0) continue;
+    const std::string then = bytes_text(double(memory.at_peak[i])), max = bytes_text(double(memory.max[i]));
     text += (text.find(':') == std::string::npos ? ": " : ", ") + std::string(name(static_cast<MemoryUse>(i))) + " " +
-            then + (most == then ? "" : " (at most " + most + ")");
+            then + (max == then ? "" : " (at most " + max + ")");
   }
   return text;
 }

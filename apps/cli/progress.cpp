@@ -35,7 +35,7 @@ std::string progress_words(const ProgressState& s) {
     if (s.val_step >= 0 && s.val_step != s.step) text += " at " + std::to_string(s.val_step);
   }
   if (s.tok_per_s > 0) text += "  " + human(s.tok_per_s, 3) + " tok/s";
-  if (s.pictures_per_s > 0) text += "  " + human(s.pictures_per_s, 3) + " pictures/s";
+  if (s.images_per_s > 0) text += "  " + human(s.images_per_s, 3) + " images/s";
   if (s.eta_s >= 0) text += "  ETA " + duration(s.eta_s);
   return text;
 }
@@ -44,11 +44,11 @@ std::string progress_bar(double share, const std::string& words, int width) {
   share = std::clamp(share, 0.0, 1.0);
   char percent[8];
   std::snprintf(percent, sizeof percent, "%3d%%", static_cast<int>(share * 100));
-  const int room = std::min(40, width - 9 - static_cast<int>(words.size()));
+  const int columns = std::min(40, width - 9 - static_cast<int>(words.size()));
   std::string text = percent;
-  if (room >= 5) {
-    const auto full = static_cast<size_t>(share * room);
-    text += " [" + std::string(full, '#') + std::string(static_cast<size_t>(room) - full, '.') + "] ";
+  if (columns >= 5) {
+    const auto full = static_cast<size_t>(share * columns);
+    text += " [" + std::string(full, '#') + std::string(static_cast<size_t>(columns) - full, '.') + "] ";
   } else {
     text += "  ";
   }

@@ -11,11 +11,11 @@ struct ProgressState {
   int64_t step = 0;
   int64_t total = 0;
   double loss = 0;
-  double val_loss = 0;        // NaN: not known yet
-  int64_t val_step = -1;      // that val_loss was measured at; -1: this one
-  double tok_per_s = 0;       // 0: none
-  double pictures_per_s = 0;  // 0: none
-  double eta_s = 0;           // negative: unknown
+  double val_loss = 0;      // NaN: not known yet
+  int64_t val_step = -1;    // that val_loss was measured at; -1: this one
+  double tok_per_s = 0;     // 0: none
+  double images_per_s = 0;  // 0: none
+  double eta_s = 0;         // negative: unknown
 };
 
 // "step 420/1000  loss 2.3456  val 2.4100  12.3k tok/s  ETA 1m15s"; a validation of an earlier step: "val 2.4100 at

@@ -4,8 +4,8 @@
 
 namespace braid::apps {
 
-// Of the source tree when the program was built: "a3eb0ad51c2f", with "-dirty" when files had changed since; "unknown"
-// outside of a git repository.
+// The commit of the source tree when the program was built: "a3eb0ad51c2f", with "-dirty" when files had changed since;
+// "unknown" outside of a git repository.
 const char* build_commit();
 
 std::string version();             // "0.1.0"

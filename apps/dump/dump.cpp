@@ -11,7 +11,7 @@
 #include "apps/dump/attention_folder.h"
 #include "apps/dump/gradients.h"
 #include "apps/dump/ids.h"
-#include "apps/dump/pictures.h"
+#include "apps/dump/images.h"
 #include "braid/autograd.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/tensor/io/reader.h"
@@ -85,9 +85,9 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
   models::LoadedModel loaded = models::load_model(
       folder, {.dtype = dtype, .settings = model_keys(arguments), .tokenizer = text, .base = base_of(arguments)});
   print_notes(loaded.notes);
-  if (auto* pictures = dynamic_cast<models::ImageModel*>(loaded.model.get())) {
-    pictures->to(device);
-    return dump_pictures(arguments, *pictures, device, requested_maps(arguments, *pictures));
+  if (auto* images = dynamic_cast<models::ImageModel*>(loaded.model.get())) {
+    images->to(device);
+    return dump_images(arguments, *images, device, requested_maps(arguments, *images));
   }
   const auto model = models::as_language_model(std::move(loaded.model));
   check(!text || loaded.tokenizer, ErrorKind::input,
@@ -119,15 +119,15 @@ void check_output_file(const Arguments& arguments, const fs::path& folder) {
 // "; loss 3.2141 of 4 tokens" where the dump has one.
 std::string loss_text(const NamedTensors& dump) {
   const auto find = [&](const char* name) { return std::ranges::find(dump, name, &NamedTensor::name); };
-  const bool pictures = find("pixel_values") != dump.end();
-  const auto loss = find("loss"), targets = find(pictures ? "labels" : "targets");
+  const bool images = find("pixel_values") != dump.end();
+  const auto loss = find("loss"), targets = find(images ? "labels" : "targets");
   if (loss == dump.end() || targets == dump.end()) return "";
   const std::vector<int64_t> ids = targets->value.to(DType::i64).to_vector<int64_t>();
   const auto counted = std::ranges::count_if(ids, [](int64_t id) { return id >= 0; });
   if (counted == 0) return "; no loss, because no token has a next one to predict";
   char text[64];
   std::snprintf(text, sizeof text, "; loss %.4f of %lld %s", loss->value.to(DType::f64).item(),
-                static_cast<long long>(counted), pictures ? "pictures" : "tokens");
+                static_cast<long long>(counted), images ? "images" : "tokens");
   return text;
 }
 
@@ -167,7 +167,7 @@ std::vector<Flag> dump_flags() {
       {.name = "attention",
        .value = "[LAYERS]",
        .help = "also q, k, v, scores and probabilities before and after Compose, of all layers or of 0,3",
-       .rule = {.type = models::ValueType::wholes, .min = 0},
+       .rule = {.type = models::ValueType::integers, .min = 0},
        .alone = kAllLayers},
       {.name = "grad", .help = "also the gradient of the loss, for every parameter or input"},
       integer_flag("decode", "P N", "N greedy steps after the first P ids, or after decode.prompt_ids of the file", "",

@@ -11,8 +11,8 @@
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
 #include "apps/cli/text_model.h"
+#include "apps/eval/images.h"
 #include "apps/eval/pairs.h"
-#include "apps/eval/pictures.h"
 #include "apps/eval/report.h"
 #include "apps/eval/tasks.h"
 #include "apps/train/run/run_lock.h"
@@ -50,7 +50,8 @@ std::string files_checksum(const std::vector<fs::path>& folders) {
   return detail::hex(crc, 8);
 }
 
-// All that decides the scores of a model; they are kept beside results, which go on only where nothing of it changed.
+// All that decides the scores of a model; they are kept beside results, which continue only where nothing of it
+// changed.
 Fingerprint model_fingerprint(const Arguments& arguments, const TextModel& text) {
   std::vector<fs::path> folders = {text.folder};
   if (const fs::path under = models::base_folder(text.folder, base_of(arguments)); under != text.folder)
@@ -110,7 +111,7 @@ std::vector<TaskArgument> task_arguments(const Arguments& arguments, const TaskS
 }
 
 int run_eval(const Arguments& arguments) {
-  if (names_pictures(arguments)) return eval_pictures(arguments);
+  if (names_images(arguments)) return eval_images(arguments);
   if (names_pairs(arguments)) return eval_pairs(arguments);
   const TaskSettings settings{.shots = arguments.get_int("shots"),
                               .shots_from = arguments.get("shots-from"),
@@ -158,7 +159,7 @@ int run_eval(const Arguments& arguments) {
     if (!score_missing(*engine, tasks[i].name(), *made[i], scores, 4 * batch)) {
       std::fprintf(
           stderr, "stopped by %s; %s\n", StopSignals::name(),
-          out.empty() ? "nothing was saved, for --out was not given" : "the same command goes on where it stopped");
+          out.empty() ? "nothing was saved, for --out was not given" : "the same command resumes where it stopped");
       return exit_stopped;
     }
     results.push_back({.task = tasks[i].name(),
@@ -176,7 +177,7 @@ std::vector<Flag> eval_flags() {
       {.name = "out",
        .alias = 'o',
        .value = "DIR",
-       .help = "append the result of each item to files there; a stopped call is gone on with"},
+       .help = "append the result of each item to files there; a stopped call is resumed"},
       {.name = "json", .value = "FILE", .help = "write the metrics there as JSON, to the last bit"},
       integer_flag("shots", "K", "examples in front of each item", "0", 0, 1e4),
       {.name = "shots-from", .value = "FILE", .help = "examples of this file instead of the task's own"},
@@ -194,7 +195,7 @@ std::vector<Flag> eval_flags() {
 Command eval_command() {
   return {
       .name = "eval",
-      .summary = "score a model on texts, data sets, the in-context tasks, pictures and pairs",
+      .summary = "score a model on texts, data sets, the in-context tasks, images and pairs",
       .positionals = {{.name = "MODEL", .help = "model folder or run folder"},
                       {.name = "TASK",
                        .help = "NAME:FILE, in-context, in-context-seen, recall, pictures:FOLDER or pairs:TASK",

@@ -247,7 +247,7 @@ std::vector<Flag> generate_flags() {
        integer_flag("count", "N", "samples to draw", "1", 1, 1e6),
        {.name = "no-prompt", .help = "print only the new text"},
        {.name = "ignore-eos",
-        .help = "go on after the end of the text, which is any token of eos_token_id in generation_config.json or "
+        .help = "continue after the end of the text, which is any token of eos_token_id in generation_config.json or "
                 "config.json, and the tokenizer's own"},
        {.name = "stats", .help = "print load time, tokens/s of the prompt and of decoding, and memory to stderr"}});
   add(text_model_flags());

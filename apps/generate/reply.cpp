@@ -32,7 +32,7 @@ std::optional<std::string> next_line(const dist::Communicator& world, double tim
   return line.substr(1);
 }
 
-// Makes room for more tokens: the text goes on from its newest ones, so that half of the longest sequence is free.
+// Makes room for more tokens: the text continues from its newest ones, so that half of the longest sequence is free.
 void drop_oldest(const models::LanguageModel& model, int64_t more, models::Conversation& text, bool note) {
   const int64_t longest = model.max_sequence_length(), had = std::ssize(text.tokens());
   const int64_t keep = std::clamp<int64_t>(longest / 2 - more, 0, had);
@@ -40,10 +40,11 @@ void drop_oldest(const models::LanguageModel& model, int64_t more, models::Conve
   text = models::Conversation(model, longest);
   if (!newest.empty()) text.append(newest);
   if (note)
-    std::fprintf(stderr,
-                 "note: the model's longest sequence of %lld tokens is reached; the conversation goes on from its last "
-                 "%lld tokens, and so each time\n",
-                 static_cast<long long>(longest), static_cast<long long>(keep));
+    std::fprintf(
+        stderr,
+        "note: the model's longest sequence of %lld tokens is reached; the conversation continues from its last "
+        "%lld tokens, and so each time\n",
+        static_cast<long long>(longest), static_cast<long long>(keep));
 }
 
 }  // namespace
@@ -87,7 +88,7 @@ ReplySpeed converse(const ReplySettings& settings, const std::vector<int32_t>& f
                      static_cast<long long>(more), static_cast<long long>(longest));
       continue;
     }
-    if (more > text.room()) drop_oldest(model, more, text, root && !std::exchange(noted, true));
+    if (more > text.remaining()) drop_oldest(model, more, text, root && !std::exchange(noted, true));
     if (more > 0) text.append(tokens);
     const models::Generated reply = print_reply(settings, text);
     speed.add(reply);

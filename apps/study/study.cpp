@@ -118,7 +118,7 @@ int run_study(const Arguments& arguments) {
 Command study_command() {
   return {
       .name = "study",
-      .summary = "train a table of runs from one file, and write tables and pictures of them",
+      .summary = "train a table of runs from one file, and write tables and charts of them",
       .positionals = {{.name = "STUDY", .help = "TOML file: sizes, variants, budgets, seeds (apps/study/README.md)"}},
       .flags = {{.name = "dry-run",
                  .help = "print the runs with their cost, and the time of the whole here and on H100"},
@@ -131,7 +131,7 @@ Command study_command() {
                 integer_flag("threads", "N", "same as run.threads=N for every run; 0 = all cores", "", 0, 4096)},
       .details =
           "Runs are trained in order as `braid train` does, each in study.out/runs/NAME. SIGINT and SIGTERM save\n"
-          "the state and end with exit code 75; the same command goes on where it stopped, also after a kill.\n"
+          "the state and end with exit code 75; the same command resumes where it stopped, also after a kill.\n"
           "A folder of another study, changed data, and a run that was begun with other settings are rejected.\n"
           "Under mpirun the processes train each run together; --part gives each host runs of its own.",
       .examples = {"braid study configs/studies/ablation.toml --dry-run", "braid study configs/studies/ablation.toml",

@@ -96,7 +96,7 @@ class Reader {
   }
   std::vector<int64_t> seeds(const ConfigEntry& entry) const {
     const auto* list = std::get_if<std::vector<int64_t>>(&entry.value);
-    if (!list || list->empty()) reject(entry, "a list of whole numbers");
+    if (!list || list->empty()) reject(entry, "a list of integers");
     if (std::ranges::any_of(*list, [&](int64_t s) { return s < 0 || std::ranges::count(*list, s) > 1; }))
       reject(entry, "different seeds from 0");
     return *list;

@@ -205,7 +205,7 @@ class Reporter {
       write_file("losses.svg", line_chart(study_.name + ": validation loss", panels, 3));
   }
 
-  // Of a variant and the baseline at a size and budget, seed by seed.
+  // Differences between each variant and the baseline at a size and budget, seed by seed.
   void differences() {
     if (variants_.size() < 2) return;
     title("Differences from " + study_.baseline + ", seed by seed");
@@ -260,15 +260,15 @@ class Reporter {
       for (const std::string& variant : variants_) {
         if (variant == study_.baseline) continue;
         std::vector<models::ComputeRun> base, other;
-        double most = 0;
+        double max = 0;
         for (const StudyResult& r : results_) {
           if (r.run.budget != budget) continue;
-          if (r.run.variant == study_.baseline) base.push_back({r.flops, r.loss}), most = std::max(most, r.flops);
+          if (r.run.variant == study_.baseline) base.push_back({r.flops, r.loss}), max = std::max(max, r.flops);
           if (r.run.variant == variant) other.push_back({r.flops, r.loss});
         }
         try {
-          const Estimate m = models::compute_multiplier(base, other, most, {.seed = 1});
-          csv.row({budget, variant, std::ssize(other), most, m.value, m.low, m.high});
+          const Estimate m = models::compute_multiplier(base, other, max, {.seed = 1});
+          csv.row({budget, variant, std::ssize(other), max, m.value, m.low, m.high});
           table.row({shortest(budget), variant, std::to_string(other.size()), fixed(m.value, 2), interval(m, 2),
                      m.low > 1    ? "above 1"
                      : m.high < 1 ? "below 1"

@@ -1,4 +1,4 @@
-// Tables and pictures of a study, from the results of its finished runs.
+// Tables and charts of a study, from the results of its finished runs.
 #pragma once
 #include <string>
 #include <utility>
@@ -12,7 +12,7 @@ namespace braid::apps {
 // the search are finished.
 std::vector<std::pair<std::string, double>> best_rates(const Study& study, const std::vector<StudyResult>& search);
 
-// Writes runs.csv, losses.csv, differences.csv, multipliers.csv, law.csv, families.csv, search.csv, their pictures as
+// Writes runs.csv, losses.csv, differences.csv, multipliers.csv, law.csv, families.csv, search.csv, their charts as
 // SVG and report.md into study.out/report; files without rows are left out. Returns the text of report.md.
 // `missing`: runs that are not finished.
 std::string write_study_report(const Study& study, const std::vector<StudyResult>& search,

@@ -1,11 +1,11 @@
-// The folder of a study, by which it goes on where it stopped:
+// The folder of a study, by which it resumes where it stopped:
 //
 //   study.json              its name, and the fingerprint of each data folder
 //   runs/NAME/              a run of braid train (apps/train/run/run_folder.md)
 //   runs/NAME/study.json    the settings that the run was started with
 //   runs/NAME/families.csv  in-context accuracy by family at each checkpoint, with study.families
 //   runs/NAME/result.json   what came out: the run is finished
-//   report/                 tables, pictures, report.md
+//   report/                 tables, charts, report.md
 #pragma once
 #include <optional>
 #include <string>

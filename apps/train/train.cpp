@@ -30,7 +30,7 @@ std::optional<std::string> failure_of(TrainingRun& run, const TrainConfig& confi
 // The loop. All ranks have the same metrics, so all take the same turns.
 int train_steps(TrainingRun& run, const TrainConfig& config, const dist::ProcessMesh& mesh) {
   models::Trainer& trainer = run.trainer();
-  if (!run.make_up()) {
+  if (!run.finish_measurements()) {
     run.print_stopped();
     return exit_stopped;
   }

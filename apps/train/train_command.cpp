@@ -72,7 +72,7 @@ Command train_command() {
           "from which nothing resumes; the message says what does. When it fails twice with the same settings, the\n"
           "next start is rejected.\n"
           "A file that cannot be written is tried again; the third failure in a row ends with code 4.\n"
-          "When the reader of standard output goes away (| head), the run goes on to its end.",
+          "When the reader of standard output goes away (| head), the run continues to its end.",
       .examples =
           {"braid train configs/demo.toml", "braid train configs/demo.toml optimizer.lr=1e-3 run.out=out/faster",
            "braid train configs/demo.toml --dry-run",

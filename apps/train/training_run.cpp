@@ -139,7 +139,7 @@ void TrainingRun::find_best(const std::vector<LogRow>& rows) {
   }
 }
 
-// Of arithmetic in 16 bits, which depends on the processor.
+// How long products in 16 bits take beside f32, which depends on the processor; empty on a GPU and for wider types.
 std::string TrainingRun::gain_of_type() const {
   if (device_ != kCpu || size_of(types_.compute) != 2) return "";
   const double gain = measured_flops(device_, types_.compute) / measured_flops(device_, DType::f32);
@@ -210,7 +210,7 @@ LogRow TrainingRun::count_step(const models::StepMetrics& metrics, double lr) {
 }
 
 // Runs a measurement that training can go without. Where NaN or Inf makes it impossible, notes and returns the reason:
-// whether training can go on is decided by the loss of the next step, with its diagnosis.
+// whether training can continue is decided by the loss of the next step, with its diagnosis.
 std::string TrainingRun::without_numerical_failure(const std::string& name, const std::function<void()>& work) {
   try {
     work();
@@ -252,7 +252,7 @@ bool TrainingRun::measure_now(LogRow& row, bool validate, bool sample) {
   return true;
 }
 
-bool TrainingRun::make_up() {
+bool TrainingRun::finish_measurements() {
   if (state_.measured) return true;
   const bool validate = mesh_.world.any(unmeasured_.has_value());
   const bool sample = mesh_.world.any(root() && samples_->last_step() < state_.step);
@@ -285,7 +285,7 @@ void TrainingRun::log(LogRow& row) {
                     .val_loss = last_.val_loss,
                     .val_step = val_step_,
                     .tok_per_s = std::isnan(row.tok_per_s) ? 0 : row.tok_per_s,
-                    .pictures_per_s = std::isnan(row.pictures_per_s) ? 0 : row.pictures_per_s,
+                    .images_per_s = std::isnan(row.images_per_s) ? 0 : row.images_per_s,
                     .eta_s = row.eta_s});
 }
 
@@ -304,14 +304,14 @@ void TrainingRun::warn(bool& warned, const std::function<void()>& write) {
 void TrainingRun::print_stopped() {
   progress_.finish();
   const char* signal = StopSignals::requested() ? StopSignals::name() : "a signal to another process";
-  std::printf("stopped by %s after step %lld; state saved, run the same command again to go on\n", signal,
+  std::printf("stopped by %s after step %lld; state saved, run the same command again to resume\n", signal,
               static_cast<long long>(state_.step));
 }
 
 void TrainingRun::print_summary() {
   progress_.finish();
   if (!root()) return;
-  if (state_.step == first_step_) std::printf("already finished (a larger train.steps goes on): ");
+  if (state_.step == first_step_) std::printf("already finished (a larger train.steps continues): ");
   const std::string seconds =
       state_.elapsed_s < 10 ? human(state_.elapsed_s, 2) : std::to_string(std::llround(state_.elapsed_s));
   std::printf("trained %lld steps in %s s, loss %.4f", static_cast<long long>(state_.step), seconds.c_str(),

@@ -43,15 +43,15 @@ class TrainingRun {
   bool finished() const { return state_.step >= config_.train.steps; }
   bool complete() const { return finished() && state_.measured; }  // nothing is left to do
 
-  // Of the next step: this data rank's micro-batches, and the learning rate.
+  // The next step's micro-batches of this data rank, and its learning rate.
   std::vector<models::Batch> batches() const;
   double learning_rate() const;
   // After the update: counts step, samples and time. Returns the log row of the step.
   LogRow count_step(const models::StepMetrics& metrics, double lr);
-  // The validation, tasks and sample that are due at this step. A stop signal ends them; what is missing is made up for
-  // by the run that resumes from this step, in make_up(), so that its log is that of a run without a stop.
+  // The validation, tasks and sample that are due at this step. A stop signal ends them; finish_measurements()
+  // completes them after a resume, so that the log equals that of a run without a stop.
   void measure(LogRow& row);
-  bool make_up();                           // false: a stop signal came again
+  bool finish_measurements();               // false: a stop signal came again
   void log(LogRow& row);                    // log.csv, log.jsonl and the progress line
   void save(const LogRow& row, bool stop);  // a checkpoint where one is due, or another attempt at one that failed
   void save_before_error();                 // which ends the run between two steps, such as data that cannot be read
@@ -99,7 +99,7 @@ class TrainingRun {
   std::optional<RunLog> log_;           // on rank 0
   std::optional<EventFile> events_;     // on rank 0, with log.tensorboard
   std::optional<SamplesFile> samples_;  // on rank 0
-  std::optional<LogRow> unmeasured_;    // on rank 0: the row of the step that make_up() completes
+  std::optional<LogRow> unmeasured_;    // on rank 0: the row of the step that finish_measurements() completes
   models::CheckpointWriter checkpoints_;
   Progress progress_;
   OutputRetry output_;

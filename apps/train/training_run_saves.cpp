@@ -93,7 +93,7 @@ void TrainingRun::fail_step(int64_t step, const models::StepMetrics& metrics, do
   throw dist::CollectiveError(ErrorKind::numerical, reason + where + advice(failed));
 }
 
-// How to go on, and from where.
+// How to resume, and from where.
 std::string TrainingRun::advice(const FailedStep& failed) const {
   const std::vector<models::StepFolder> all = models::step_folders(out(), mesh_.world);
   std::string text = all.empty() ? "; there is no checkpoint, so the run begins anew"

@@ -17,7 +17,7 @@ int64_t windows(int64_t n, int64_t kernel, int64_t stride, int64_t padding) {
   return (n + 2 * padding - kernel) / stride + 1;
 }
 
-// Windows that tile the picture: axes are split and exchanged, nothing is looked up.
+// Windows that tile the image: axes are split and exchanged, nothing is looked up.
 Tensor tiles(const Tensor& x, const Pixels& k, int64_t Ph, int64_t Pw) {
   const int64_t B = x.dim(0), C = x.dim(1);
   const Tensor parts = reshape(x, {B, C, Ph, k.rows, Pw, k.columns});
@@ -28,7 +28,7 @@ Tensor tiles(const Tensor& x, const Pixels& k, int64_t Ph, int64_t Pw) {
 
 Tensor unfold(const Tensor& x, const Pixels& k, const Conv2dOptions& o) {
   check_float("unfold", x);
-  check(x.rank() == 4, "unfold", [&] { return "pictures must be (B, C, H, W), got " + str(x.shape()); });
+  check(x.rank() == 4, "unfold", [&] { return "images must be (B, C, H, W), got " + str(x.shape()); });
   const int64_t B = x.dim(0), C = x.dim(1), H = x.dim(2), W = x.dim(3);
   const int64_t Ph = windows(H, k.rows, o.stride.rows, o.padding.rows);
   const int64_t Pw = windows(W, k.columns, o.stride.columns, o.padding.columns);
@@ -42,8 +42,8 @@ Tensor unfold(const Tensor& x, const Pixels& k, const Conv2dOptions& o) {
   return reshape(permute(seen, {2, 0, 3, 1}), {B, Ph * Pw, C * k.rows * k.columns});
 }
 
-Tensor window_pixels(const Pixels& picture, const Pixels& k, const Conv2dOptions& o) {
-  const int64_t H = picture.rows, W = picture.columns;
+Tensor window_pixels(const Pixels& image, const Pixels& k, const Conv2dOptions& o) {
+  const int64_t H = image.rows, W = image.columns;
   const int64_t Ph = windows(H, k.rows, o.stride.rows, o.padding.rows);
   const int64_t Pw = windows(W, k.columns, o.stride.columns, o.padding.columns);
   std::vector<int64_t> ids;
@@ -62,7 +62,7 @@ Tensor window_pixels(const Pixels& picture, const Pixels& k, const Conv2dOptions
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& o) {
   check(weight.rank() == 4 && x.rank() == 4 && weight.dim(1) == x.dim(1), "conv2d", [&] {
-    return "pictures (B, C, H, W) need kernels (O, C, kh, kw), got " + str(x.shape()) + " and " + str(weight.shape());
+    return "images (B, C, H, W) need kernels (O, C, kh, kw), got " + str(x.shape()) + " and " + str(weight.shape());
   });
   const int64_t O = weight.dim(0), Ph = windows(x.dim(2), weight.dim(2), o.stride.rows, o.padding.rows);
   const Tensor rows = unfold(x, {weight.dim(2), weight.dim(3)}, o);        // (B, P, C kh kw)

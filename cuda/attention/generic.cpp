@@ -151,7 +151,7 @@ class StageGradients {
 
   bool needs_outer_sum() const { return gradients_.base || gradients_.q_down || gradients_.q_up || gradients_.q_gate; }
 
-  // Of a block whose stage read a and has the gradient d.
+  // Adds a block whose stage read a and has the gradient d.
   void add(const ScoreBlock& c, const Tensor& a, const Tensor& d) {
     if (needs_outer_sum()) {
       const Tensor sum = outer_sum(c, a, d);
@@ -160,7 +160,7 @@ class StageGradients {
     }
     if (sums_.k_down || sums_.k_gate) key_gradients(c, stage_, a, d, sums_);
   }
-  // Of a block whose keys are all masked.
+  // A block whose keys are all masked: gradients of the query's weights are zero.
   void add_nothing(const ScoreBlock& c) {
     for (Tensor* x : {&gradients_.q_down, &gradients_.q_up, &gradients_.q_gate}) {
       if (*x) x->sliced(0, c.b0, c.b0 + c.samples).sliced(1, c.t0, c.t0 + c.rows).fill(0);

@@ -118,7 +118,7 @@ class LowRankMix {
 };
 
 // x = compose(x), or its transpose, with a = x packed, h = w.sum(a).
-// Of scores, which are exponents, the gate's product is exact.
+// The gate's product is exact for scores, which are exponents.
 enum class Of { scores, weights, gradients };
 template <int N, Of of, bool spilled>
 __device__ __forceinline__ void compose(Accumulator<N>& x, const AFragment<N>& a, const LowRankMix<N, spilled>& w,

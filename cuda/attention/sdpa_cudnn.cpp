@@ -34,7 +34,7 @@ Tensor part(const Tensor& x, int64_t b, int64_t samples, int64_t n, int64_t head
   return x.sliced(0, b, b + samples).sliced(2, n, n + heads);
 }
 
-// Of one key/value head of a sample.
+// Bytes of the gradients of one key/value head of a sample.
 int64_t head_bytes(const DcmhaInputs& x) { return gradient_bytes(x.q.dim(2) / x.k.dim(2), x.q.dim(1), x.k.dim(1)); }
 
 }  // namespace

@@ -65,8 +65,8 @@ auto partial_size(int64_t each) {
 
 bfloat16* data_or_null(Tensor& x) { return x ? x.mutable_data<bfloat16>() : nullptr; }
 
-// Of one compose. The blocks of some samples follow each other: sums over their rows are kept, in f32, for these
-// samples only.
+// The gradients of one compose. The blocks of some samples follow each other: sums over their rows are kept, in f32,
+// for these samples only.
 class ComposeGradients {
  public:
   ComposeGradients(const std::vector<ScoreBlock>& blocks, const Sizes& n, const HeadMixing& inputs,
@@ -153,16 +153,16 @@ void forward_in_one_pass(const DcmhaInputs& x, Out y, Out lse, int64_t workspace
   const Tensor k = alike ? x.k : dense_copy(x.k), v = alike ? x.v : dense_copy(x.v);
   const bool direct = in_pieces(y);
   Tensor to = direct ? y : empty(y.shape(), y.dtype(), y.device());
-  const int64_t most = n.T + n.S;
+  const int64_t max_shift = n.T + n.S;
   const auto narrow = [](int64_t i) { return static_cast<int>(i); };
   OnePass c{.d = narrow(n.d),
             .key_heads = narrow(n.Nkv),
             .queries = narrow(n.T),
             .keys = narrow(n.S),
-            .begin_shift =
-                narrow(x.mask.causal && x.mask.window > 0 ? std::clamp(x.mask.offset - x.mask.window + 1, -most, most)
-                                                          : -most),
-            .end_shift = narrow(x.mask.causal ? std::clamp(x.mask.offset + 1, -most, most) : most),
+            .begin_shift = narrow(x.mask.causal && x.mask.window > 0
+                                      ? std::clamp(x.mask.offset - x.mask.window + 1, -max_shift, max_shift)
+                                      : -max_shift),
+            .end_shift = narrow(x.mask.causal ? std::clamp(x.mask.offset + 1, -max_shift, max_shift) : max_shift),
             .scale = static_cast<float>(x.scale),
             .q = q.data<bfloat16>(),
             .k = k.data<bfloat16>(),

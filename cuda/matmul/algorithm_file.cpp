@@ -67,8 +67,8 @@ void each(const nlohmann::json& array, size_t size, const Field& at, Read&& read
 
 }  // namespace
 
-AlgorithmFile::AlgorithmFile(std::string path, std::string gpu, int64_t library_version, size_t most)
-    : path_(std::move(path)), gpu_(std::move(gpu)), library_version_(library_version), most_(most) {
+AlgorithmFile::AlgorithmFile(std::string path, std::string gpu, int64_t library_version, size_t max_products)
+    : path_(std::move(path)), gpu_(std::move(gpu)), library_version_(library_version), max_products_(max_products) {
   std::error_code error;
   measures_ = !std::filesystem::exists(path_, error) && !error;
   if (!measures_) read();
@@ -87,7 +87,8 @@ void AlgorithmFile::read() {
   });
   const nlohmann::json& products = member(root, "products", whole);
   const Field list = file.of("products");
-  list.require(products.is_array() && products.size() <= most_, "a list of at most " + std::to_string(most_));
+  list.require(products.is_array() && products.size() <= max_products_,
+               "a list of at most " + std::to_string(max_products_));
   each(products, products.size(), list, [&](size_t, const nlohmann::json& product, const Field& at) {
     ProductKey key{};
     Measured measured{};
@@ -112,12 +113,12 @@ const Algorithm* AlgorithmFile::find(const ProductKey& key) const {
 
 bool AlgorithmFile::measures() const {
   std::lock_guard lock(mutex_);
-  return measures_ && products_.size() < most_;
+  return measures_ && products_.size() < max_products_;
 }
 
 bool AlgorithmFile::add(const ProductKey& key, const Algorithm& algorithm, double microseconds) {
   std::lock_guard lock(mutex_);
-  if (products_.size() >= most_ && !products_.contains(key)) return false;
+  if (products_.size() >= max_products_ && !products_.contains(key)) return false;
   products_[key] = {algorithm, microseconds};
   write();
   return true;

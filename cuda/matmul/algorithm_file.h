@@ -21,12 +21,12 @@ class AlgorithmFile {  // for any thread
   static constexpr size_t kMaxProducts = 20000;
   // Reads the file, if there is one. Error(input) with file and field when it is damaged; Error(setting) when it was
   // measured on another kind of GPU or by another version of the library: its algorithms mean nothing here.
-  AlgorithmFile(std::string path, std::string gpu, int64_t library_version, size_t most = kMaxProducts);
+  AlgorithmFile(std::string path, std::string gpu, int64_t library_version, size_t max_products = kMaxProducts);
 
   const Algorithm* find(const ProductKey& key) const;  // nullptr: not in the file
   bool measures() const;                               // there was no file, and its successor is not full
   // Adds a product and replaces the file, completely or not at all; Error(output) when it cannot be written. false:
-  // there are `most` others, so a later run will not find it.
+  // there are `max_products` others, so a later run will not find it.
   bool add(const ProductKey& key, const Algorithm& algorithm, double microseconds);
   const std::string& path() const { return path_; }
 
@@ -40,7 +40,7 @@ class AlgorithmFile {  // for any thread
 
   std::string path_, gpu_;
   int64_t library_version_;
-  size_t most_;
+  size_t max_products_;
   bool measures_ = false;
   mutable std::mutex mutex_;  // of the products: the GPUs of a process share the file
   std::map<ProductKey, Measured> products_;

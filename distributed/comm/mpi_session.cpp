@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int64_t kMaxMessage = int64_t{1} << 30;  // bytes; MPI counts are int
-// Of MPI_COMM_WORLD, which carries no other messages.
+// Tags on MPI_COMM_WORLD, which carries no other messages.
 constexpr int kHeartbeatTag = 1, kFailureTag = 2;
 constexpr size_t kFailureBytes = 4000;
 

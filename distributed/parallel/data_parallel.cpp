@@ -58,13 +58,13 @@ DataParallel::DataParallel(std::vector<nn::NamedTensor> parameters, const Holder
         int64_t end = std::clamp(own.end, entry.at.begin, entry.at.end) - entry.at.begin;
         entry.parts.ranges.push_back({{begin, end}});
       }
-      place_[entry.parameter.name] = {b, e};
+      position_[entry.parameter.name] = {b, e};
     }
     watch(b);
   }
   for (const nn::NamedTensor& p : parameters) {  // in the order of the model
     const bool trained = frozen(p.name) != nn::kNeverTrained;
-    if (!place_.contains(p.name)) {
+    if (!position_.contains(p.name)) {
       alone_[p.name] = {p.value, frozen(p.name)};
       if (trained) pieces_.push_back(p);
       continue;
@@ -212,8 +212,8 @@ void DataParallel::gather(bool frozen) {
 Range DataParallel::owned_range(const std::string& name) const {
   auto alone = alone_.find(name);
   if (alone != alone_.end()) return {0, alone->second.parameter.numel()};
-  const auto at = place_.find(name);
-  check(at != place_.end(), "data_parallel", [&] { return "there is no parameter " + name; });
+  const auto at = position_.find(name);
+  check(at != position_.end(), "data_parallel", [&] { return "there is no parameter " + name; });
   const Bucket& bucket = buckets_[at->second.first];
   return bucket.entries[at->second.second].parts.single(bucket.holders.rank());
 }

@@ -93,7 +93,7 @@ class DataParallel {
 
   std::vector<Bucket> buckets_;  // one group after the other; within a group later layers first
   std::vector<nn::NamedTensor> pieces_;
-  std::map<std::string, std::pair<size_t, size_t>> place_;  // name -> bucket, entry
+  std::map<std::string, std::pair<size_t, size_t>> position_;  // name -> bucket, entry
   std::map<std::string, Alone> alone_;
   bool active_ = false;
 };

@@ -35,7 +35,7 @@ SequenceShard shard_sequence(int64_t T, const ProcessMesh& mesh);
 //          |    to_tensor_ranks             |    context ranks with this       |
 //          +--- (tensor ranks of c) ------> +--- tensor rank ----------------> +
 //
-// Example: a causal layer with window 2 on the ranks of the picture above, queries of the rank's own rows. Rank (0, 0)
+// Example: a causal layer with window 2 on the ranks of the diagram above, queries of the rank's own rows. Rank (0, 0)
 // has queries 0 and 7 and requires keys 0, 6, 7: its context rank has them all. Rank (1, 0) has queries 2 and 5 and
 // requires keys 1, 2, 4, 5; key 1 is local to (0, 0), which got it from the rows of (0, 1).
 struct KeyExchangePlan {

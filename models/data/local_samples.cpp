@@ -20,10 +20,10 @@ std::vector<std::vector<int64_t>> step_samples(const Sampler& sampler, int64_t f
   return batches;
 }
 
-std::vector<std::vector<int64_t>> validation_samples(int64_t size, int64_t batch_size, int64_t most,
+std::vector<std::vector<int64_t>> validation_samples(int64_t size, int64_t batch_size, int64_t max_samples,
                                                      const dist::ProcessMesh& mesh) {
   std::vector<std::vector<int64_t>> batches;
-  const int64_t samples = most > 0 ? std::min(size, most) : size;
+  const int64_t samples = max_samples > 0 ? std::min(size, max_samples) : size;
   std::vector<int64_t> all;
   for (int64_t i = 0; i < samples; ++i) {
     all.push_back(i * size / samples);

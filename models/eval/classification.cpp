@@ -45,14 +45,14 @@ void ClassificationCounts::add(const Tensor& logits, const Tensor& labels) {
       before += x[k] > x[label] || (x[k] == x[label] && k < label);
     }
     loss_ += x[best] + std::log(z) - x[label];
-    ++pictures_;
+    ++images_;
     right1_ += best == label;
     right5_ += before < 5;
     ++confusion_[label * K + best];
     const double confidence = std::isfinite(z) ? 1 / z : 0;
     const auto last = static_cast<double>(bins_.size() - 1);
     Bin& bin = bins_[static_cast<size_t>(std::min(last, confidence * static_cast<double>(bins_.size())))];
-    ++bin.pictures;
+    ++bin.images;
     bin.right += best == label;
     bin.confidence += confidence;
   }
@@ -60,9 +60,9 @@ void ClassificationCounts::add(const Tensor& logits, const Tensor& labels) {
 
 void ClassificationCounts::sum_over(const dist::Communicator& group) {
   if (group.size() == 1) return;
-  std::vector<int64_t*> counts = {&pictures_, &right1_, &right5_};
+  std::vector<int64_t*> counts = {&images_, &right1_, &right5_};
   for (int64_t& count : confusion_) counts.push_back(&count);
-  for (Bin& bin : bins_) counts.insert(counts.end(), {&bin.pictures, &bin.right});
+  for (Bin& bin : bins_) counts.insert(counts.end(), {&bin.images, &bin.right});
   std::vector<double> values;  // exact below 2^53
   for (const int64_t* count : counts) values.push_back(static_cast<double>(*count));
   values = group.all_reduce(from_vector(values, {std::ssize(values)})).to_vector<double>();
@@ -71,12 +71,12 @@ void ClassificationCounts::sum_over(const dist::Communicator& group) {
   for (Bin& bin : bins_) bin.confidence = group.sum(bin.confidence);
 }
 
-double ClassificationCounts::loss() const { return pictures_ > 0 ? loss_ / static_cast<double>(pictures_) : kNone; }
+double ClassificationCounts::loss() const { return images_ > 0 ? loss_ / static_cast<double>(images_) : kNone; }
 
 double ClassificationCounts::top(int64_t k) const {
   check(k == 1 || k == 5, "classification",
         [&] { return "top-k is counted for k = 1 and 5, asked for " + std::to_string(k); });
-  return share(k == 1 ? right1_ : right5_, pictures_);
+  return share(k == 1 ? right1_ : right5_, images_);
 }
 
 double ClassificationCounts::recall(int64_t label) const {
@@ -92,10 +92,10 @@ double ClassificationCounts::precision(int64_t label) const {
 }
 
 double ClassificationCounts::calibration_error() const {
-  if (pictures_ == 0) return kNone;
+  if (images_ == 0) return kNone;
   double error = 0;
   for (const Bin& bin : bins_) error += std::abs(static_cast<double>(bin.right) - bin.confidence);
-  return error / static_cast<double>(pictures_);
+  return error / static_cast<double>(images_);
 }
 
 }  // namespace braid::models::eval

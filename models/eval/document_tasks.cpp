@@ -23,8 +23,8 @@ class DocumentTask : public EvalTask {
         examples = shots_text(form, pool, draw_shots(pool, document, static_cast<int64_t>(i), shots.count, shots.seed));
       std::vector<Sequence> sequences;
       for (size_t c = 0; c < document.choices.size(); ++c) {
-        const std::string where = "choice " + std::to_string(c) + " of line " + std::to_string(document.place.line) +
-                                  " of " + document.place.file;
+        const std::string where = "choice " + std::to_string(c) + " of line " + std::to_string(document.location.line) +
+                                  " of " + document.location.file;
         sequences.push_back(
             encoder.encode(examples + document.contexts[c], form.delimiter + document.choices[c], where));
       }
@@ -50,7 +50,7 @@ class DocumentTask : public EvalTask {
 
  protected:
   const Document& document(int64_t item) const { return documents_.at(static_cast<size_t>(item)); }
-  // Of all items, the number `index` of their verdict.
+  // Number `index` of the verdict on each item.
   std::vector<double> column(std::span<const ItemScores> scores, size_t index) const {
     std::vector<double> values;
     for (size_t i = 0; i < scores.size(); ++i)

@@ -16,62 +16,63 @@ using nlohmann::json;
 
 constexpr int64_t kLargestFile = int64_t{1} << 30;
 
-std::vector<std::string> list_of_texts(const FormatString& form, const json& object, const Place& place,
+std::vector<std::string> list_of_texts(const FormatString& form, const json& object, const Location& location,
                                        const std::string& name) {
   std::vector<std::string> texts;
-  const json value = form.value(object, place);
-  if (!value.is_array()) bad_line(place, "a list of texts as " + name, detail::preview(value.dump(-1, ' ', true)));
+  const json value = form.value(object, location);
+  if (!value.is_array()) bad_line(location, "a list of strings as " + name, detail::preview(value.dump(-1, ' ', true)));
   for (const json& item : value) {
-    if (!item.is_string()) bad_line(place, "a list of texts as " + name, detail::preview(value.dump(-1, ' ', true)));
+    if (!item.is_string())
+      bad_line(location, "a list of strings as " + name, detail::preview(value.dump(-1, ' ', true)));
     texts.push_back(item.get<std::string>());
   }
   return texts;
 }
 
 int64_t gold_of(const TaskTemplate& form, const json& object, const Document& document) {
-  const Place& place = document.place;
+  const Location& location = document.location;
   const auto n = std::ssize(document.choices);
-  const json gold = form.gold.value(object, place);
+  const json gold = form.gold.value(object, location);
   std::vector<std::string> labels = form.labels;
-  if (form.has_label_list) labels = list_of_texts(form.label_list, object, place, "labels");
+  if (form.has_label_list) labels = list_of_texts(form.label_list, object, location, "labels");
   if (gold.is_boolean()) return gold.get<bool>() ? 1 : 0;
   const std::string text = gold.is_string() ? gold.get<std::string>() : gold.dump();
   const auto position = [&](const std::vector<std::string>& of) { return std::ranges::find(of, text) - of.begin(); };
   if (!labels.empty()) {
     const int64_t at = position(labels);
     if (at < std::min<int64_t>(std::ssize(labels), n)) return at;
-    bad_line(place, "one of the labels " + detail::preview(detail::join(labels, ", ")) + " as the right choice",
+    bad_line(location, "one of the labels " + detail::preview(detail::join(labels, ", ")) + " as the right choice",
              detail::preview(text));
   }
   const auto index = detail::parse_int(text);
   if (index && *index >= 0 && *index < n) return *index;
   if (gold.is_string() && !index && position(document.choices) < n) return position(document.choices);
-  bad_line(place, "the right choice as an index from 0 to " + std::to_string(n - 1), detail::preview(text));
+  bad_line(location, "the right choice as an index from 0 to " + std::to_string(n - 1), detail::preview(text));
 }
 
-Document document_of(const TaskTemplate& form, const json& object, const Place& place) {
-  Document document{.contexts = {}, .choices = {}, .gold = 0, .place = place};
-  for (const FormatString& context : form.contexts) document.contexts.push_back(context.text(object, place));
+Document document_of(const TaskTemplate& form, const json& object, const Location& location) {
+  Document document{.contexts = {}, .choices = {}, .gold = 0, .location = location};
+  for (const FormatString& context : form.contexts) document.contexts.push_back(context.text(object, location));
   if (form.choice_list)
-    document.choices = list_of_texts(form.choices[0], object, place, "choices");
+    document.choices = list_of_texts(form.choices[0], object, location, "choices");
   else
-    for (const FormatString& choice : form.choices) document.choices.push_back(choice.text(object, place));
-  for (std::string& context : document.contexts) context = form.context_filter(std::move(context), place);
-  for (std::string& choice : document.choices) choice = form.choice_filter(std::move(choice), place);
+    for (const FormatString& choice : form.choices) document.choices.push_back(choice.text(object, location));
+  for (std::string& context : document.contexts) context = form.context_filter(std::move(context), location);
+  for (std::string& choice : document.choices) choice = form.choice_filter(std::move(choice), location);
   const size_t n = std::max(document.contexts.size(), document.choices.size());
-  if (form.kind == TaskKind::choices && n < 2) bad_line(place, "two choices or more", std::to_string(n));
-  if (document.choices.empty()) bad_line(place, "two choices or more", "none");
+  if (form.kind == TaskKind::choices && n < 2) bad_line(location, "two choices or more", std::to_string(n));
+  if (document.choices.empty()) bad_line(location, "two choices or more", "none");
   for (auto* texts : {&document.contexts, &document.choices}) {
     if (texts->size() != n && texts->size() != 1)
-      bad_line(place, "as many choices as contexts, " + std::to_string(document.contexts.size()),
+      bad_line(location, "as many choices as contexts, " + std::to_string(document.contexts.size()),
                std::to_string(document.choices.size()));
     texts->resize(n, texts->front());
   }
   for (size_t i = 0; i < n; ++i)
-    if (document.choices[i].empty()) bad_line(place, "text as choice " + std::to_string(i), "an empty one");
+    if (document.choices[i].empty()) bad_line(location, "text as choice " + std::to_string(i), "an empty one");
   if (form.kind == TaskKind::choices) document.gold = gold_of(form, object, document);
   if (document.gold >= std::ssize(document.choices))
-    bad_line(place, "a right choice among " + std::to_string(n), std::to_string(document.gold));
+    bad_line(location, "a right choice among " + std::to_string(n), std::to_string(document.gold));
   return document;
 }
 
@@ -91,23 +92,23 @@ std::string read_decompressed(const std::string& file) {
   return bytes;
 }
 
-void for_each_line(const std::string& file, const std::function<void(const json&, const Place&)>& take) {
+void for_each_line(const std::string& file, const std::function<void(const json&, const Location&)>& take) {
   const std::string bytes = read_decompressed(file);
-  Place place{file, 0};
+  Location location{file, 0};
   int64_t items = 0;
   for (size_t begin = 0, end = 0; begin < bytes.size(); begin = end + 1) {
     end = std::min(bytes.find('\n', begin), bytes.size());
-    ++place.line;
+    ++location.line;
     const std::string_view line = std::string_view(bytes).substr(begin, end - begin);
     if (detail::trim(line).empty()) continue;
     json object;
     try {
       object = io::parse_json(line, file, static_cast<int64_t>(begin));
     } catch (const Error& error) {
-      fail(ErrorKind::input, "bad line " + std::to_string(place.line) + " in " + file + ": " + error.what());
+      fail(ErrorKind::input, "bad line " + std::to_string(location.line) + " in " + file + ": " + error.what());
     }
-    if (!object.is_object()) bad_line(place, "a JSON object", detail::preview(line));
-    take(object, place);
+    if (!object.is_object()) bad_line(location, "a JSON object", detail::preview(line));
+    take(object, location);
     ++items;
   }
   check(items > 0, ErrorKind::input,
@@ -116,8 +117,9 @@ void for_each_line(const std::string& file, const std::function<void(const json&
 
 std::vector<Document> read_documents(const TaskTemplate& form, const std::string& file) {
   std::vector<Document> documents;
-  for_each_line(file,
-                [&](const json& object, const Place& place) { documents.push_back(document_of(form, object, place)); });
+  for_each_line(file, [&](const json& object, const Location& location) {
+    documents.push_back(document_of(form, object, location));
+  });
   return documents;
 }
 
@@ -125,9 +127,9 @@ std::vector<TextDocument> read_texts(const TaskTemplate& form, const std::string
   const std::string plain = text::without_compression(file);
   std::vector<TextDocument> texts;
   if (!plain.ends_with(".jsonl") && !plain.ends_with(".ndjson")) return {{read_decompressed(file), file}};
-  for_each_line(file, [&](const json& object, const Place& place) {
-    std::string text = form.text.text(object, place);
-    if (!text.empty()) texts.push_back({std::move(text), "line " + std::to_string(place.line) + " of " + file});
+  for_each_line(file, [&](const json& object, const Location& location) {
+    std::string text = form.text.text(object, location);
+    if (!text.empty()) texts.push_back({std::move(text), "line " + std::to_string(location.line) + " of " + file});
   });
   check(!texts.empty(), ErrorKind::input,
         [&] { return "nothing to evaluate in " + file + ": expected text in a line, found empty texts"; });

@@ -31,14 +31,14 @@ struct TaskTemplate {
 };
 
 // Calls `take` with the JSON object of each line that is not empty. Error(input) names the file and the line.
-void for_each_line(const std::string& file, const std::function<void(const nlohmann::json&, const Place&)>& take);
+void for_each_line(const std::string& file, const std::function<void(const nlohmann::json&, const Location&)>& take);
 
 // An item in words. One context and one choice of it belong together: they are of equal number. Of the last word there
 // is one.
 struct Document {
   std::vector<std::string> contexts, choices;
   int64_t gold = 0;
-  Place place;
+  Location location;
 
   // Equal but for the place.
   bool same(const Document& other) const {

@@ -9,7 +9,7 @@
 
 namespace braid::models::eval {
 
-// The token that a text begins behind: the one that the tokenizer's template puts in front, else eos_id(). Error(input)
+// The token to prepend to a text: the template's BOS, else eos_id(). Error(input)
 // when there is neither.
 int32_t prefix_token(const text::Tokenizer& tokenizer);
 
@@ -18,8 +18,8 @@ bool is_space(char32_t c);
 
 class PairEncoder {
  public:
-  // longest: most tokens of a sequence, at least 2. vocabulary: the model's ids are below it. Text that looks like a
-  // special token is one. The tokenizer must outlive this object.
+  // longest: maximum number of tokens of a sequence, at least 2. vocabulary: the model's ids are below it. Text that
+  // looks like a special token is one. The tokenizer must outlive this object.
   PairEncoder(const text::Tokenizer& tokenizer, int64_t longest, int64_t vocabulary);
 
   // White space at the end of the context moves to the continuation. Then both together are encoded, and the context

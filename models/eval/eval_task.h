@@ -33,7 +33,7 @@ struct Metric {
   std::string name;
   double value = 0;             // NaN: there was nothing to measure
   std::optional<double> error;  // standard error; none where it cannot be estimated
-  bool count = false;           // a whole number of things, no measurement
+  bool count = false;           // a count, no measurement
 };
 
 class EvalTask {
@@ -48,7 +48,7 @@ class EvalTask {
   virtual int64_t longest(int64_t item) const = 0;                  // tokens of its longest sequence
   // Results of one item alone, by name, for the file of results.
   virtual std::vector<std::pair<std::string, double>> verdict(int64_t item, const ItemScores& scores) const = 0;
-  // Of all items, in their order.
+  // The metrics over all items; `scores` are in their order.
   virtual std::vector<Metric> metrics(std::span<const ItemScores> scores) const = 0;
   // Remarks for the user, for example how many contexts were cut.
   virtual std::vector<std::string> notes() const { return {}; }

@@ -72,9 +72,9 @@ std::vector<std::string> quoted_words(std::string_view text, const std::string& 
 
 }  // namespace
 
-void bad_line(const Place& place, const std::string& expected, const std::string& found) {
-  fail(ErrorKind::input, "bad line " + std::to_string(place.line) + " in " + place.file + ": expected " + expected +
-                             ", found " + found + "; correct the line or remove it");
+void bad_line(const Location& location, const std::string& expected, const std::string& found) {
+  fail(ErrorKind::input, "bad line " + std::to_string(location.line) + " in " + location.file + ": expected " +
+                             expected + ", found " + found + "; correct the line or remove it");
 }
 
 std::vector<std::string> split_unquoted(std::string_view text, char end) {
@@ -110,7 +110,7 @@ Filters::Filters(std::string_view text, const std::string& name) {
   }
 }
 
-std::string Filters::operator()(std::string text, const Place& place) const {
+std::string Filters::operator()(std::string text, const Location& location) const {
   for (const Filter& filter : filters_) {
     const std::string& f = filter.name;
     if (f == "strip" || f == "lstrip" || f == "rstrip") text = strip(text, f != "rstrip", f != "lstrip");
@@ -120,7 +120,7 @@ std::string Filters::operator()(std::string text, const Place& place) const {
     if (!f.starts_with("before") && !f.starts_with("after")) continue;
     const std::string& mark = filter.arguments[0];
     const size_t at = f.ends_with("_last") ? text.rfind(mark) : text.find(mark);
-    if (at == std::string::npos) bad_line(place, "a text with '" + mark + "'", in_quotes(text));
+    if (at == std::string::npos) bad_line(location, "a text with '" + mark + "'", in_quotes(text));
     text = f.starts_with("before") ? text.substr(0, at) : text.substr(at + mark.size());
   }
   return text;

@@ -15,12 +15,12 @@
 namespace braid::models::eval {
 
 // A line of a file of items, for messages.
-struct Place {
+struct Location {
   std::string file;
   int64_t line = 0;
 };
 // Throws Error(input): "bad line 3 in FILE: expected <expected>, found <found>; correct the line or remove it".
-[[noreturn]] void bad_line(const Place& place, const std::string& expected, const std::string& found);
+[[noreturn]] void bad_line(const Location& location, const std::string& expected, const std::string& found);
 
 // The places of `end` in the text that do not stand in single quotes cut it into these parts.
 std::vector<std::string> split_unquoted(std::string_view text, char end);
@@ -33,7 +33,7 @@ class Filters {
 
   bool empty() const { return filters_.empty(); }
   // Error(input) as bad_line() where the text lacks the argument of before or after.
-  std::string operator()(std::string text, const Place& place) const;
+  std::string operator()(std::string text, const Location& location) const;
 
  private:
   struct Filter {

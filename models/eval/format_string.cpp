@@ -68,7 +68,7 @@ FormatString::Part FormatString::parse_field(const std::string& field, const std
   return part;
 }
 
-const json& FormatString::find(const Part& part, const json& object, const Place& place) {
+const json& FormatString::find(const Part& part, const json& object, const Location& location) {
   const json* at = &object;
   std::string path;
   for (const std::string& key : part.path) {
@@ -83,30 +83,30 @@ const json& FormatString::find(const Part& part, const json& object, const Place
       if (at->is_object())
         for (const auto& [name, value] : at->items()) names.push_back(detail::preview(name));
       const std::string found = names.empty() ? kind_of(*at) : "the fields " + detail::join(names, ", ");
-      bad_line(place, "the field '" + path + "'", found + detail::did_you_mean(key, names));
+      bad_line(location, "the field '" + path + "'", found + detail::did_you_mean(key, names));
     }
   }
   return *at;
 }
 
-std::string FormatString::expand(const Part& part, const json& object, const Place& place) {
+std::string FormatString::expand(const Part& part, const json& object, const Location& location) {
   if (part.path.empty()) return part.literal;
-  const json& value = find(part, object, place);
+  const json& value = find(part, object, location);
   if (!value.is_string() && !value.is_number())
-    bad_line(place, "a text or a number in the field '" + detail::join(part.path, ".") + "'", kind_of(value));
-  return part.literal + part.filters(value.is_string() ? value.get<std::string>() : value.dump(), place);
+    bad_line(location, "a string or a number in the field '" + detail::join(part.path, ".") + "'", kind_of(value));
+  return part.literal + part.filters(value.is_string() ? value.get<std::string>() : value.dump(), location);
 }
 
-std::string FormatString::text(const json& object, const Place& place) const {
+std::string FormatString::text(const json& object, const Location& location) const {
   std::string result;
-  for (const Part& part : parts_) result += expand(part, object, place);
+  for (const Part& part : parts_) result += expand(part, object, location);
   return result;
 }
 
-json FormatString::value(const json& object, const Place& place) const {
+json FormatString::value(const json& object, const Location& location) const {
   const bool bare = parts_.size() == 1 && parts_[0].literal.empty() && !parts_[0].path.empty();
-  if (bare && parts_[0].filters.empty()) return find(parts_[0], object, place);
-  return text(object, place);
+  if (bare && parts_[0].filters.empty()) return find(parts_[0], object, location);
+  return text(object, location);
 }
 
 }  // namespace braid::models::eval

@@ -19,9 +19,9 @@ class FormatString {
   FormatString(const std::string& text, const std::string& name);
 
   // Error(input) as bad_line() where the object has no such field, or one that is not a text or a number.
-  std::string text(const nlohmann::json& object, const Place& place) const;
+  std::string text(const nlohmann::json& object, const Location& location) const;
   // The value itself, of whatever type, where the text is a field in braces and nothing else; else text().
-  nlohmann::json value(const nlohmann::json& object, const Place& place) const;
+  nlohmann::json value(const nlohmann::json& object, const Location& location) const;
 
  private:
   struct Part {  // `literal` and then the field, if any
@@ -30,8 +30,8 @@ class FormatString {
     Filters filters = {};
   };
   static Part parse_field(const std::string& field, const std::string& name);
-  static const nlohmann::json& find(const Part& part, const nlohmann::json& object, const Place& place);
-  static std::string expand(const Part& part, const nlohmann::json& object, const Place& place);
+  static const nlohmann::json& find(const Part& part, const nlohmann::json& object, const Location& location);
+  static std::string expand(const Part& part, const nlohmann::json& object, const Location& location);
 
   std::vector<Part> parts_;
 };

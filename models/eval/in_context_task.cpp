@@ -110,14 +110,14 @@ class InContextTask final : public EvalTask {
 };
 
 // The text without "[ " and " ]", and where the answers between them are.
-text::TaskSample without_marks(const std::string& task, const std::string& text, const Place& place) {
+text::TaskSample without_marks(const std::string& task, const std::string& text, const Location& location) {
   text::TaskSample sample{task, "", {}};
   size_t begin = 0;
   for (size_t open; (open = text.find("[ ", begin)) != std::string::npos;) {
     const size_t close = text.find(" ]", open + 2);
     const size_t line_end = std::min(text.find('\n', open), text.size());
     if (close == std::string::npos || close <= open + 2 || close > line_end)
-      bad_line(place, "an answer as '[ answer ]'", "'" + detail::preview(text.substr(open, 40)) + "'");
+      bad_line(location, "an answer as '[ answer ]'", "'" + detail::preview(text.substr(open, 40)) + "'");
     sample.text += text.substr(begin, open - begin);
     const auto first = std::ssize(sample.text);
     sample.text += text.substr(open + 2, close - open - 2);
@@ -125,29 +125,29 @@ text::TaskSample without_marks(const std::string& task, const std::string& text,
     begin = close + 2;
   }
   sample.text += text.substr(begin);
-  if (sample.answers.empty()) bad_line(place, "answers as '[ answer ]' in the field 'texts'", "none");
+  if (sample.answers.empty()) bad_line(location, "answers as '[ answer ]' in the field 'texts'", "none");
   return sample;
 }
 
-text::TaskSample sample_of(const json& object, const Place& place) {
+text::TaskSample sample_of(const json& object, const Location& location) {
   const auto text_in = [&](const char* field) {
     if (!object.contains(field) || !object[field].is_string()) {
       std::vector<std::string> names;
       for (const auto& [name, value] : object.items()) names.push_back(detail::preview(name));
-      bad_line(place, "a text in the field '" + std::string(field) + "'",
+      bad_line(location, "a string in the field '" + std::string(field) + "'",
                "the fields " + detail::join(names, ", ") + detail::did_you_mean(field, names));
     }
     return object[field].get<std::string>();
   };
-  if (!object.contains("answers")) return without_marks(text_in("task_id"), text_in("texts"), place);
+  if (!object.contains("answers")) return without_marks(text_in("task_id"), text_in("texts"), location);
   text::TaskSample sample{text_in("task"), text_in("text"), {}};
   const char* expected = "answers as [begin, end], one behind another within the text";
-  if (!object["answers"].is_array() || object["answers"].empty()) bad_line(place, expected, "none");
+  if (!object["answers"].is_array() || object["answers"].empty()) bad_line(location, expected, "none");
   int64_t last = 0;
   for (const json& a : object["answers"]) {
     const bool pair = a.is_array() && a.size() == 2 && a[0].is_number_unsigned() && a[1].is_number_unsigned();
     if (!pair || a[0] >= a[1] || a[0] < last || a[1] > sample.text.size())
-      bad_line(place, expected, detail::preview(a.dump(-1, ' ', true)));
+      bad_line(location, expected, detail::preview(a.dump(-1, ' ', true)));
     sample.answers.push_back({a[0].get<int64_t>(), last = a[1].get<int64_t>()});
   }
   return sample;
@@ -162,7 +162,8 @@ std::unique_ptr<EvalTask> make_in_context_task(const std::vector<text::TaskSampl
 
 std::vector<text::TaskSample> read_in_context_samples(const std::string& file) {
   std::vector<text::TaskSample> samples;
-  for_each_line(file, [&](const json& object, const Place& place) { samples.push_back(sample_of(object, place)); });
+  for_each_line(file,
+                [&](const json& object, const Location& location) { samples.push_back(sample_of(object, location)); });
   return samples;
 }
 

@@ -24,8 +24,8 @@ struct ComposePreset {
   std::string name;
   SettingTexts keys;  // that it fixes
 };
-// Of a family with DCMHA's settings, with groups of heads (profile.num_groups) and with windows (window_type) or
-// without. Without "none".
+// The presets of a family with DCMHA's settings, with or without groups of heads (profile.num_groups) and windows
+// (window_type), and without "none".
 std::vector<ComposePreset> compose_presets(bool groups = false, bool windows = false);
 // The rule of the setting: the names, "none", and "custom", which other values read as.
 ValueRule compose_rule(const std::vector<ComposePreset>& presets);

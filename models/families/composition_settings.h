@@ -26,9 +26,9 @@ struct CompositionSettings {
 std::vector<Setting> composition_keys(CompositionSettings& settings,
                                       const std::string& query_help = "weights from the query",
                                       const std::string& key_help = "weights from the key");
-// Of these rows: the setting has an effect. Of all other names true.
+// Whether the setting has an effect with these switches. True for names that are not DCMHA's.
 bool composition_in_use(const CompositionSettings& settings, const std::string& name);
-// Of these rows: those that a trained model may go on with at other values, because they say how new weights start.
+// Whether fine-tuning may change the setting: it affects how new weights start only.
 bool composition_may_change(const std::string& name);
 // The names of `compose`: those without groups and windows.
 const std::vector<ComposePreset>& composition_presets();

@@ -126,24 +126,24 @@ LoraOptions load_adapter(Model& model, const fs::path& folder, const dist::Proce
   const std::unique_ptr<const ModelSpec> spec = model.spec();
   PairReader reader(files, *spec, model.dtype(), config.rank);
   std::vector<PairReader::Pair> pairs;
-  size_t most = 1;  // different A of one layer
+  size_t max_pairs = 1;  // different A of one layer
   for (const LinearLayer& l : lora_candidates(model)) {
     Shape shape = l.layer->weight().shape();
     if (const dist::Shard* shard = model.shard_of(l.name + ".weight")) shape[shard->axis] = shard->partition.total();
     PairReader::Pair pair = reader.read(l, shape);
     if (pair.a.empty()) continue;
-    most = std::max(most, pair.a.size());
+    max_pairs = std::max(max_pairs, pair.a.size());
     pairs.push_back(std::move(pair));
   }
   reader.finish(!pairs.empty());
-  const int64_t rank = config.rank * static_cast<int64_t>(most);
+  const int64_t rank = config.rank * static_cast<int64_t>(max_pairs);
   for (const PairReader::Pair& p : pairs) {
     const auto own = [&](const char* part, const Tensor& x) {
       return model.shard(p.layer.name + part, x, mesh.tensor.rank()).to(model.device());
     };
     p.layer.layer->set_lora(own(".lora_A.weight", joined(p.a, 0, {rank, p.shape[1]})),
                             own(".lora_B.weight", joined(p.b, 1, {p.shape[0], rank})),
-                            config.alpha * static_cast<double>(most));
+                            config.alpha * static_cast<double>(max_pairs));
   }
   return config;
 }

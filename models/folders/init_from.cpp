@@ -73,7 +73,7 @@ std::vector<nn::NamedTensor> added_parameters(const ModelSpec& origin, const Mod
     constexpr size_t kListed = 6;
     const size_t found = problems.size();
     if (found > kListed) problems.resize(kListed);
-    return "the model cannot go on from " + folder.string() + ": of its weights " + detail::join(problems, "; ") +
+    return "the model cannot continue from " + folder.string() + ": of its weights " + detail::join(problems, "; ") +
            (found > kListed ? "; and " + std::to_string(found - kListed) + " more" : "");
   });
   return added;

@@ -1,5 +1,5 @@
 // A new model from the weights of a model folder: of the same model, or of one that has further weights. That is how a
-// Transformer goes on as a DCFormer (use_dcmha = true): the weights of Compose are initialised, all others are the
+// Transformer continues as a DCFormer (use_dcmha = true): the weights of Compose are initialised, all others are the
 // folder's.
 #pragma once
 #include <filesystem>

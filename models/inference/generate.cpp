@@ -9,8 +9,8 @@ Generated generate(const LanguageModel& model, std::span<const int32_t> prompt, 
                    const std::function<bool(int32_t)>& accept) {
   check_options(options);
   check_prompt(model, prompt);
-  const int64_t room = model.max_sequence_length() - std::ssize(prompt);
-  Conversation text(model, std::ssize(prompt) + std::clamp<int64_t>(max_tokens, 0, room));
+  const int64_t free_positions = model.max_sequence_length() - std::ssize(prompt);
+  Conversation text(model, std::ssize(prompt) + std::clamp<int64_t>(max_tokens, 0, free_positions));
   text.append(prompt);
   return text.generate(max_tokens, options, ends, accept);
 }
@@ -34,7 +34,7 @@ Generated Conversation::generate(int64_t max_tokens, const SamplingOptions& opti
   check_options(options);
   Generated out;
   if (max_tokens < 1) return out;
-  if (room() < 0) {  // the last token has no place in the cache
+  if (remaining() < 0) {  // the last token has no place in the cache
     out.reason = StopReason::context_full;
     return out;
   }

@@ -25,11 +25,11 @@ Generated generate(const LanguageModel& model, std::span<const int32_t> prompt, 
 // each token is computed once.
 class Conversation {
  public:
-  // capacity: most tokens of the text, at most the model's longest sequence. The model must outlive it.
+  // capacity: maximum number of tokens of the text, at most the model's longest sequence. The model must outlive it.
   Conversation(const LanguageModel& model, int64_t capacity);
 
   const std::vector<int32_t>& tokens() const { return tokens_; }  // of the text so far
-  int64_t room() const { return capacity_ - static_cast<int64_t>(tokens_.size()); }
+  int64_t remaining() const { return capacity_ - static_cast<int64_t>(tokens_.size()); }
   // Tokens that are given; computed by the next generate(). Errors are those of check_prompt() for the whole text.
   void append(std::span<const int32_t> tokens);
   // As the function above, from the text so far on. An end-of-text token does not become a part of the text.

@@ -14,7 +14,7 @@ struct RequestState {
   Update totals;              // id, and what the last update tells
   std::vector<int32_t> text;  // the prompt and the new tokens
   int sequence = -1;          // of the pool, where it runs
-  int64_t most = 0;           // positions that it needs at most
+  int64_t max_positions = 0;  // positions that it needs at most
   // Results of the newest pass.
   std::optional<int32_t> drawn;
   std::exception_ptr error;

@@ -17,12 +17,12 @@ int64_t common_prefix(std::span<const int32_t> a, std::span<const int32_t> b) {
 
 void Prefixes::keep(int sequence, std::vector<int32_t> tokens) {
   const auto same = std::ranges::find(kept_, tokens, &Kept::tokens);
-  if (tokens.empty() || most_ == 0 || same != kept_.end()) {
+  if (tokens.empty() || max_kept_ == 0 || same != kept_.end()) {
     pool_.close(sequence);
     if (same != kept_.end()) touch(same->sequence);
     return;
   }
-  if (kept_.size() == most_) drop_oldest();
+  if (kept_.size() == max_kept_) drop_oldest();
   kept_.push_back({sequence, std::move(tokens)});
 }
 
@@ -39,14 +39,14 @@ void Prefixes::touch(int sequence) {
 }
 
 int64_t Prefixes::longest(std::span<const int32_t> text, int64_t limit, std::span<const Live> live) const {
-  int64_t most = 0;
-  for (const Kept& k : kept_) most = std::max(most, common_prefix(text, k.tokens));
-  for (const Live& l : live) most = std::max(most, common_prefix(text, l.tokens));
-  return std::min(most, limit);
+  int64_t max = 0;
+  for (const Kept& k : kept_) max = std::max(max, common_prefix(text, k.tokens));
+  for (const Live& l : live) max = std::max(max, common_prefix(text, l.tokens));
+  return std::min(max, limit);
 }
 
 int Prefixes::open(std::span<const int32_t> text, int64_t limit, std::span<const Live> live) {
-  if (most_ == 0) return pool_.open();
+  if (max_kept_ == 0) return pool_.open();
   struct Source {
     int sequence;
     int64_t common;

@@ -13,7 +13,7 @@ int64_t common_prefix(std::span<const int32_t> a, std::span<const int32_t> b);  
 class Prefixes {
  public:
   // most: sequences that are kept, 0: none. The pool must outlive it.
-  Prefixes(SequencePool& pool, size_t most) : pool_(pool), most_(most) {}
+  Prefixes(SequencePool& pool, size_t max_kept) : pool_(pool), max_kept_(max_kept) {}
 
   // Takes a sequence over; closes it where it is empty or none is kept. tokens: those that it has.
   void keep(int sequence, std::vector<int32_t> tokens);
@@ -40,7 +40,7 @@ class Prefixes {
   void touch(int sequence);
 
   SequencePool& pool_;
-  size_t most_;
+  size_t max_kept_;
   std::vector<Kept> kept_;  // in the order of use, the last one the latest
 };
 

@@ -132,12 +132,12 @@ void check_options(const SamplingOptions& o) {
 }
 
 void check_logits(std::span<const float> logits, size_t position) {
-  constexpr float most = std::numeric_limits<float>::max();
-  const auto impossible = [](float l) { return !(l <= most); };  // NaN or infinite; -inf excludes a token
-  unsigned bad = 0, finite = 0;                                  // flags, which the compiler finds in vectors
+  constexpr float max = std::numeric_limits<float>::max();
+  const auto impossible = [](float l) { return !(l <= max); };  // NaN or infinite; -inf excludes a token
+  unsigned bad = 0, finite = 0;                                 // flags, which the compiler finds in vectors
   for (const float l : logits) {
     bad |= static_cast<unsigned>(impossible(l));
-    finite |= static_cast<unsigned>(l >= -most);
+    finite |= static_cast<unsigned>(l >= -max);
   }
   check(!bad, ErrorKind::numerical, [&] {
     const auto first = std::ranges::find_if(logits, impossible);
@@ -158,13 +158,13 @@ int64_t sample_token(std::vector<float> logits, std::span<const int32_t> seen, c
   if (o.vocabulary > 0 && o.vocabulary < std::ssize(logits)) logits.resize(static_cast<size_t>(o.vocabulary));
   check_logits(logits, seen.size());
   if (o.repetition_penalty != 1) {
-    constexpr double most = std::numeric_limits<float>::max();
+    constexpr double max = std::numeric_limits<float>::max();
     std::vector<char> penalised(logits.size(), 0);
     for (int32_t t : seen) {
       if (t < 0 || static_cast<size_t>(t) >= logits.size() || penalised[static_cast<size_t>(t)]) continue;
       float& l = logits[static_cast<size_t>(t)];
       const double changed = l > 0 ? l / o.repetition_penalty : l * o.repetition_penalty;
-      if (std::isfinite(l)) l = static_cast<float>(std::clamp(changed, -most, most));
+      if (std::isfinite(l)) l = static_cast<float>(std::clamp(changed, -max, max));
       penalised[static_cast<size_t>(t)] = 1;
     }
   }
@@ -176,10 +176,10 @@ int64_t sample_token(std::vector<float> logits, std::span<const int32_t> seen, c
   if (o.top_k > 0 && o.top_k < std::ssize(logits))
     kept = ranking.longest([&](const Prefix& before, double) { return before.count < static_cast<size_t>(o.top_k); });
   if (o.top_p < 1 || o.min_p > 0) {
-    const size_t most = kept.count;
+    const size_t max = kept.count;
     const double enough = o.top_p < 1 ? o.top_p * kept.mass : INFINITY;
     kept = ranking.longest([&](const Prefix& before, double likelihood) {  // the most likely one has 1
-      return before.count < most && before.mass < enough && (before.count == 0 || likelihood >= o.min_p);
+      return before.count < max && before.mass < enough && (before.count == 0 || likelihood >= o.min_p);
     });
   }
   const double u = unit(random_bits(seen.size(), child({o.seed, 0}, "sample"))) * kept.mass;

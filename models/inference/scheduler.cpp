@@ -29,8 +29,8 @@ int64_t longest_text(const LanguageModel& model, const SequencePool& pool) {
   return fits;
 }
 
-// Of the prompt and the new tokens, of which the last one needs no place.
-int64_t most_positions(const GenerationRequest& request, int64_t longest) {
+// Positions of the prompt and of the new tokens, but for the last one, which needs none.
+int64_t max_positions(const GenerationRequest& request, int64_t longest) {
   const int64_t prompt = std::ssize(request.prompt);
   return prompt + std::min(std::max<int64_t>(request.max_tokens - 1, 0), longest - prompt);
 }
@@ -71,7 +71,7 @@ void Scheduler::add(uint64_t id, GenerationRequest request, Clock::time_point su
   state->totals.id = id;
   state->totals.prompt_tokens = std::ssize(request.prompt);
   state->text = request.prompt;
-  state->most = most_positions(request, longest_);
+  state->max_positions = max_positions(request, longest_);
   state->scored = request.score_from >= 1 ? request.score_from : std::ssize(request.prompt);
   state->submitted = submitted;
   state->request = std::move(request);
@@ -119,7 +119,7 @@ bool Scheduler::waits_for_a_prefix(const RequestState& s) const {
 // Blocks of all layers that the request takes when its text grows into the next ones; 0 where it has the last ones.
 int64_t Scheduler::blocks_of_growth(const RequestState& s) const {
   const int64_t length = std::ssize(s.text);
-  return pool_->blocks_for(std::min(s.most, length + pool_->block())) - pool_->blocks_for(length);
+  return pool_->blocks_for(std::min(s.max_positions, length + pool_->block())) - pool_->blocks_for(length);
 }
 
 int64_t Scheduler::blocks_to_spare() const {

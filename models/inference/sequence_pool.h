@@ -55,10 +55,10 @@ class SequencePool {
   SequencePool& operator=(const SequencePool&) = default;
 };
 
-// Of any language model, which must outlive it: a KvCache for each sequence, computed one after the other. Blocks of 16
-// positions are counted and no memory is shared: fork() copies a sequence where all of its positions are asked for and
-// enough blocks are free, else it shares nothing. invariant() is false: the pieces in which a prompt is computed change
-// the rounding. Error(misuse) for a sequence that is not open, and for tokens without reserved room.
+// A pool for any language model, which must outlive it: a KvCache for each sequence, computed one after the other.
+// Blocks of 16 positions are counted and no memory is shared: fork() copies a sequence where all of its positions are
+// asked for and enough blocks are free, else it shares nothing. invariant() is false: the pieces in which a prompt is
+// computed change the rounding. Error(misuse) for a sequence that is not open, and for tokens without reserved room.
 std::unique_ptr<SequencePool> make_separate_pool(const LanguageModel& model, int64_t positions);
 
 }  // namespace braid::models

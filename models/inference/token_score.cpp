@@ -24,10 +24,10 @@ std::vector<int32_t> largest(std::span<const float> logits, int64_t top) {
 
 TokenScore token_score(std::span<const float> logits, int32_t token, int64_t top, size_t position) {
   check_logits(logits, position);
-  const double most = *std::ranges::max_element(logits);
+  const double max = *std::ranges::max_element(logits);
   double total = 0;
-  for (const float l : logits) total += std::exp(l - most);
-  const double normaliser = most + std::log(total);
+  for (const float l : logits) total += std::exp(l - max);
+  const double normaliser = max + std::log(total);
   const auto logprob = [&](int32_t id) { return logits[static_cast<size_t>(id)] - normaliser; };
   TokenScore score{.token = token, .logprob = logprob(token), .top = {}};
   for (const int32_t id : largest(logits, top)) score.top.emplace_back(id, logprob(id));

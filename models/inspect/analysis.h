@@ -33,7 +33,7 @@ struct AnalysisRequest {
   int64_t composition_heads = 128;  // models with more heads in all get no composition of heads
 };
 
-// Of the first window, its first `shown` tokens.
+// A layer's maps and weights for the first `shown` tokens of the first window.
 struct ShownLayer {
   // By MapKind: (N, t (t + 1) / 2), rows of the keys 0 ... i; masked scores are -inf.
   std::array<std::vector<float>, kMapKinds.size()> maps;

@@ -24,7 +24,7 @@ struct HeadWeights {
   std::vector<double> q, k, v, o_t;  // (d, D) each, o_t: W_O transposed; 1/sqrt(d) is in q
 };
 
-// Of every head of a layer; empty for models without attention.wqkv.weight and attention.wo.weight.
+// The weights of every head of a layer; empty for models without attention.wqkv.weight and attention.wo.weight.
 std::vector<HeadWeights> head_weights(const LanguageModel& model, int64_t layer);
 
 std::vector<double> qk_singular_values(const HeadWeights& head);  // (d), descending
@@ -37,7 +37,7 @@ double ov_value(const HeadWeights& head, std::span<const double> x, std::span<co
 struct CompositionScores {
   double q = 0, k = 0, v = 0;
 };
-// Of what `earlier` writes, read by `later`.
+// How strongly `later` reads what `earlier` writes.
 CompositionScores composition_scores(const HeadWeights& earlier, const HeadWeights& later);
 
 }  // namespace braid::models

@@ -38,9 +38,9 @@ struct Inspection {
   std::vector<int64_t> head_list, query_list;  // of the maps
   bool scaled = false;                         // some factor is not 1
   std::vector<NextToken> next;                 // of every position
-  // Of the layer, in the type of the model, with all factors applied. Names and axes as `braid dump --attention` writes
-  // them (apps/dump/names.md): layers.<i>.attn_scores, attn_scores_composed, attn_probs, attn_probs_composed of the
-  // heads and queries asked for, and layers.<i>.dyn.* of all; and of the pair, in f64,
+  // Tensors of the layer, in the type of the model, with all factors applied. Names and axes as `braid dump
+  // --attention` writes them (apps/dump/names.md): layers.<i>.attn_scores, attn_scores_composed, attn_probs,
+  // attn_probs_composed of the heads and queries asked for, and layers.<i>.dyn.* of all; and of the pair, in f64,
   // layers.<i>.mix.<stage>.<part> (N, N): identity, base, query, key, query_gate, key_gate and total (mixing_matrix.h).
   io::NamedTensors tensors;
 };

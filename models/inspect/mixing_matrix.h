@@ -21,7 +21,7 @@ struct MixingMatrix {
   std::vector<double> operator()(const std::vector<double>& a) const;  // (N) -> (N), O of the formula
 };
 
-// Of sample b of a stage's weights; terms that are empty handles give zeros.
+// The mixing matrix of sample b of a stage's weights; terms that are empty handles give zeros.
 // heads: N, which weights without any term do not tell. Error(misuse) for a position that the weights do not have.
 MixingMatrix mixing_matrix(const HeadMixing& weights, int64_t heads, int64_t b, int64_t query, int64_t key);
 

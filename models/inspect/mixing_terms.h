@@ -18,7 +18,7 @@ inline constexpr std::array kMixingTerms = {MixingTerm::base, MixingTerm::query,
 // "static", "query-wise", "key-wise", "query gate", "key gate"
 const char* name_of(MixingTerm term);
 
-// Of sample 0 of a stage's weights.
+// The terms of sample 0 of a stage's weights.
 class MixingTerms {
  public:
   MixingTerms() = default;

@@ -16,7 +16,7 @@ namespace braid::models {
 // matrix (rows, columns), row-major and finite -> min(rows, columns) values, descending. Error(numerical) for others.
 std::vector<double> singular_values(std::span<const double> matrix, int64_t rows, int64_t columns);
 
-// Of descending singular values; 0 for a matrix of zeros.
+// Ranks of a matrix by its descending singular values; 0 for a matrix of zeros.
 double effective_rank(std::span<const double> s);
 double stable_rank(std::span<const double> s);
 int64_t numerical_rank(std::span<const double> s, double tolerance);

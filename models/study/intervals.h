@@ -21,7 +21,7 @@ struct Estimate {
 double student_quantile_975(int64_t degrees);
 // Infinite bounds for one value. Error(misuse) for none.
 Estimate mean_with_interval(std::span<const double> values);
-// Of x - y, pair by pair. Error(misuse) for different lengths.
+// The mean of x - y, pair by pair. Error(misuse) for different lengths.
 Estimate paired_difference(std::span<const double> x, std::span<const double> y);
 
 }  // namespace braid::models

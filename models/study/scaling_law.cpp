@@ -59,14 +59,14 @@ bool solve(Matrix a, Vector b, Vector& x) {
 // ln L by the law and its derivatives: of a log-sum-exp the shares of its terms.
 double log_loss(const Vector& v, double x, double y, Vector* derivative = nullptr) {
   const double terms[] = {v[0] - v[3] * x, v[1] - v[4] * y, v[2]};
-  const double most = std::max({terms[0], terms[1], terms[2]});
+  const double max = std::max({terms[0], terms[1], terms[2]});
   double share[3], sum = 0;
-  for (int k = 0; k < 3; ++k) sum += share[k] = std::exp(terms[k] - most);
+  for (int k = 0; k < 3; ++k) sum += share[k] = std::exp(terms[k] - max);
   if (derivative) {
     for (double& s : share) s /= sum;
     *derivative = {share[0], share[1], share[2], -share[0] * x, -share[1] * y};
   }
-  return most + std::log(sum);
+  return max + std::log(sum);
 }
 
 double huber(double r, double delta) {

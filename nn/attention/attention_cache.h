@@ -14,7 +14,7 @@ struct AttentionOperands;
 class AttentionCache {
  public:
   virtual ~AttentionCache() = default;
-  // Of the first new row. Where rows stand at positions of their own, `rope` is Rope::at() of these.
+  // The position of the first new row. Where rows have positions of their own, `rope` is Rope::at() of these.
   virtual int64_t position() const = 0;
   // x holds new rows: keeps their keys, values and key-side weights, and makes x and options the call of the attention
   // op for these rows and everything kept.

@@ -4,7 +4,7 @@
 //   w[g,c,s,m] = sum_k hid[g,c,k] qkw[g,c,k,s,m]          s in [0, 2R): R factors that read heads, R that write them
 //   down = w[:R] / sqrt(mean_m w[:R]^2 + eps),  up = w[R:],  gate = tanh(x dd)
 //
-// Of a stage or side that is switched off nothing is computed and no parameter exists: C counts the branches that are
+// A stage or side that is switched off computes nothing and has no parameter: C counts the branches that are
 // on, a stage that is off has no static matrix. K = 2 R M does not change with C, so a model without a branch equals
 // the complete one whose part of that branch in qkw and dd is zero.
 #pragma once
@@ -27,7 +27,7 @@ struct CompositionOptions {
   bool static_term = false;  // of the stages that are on
   bool tanh_gelu = true;     // GELU kind of the generator: tanh approximation or exact
   double norm_eps = 1e-6;    // of the norm over heads
-  // Order of the C axis in the parameters. Those of a stage or side that is switched off have no place on that axis.
+  // Order of the C axis in the parameters. Branches of a stage or side that is switched off have no index on that axis.
   std::vector<std::string> branches = {"pre_q", "pre_k", "post_q", "post_k"};
   Init dw1 = Init::normal(0.02), qkw = Init::normal(1e-4), dd = Init::normal(1e-4), base = Init::normal(0.02);
   bool identity_start = false;  // after these: the layer starts as the same layer without Compose
@@ -39,7 +39,7 @@ struct CompositionOptions {
   bool mixes_heads() const { return has_static_term() || !active_branches().empty(); }
 };
 
-// Of options that mix heads.
+// The parameters of Compose, for options that mix heads.
 class CompositionWeights final : public Module {
  public:
   CompositionWeights() = default;
@@ -50,7 +50,7 @@ class CompositionWeights final : public Module {
   };
   // The weights of both stages for the positions of x (B, T, D); sides and stages that are switched off are empty.
   Stages operator()(const Tensor& x) const;
-  // Of the parameters here: all, or this rank's share of the groups.
+  // Groups and heads of the parameters here: all, or this rank's share.
   int64_t groups() const { return dd_ ? dd_.dim(1) : (pre_base_ ? pre_base_ : post_base_).dim(0); }
   int64_t heads() const { return groups() * heads_per_group_; }
   void visit(Visitor& v) const override;

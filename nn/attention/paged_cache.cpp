@@ -70,8 +70,8 @@ void PagedCache::close(int sequence) {
   s = {};
 }
 
-// The sequence goes on in a block that it shares with another one. The other one may write behind the positions of this
-// one without a copy, if it had room there before: this one reads none of what it writes.
+// The sequence continues in a block that it shares with another one. The other one may write behind the positions of
+// this one without a copy, if it had room there before: this one reads none of what it writes.
 bool PagedCache::must_copy(const Table& table, int64_t length) const {
   const auto last = static_cast<size_t>(length / block());
   return length % block() != 0 && pool_.shared(table.blocks[last]);
@@ -103,10 +103,10 @@ void PagedCache::begin(std::vector<Part> parts) {
   for (size_t i = 0; i < parts.size(); ++i) {
     const Part& part = parts[i];
     const Sequence& s = at(part.sequence);
-    const int64_t room = s.layers.empty() ? 0 : std::ssize(s.layers[0].blocks) * block() - s.length;
-    check(part.tokens >= 1 && part.tokens <= room, "paged_cache", [&] {
+    const int64_t reserved = s.layers.empty() ? 0 : std::ssize(s.layers[0].blocks) * block() - s.length;
+    check(part.tokens >= 1 && part.tokens <= reserved, "paged_cache", [&] {
       return std::to_string(part.tokens) + " tokens for sequence " + std::to_string(part.sequence) +
-             ": there is room for " + std::to_string(room) + "; reserve() it";
+             ": there is room for " + std::to_string(reserved) + "; reserve() it";
     });
     for (size_t j = 0; j < i; ++j)
       check(parts[j].sequence != part.sequence, "paged_cache",

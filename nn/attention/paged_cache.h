@@ -103,7 +103,7 @@ class PagedCache {
   const Sequence& at(int sequence) const;
   Sequence& at(int sequence) { return const_cast<Sequence&>(std::as_const(*this).at(sequence)); }
   bool must_copy(const Table& table, int64_t length) const;
-  // Of a layer, the first position that a query at `position` or later may attend to.
+  // The first position of a layer that a query at `position` or later may attend to.
   int64_t reached(size_t layer, int64_t position) const;
 
   std::vector<LayerWindow> windows_;

@@ -17,7 +17,7 @@ struct Buffer {
   int64_t size = 0;  // elements
   Tensor elements;   // made when its first parameter is moved
 };
-struct Place {
+struct Slice {
   Buffer* buffer;
   int64_t offset;
 };
@@ -28,7 +28,7 @@ void gather_weights(Module& m) {
   freeze(m);
   const MemoryScope scope(MemoryUse::weights);
   std::list<Buffer> buffers;
-  std::map<const void*, Place> places;  // by the id of the parameter's handle
+  std::map<const void*, Slice> slices;  // by the id of the parameter's handle
   {
     std::map<DType, Buffer*> last;
     for (const NamedTensor& p : parameters(m)) {
@@ -36,14 +36,14 @@ void gather_weights(Module& m) {
       const int64_t unit = size_of(p.value.dtype()), size = detail::round_up(p.value.numel(), kAlignment / unit);
       Buffer*& buffer = last[p.value.dtype()];
       if (!buffer || (buffer->size + size) * unit > kBufferBytes) buffer = &buffers.emplace_back();
-      places[p.value.id()] = {buffer, buffer->size};
+      slices[p.value.id()] = {buffer, buffer->size};
       buffer->size += size;
     }
   }
   replace_parameters(m, [&](const std::string&, const Tensor& old) {
-    const auto place = places.find(old.id());
-    if (place == places.end()) return old;
-    const auto& [buffer, offset] = place->second;
+    const auto slice = slices.find(old.id());
+    if (slice == slices.end()) return old;
+    const auto& [buffer, offset] = slice->second;
     if (!buffer->elements) {
       release_cached_memory(kCpu);  // what the buffer before this one has replaced
       buffer->elements = empty({buffer->size}, old.dtype());

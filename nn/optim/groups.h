@@ -23,7 +23,7 @@ struct ParameterGroup {
   std::optional<int64_t> frozen_until = {};  // the parameters keep their values during so many first updates
 };
 
-// Of one parameter, from all groups.
+// The rule for one parameter, from all groups.
 struct ParameterRule {
   double lr = 1;
   std::optional<double> weight_decay = {};

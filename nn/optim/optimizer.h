@@ -83,8 +83,8 @@ class Optimizer {
     Tensor copy;          // or empty; written by fused_update(), or after update()
   };
 
-  // Of the types that updates are computed in (accumulate_type of the parameters): the largest value and the smallest
-  // normal value that all of them have.
+  // The largest value, and the smallest normal one, that all types have in which updates are computed (accumulate_type
+  // of the parameters).
   double largest() const;
   double smallest() const;
 

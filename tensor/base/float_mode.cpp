@@ -8,7 +8,7 @@ namespace braid::detail {
 
 #if defined(__x86_64__)
 
-// Of the control register: flush to zero, the direction of rounding, and subnormal inputs as zeros.
+// Bits of the control register: flush to zero, the direction of rounding, and subnormal inputs as zeros.
 constexpr uint64_t kMode = 0x8000 | 0x6000 | 0x0040;
 
 uint64_t float_mode() { return _mm_getcsr() & kMode; }
@@ -18,7 +18,7 @@ void set_float_mode(uint64_t mode) {
 
 #elif defined(__aarch64__)
 
-// Of FPCR: flush to zero, in f32 and f64 and in f16, and the direction of rounding.
+// Bits of FPCR: flush to zero, in f32 and f64 and in f16, and the direction of rounding.
 constexpr uint64_t kMode = 1u << 24 | 1u << 19 | 3u << 22;
 
 static uint64_t control() {

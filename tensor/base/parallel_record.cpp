@@ -26,7 +26,7 @@ ParallelRecord RecordParallelLoops::take() {
   return std::exchange(record_, {});
 }
 
-void RecordParallelLoops::run(int64_t n, int64_t grain, bool tasks, const CodePlace& where,
+void RecordParallelLoops::run(int64_t n, int64_t grain, bool tasks, const CodeLocation& where,
                               FunctionRef<void(int64_t, int64_t)> body) {
   ParallelLoop loop{where, tasks, since_last(), {}};
   for (int64_t begin = 0; begin < n; begin += grain) {

@@ -11,7 +11,7 @@ namespace braid::detail {
 
 // One call of parallel_for, or of parallel_tasks, whose pieces any thread takes in order.
 struct ParallelLoop {
-  CodePlace where;
+  CodeLocation where;
   bool tasks;
   double before;                // seconds since the loop before, which one thread spent
   std::vector<double> seconds;  // of each piece
@@ -33,10 +33,10 @@ class RecordParallelLoops {
 
   ParallelRecord take();  // since the last take(), or since the start
 
-  // Of the calling thread; null: none. What follows is for tensor/parallel.cpp.
+  // The record of the calling thread; null: none. What follows is for tensor/parallel.cpp.
   static RecordParallelLoops* current();
   int threads() const { return threads_; }
-  void run(int64_t n, int64_t grain, bool tasks, const CodePlace& where,
+  void run(int64_t n, int64_t grain, bool tasks, const CodeLocation& where,
            FunctionRef<void(int64_t begin, int64_t end)> body);
 
  private:

@@ -16,7 +16,7 @@ bool valid_utf8(std::string_view text);
 // Checks a text that arrives in pieces cut at any byte.
 class Utf8Checker {
  public:
-  bool feed(std::string_view piece);  // false: invalid at error_byte(); do not go on
+  bool feed(std::string_view piece);  // false: invalid at error_byte(); do not continue
   bool finish();                      // false: the text ends inside a character, which begins at error_byte()
   int64_t error_byte() const { return good_; }
 

@@ -39,11 +39,11 @@ A row_sum(int64_t n, F f) {
 struct FactorShape {
   int64_t P, G, C, R, M;
   int64_t Z() const { return G * C; }
-  // Of the first row, in w (G, C, P, 2R, M), in y (P, G, C, 2R + 1, M), in gates (P, G, C, M).
+  // Offset of the first row in w (G, C, P, 2R, M), in y (P, G, C, 2R + 1, M), in gates (P, G, C, M).
   int64_t in_w(int64_t z, int64_t p) const { return (z * P + p) * 2 * R * M; }
   int64_t in_y(int64_t z, int64_t p) const { return (p * Z() + z) * (2 * R + 1) * M; }
   int64_t in_gates(int64_t z, int64_t p) const { return (p * Z() + z) * M; }
-  // In the gradient of a down or up factor (P, G, R, M), of a gate (P, G, M).
+  // Offset in the gradient of a down or up factor (P, G, R, M), of a gate (P, G, M).
   int64_t in_factor(int64_t z, int64_t p) const { return (p * G + z / C) * R * M; }
   int64_t in_gate(int64_t z, int64_t p) const { return (p * G + z / C) * M; }
 };
@@ -78,7 +78,7 @@ void forward_position(const FactorShape& s, int64_t p, const T* w, const Accumul
   }
 }
 
-// Of one branch: gradients of the down, up and gate factors. Null: zeros.
+// Gradients of the down, up and gate factors of one branch. Null: zeros.
 template <class T>
 struct FactorGradients {
   const T *down, *up, *gate;

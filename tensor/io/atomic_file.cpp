@@ -23,10 +23,10 @@ std::string folder_of(const std::string& path) {
 // Renaming over a symbolic link would replace the link; the file it points to, now or once it is there, is what the
 // user means.
 std::string resolve_link(const std::string& path) {
-  constexpr int most = 40;  // links that follow each other, as in Linux
+  constexpr int max_links = 40;  // links that follow each other, as in Linux
   std::filesystem::path at = path;
   std::error_code error;
-  for (int i = 0; i < most && std::filesystem::is_symlink(at, error); ++i) {
+  for (int i = 0; i < max_links && std::filesystem::is_symlink(at, error); ++i) {
     const std::filesystem::path target = std::filesystem::read_symlink(at, error);
     if (error) return path;
     at = at.parent_path() / target;  // the target alone where it is absolute

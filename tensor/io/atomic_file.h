@@ -11,8 +11,8 @@ namespace braid::io {
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);  // Error(output) when the folder is missing or not writable
-  // The same over several processes: the temporary has a fixed name and stays until commit(). Goes on behind the first
-  // `keep` bytes of what an earlier process made durable with sync(); 0 begins anew. One process at a time.
+  // The same over several processes: the temporary has a fixed name and stays until commit(). Continues behind the
+  // first `keep` bytes of what an earlier process made durable with sync(); 0 begins anew. One process at a time.
   AtomicFile(const std::string& path, int64_t keep);
   static std::string unfinished(const std::string& path) { return path + ".part"; }  // the name of that temporary
   AtomicFile(const AtomicFile&) = delete;

@@ -4,7 +4,7 @@
 
 namespace braid::io {
 
-// The checksum of n bytes. To go on from earlier bytes, pass their checksum:
+// The checksum of n bytes. To continue from earlier bytes, pass their checksum:
 // crc32c(b, nb, crc32c(a, na)) == crc32c(a followed by b). Uses the processor's instruction where there is one.
 uint32_t crc32c(const void* bytes, int64_t n, uint32_t crc = 0);
 

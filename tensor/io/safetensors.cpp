@@ -67,7 +67,7 @@ struct HeaderReader {
     bool has_zero = false;
     for (const json& size : shape) {
       if (!size.is_number_unsigned() || size.get<uint64_t>() > INT64_MAX)
-        bad(name, "sizes that are whole numbers", shown(shape));
+        bad(name, "sizes that are integers", shown(shape));
       const auto n = size.get<int64_t>();
       info.shape.push_back(n);
       has_zero = has_zero || n == 0;
@@ -76,7 +76,7 @@ struct HeaderReader {
     if (has_zero) bytes = 0;
     if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
         !offsets[1].is_number_unsigned())
-      bad(name, "data_offsets as two whole numbers", shown(offsets));
+      bad(name, "data_offsets as two integers", shown(offsets));
     // The JSON library compares mixed signs as signed: compare numbers, not JSON values.
     const auto first = offsets[0].get<uint64_t>(), last = offsets[1].get<uint64_t>();
     if (first > last || last > static_cast<uint64_t>(limit))
@@ -109,9 +109,9 @@ void SafetensorsFile::open() {
     file_.fail("not a safetensors file", 0, "8 bytes of header length", "a file of " + std::to_string(file_.size()),
                damaged);
   const auto length = file_.read<uint64_t>();
-  const auto most = static_cast<uint64_t>(std::min(max_header_bytes, file_.remaining()));
-  if (length < 2 || length > most)
-    file_.fail("not a safetensors file", 0, "a header of 2 to " + std::to_string(most) + " bytes",
+  const auto max_length = static_cast<uint64_t>(std::min(max_header_bytes, file_.remaining()));
+  if (length < 2 || length > max_length)
+    file_.fail("not a safetensors file", 0, "a header of 2 to " + std::to_string(max_length) + " bytes",
                std::to_string(length), damaged);
   const std::string text = file_.read_string(static_cast<int64_t>(length));
   const json header = parse_json(text, file_.path(), 8);
@@ -130,13 +130,13 @@ void SafetensorsFile::open() {
     }
   }
   // Sorted by place, the tensors must tile the data: no hole, no overlap, nothing behind the last.
-  std::vector<const TensorInfo*> by_place;
-  for (const TensorInfo& info : tensors_) by_place.push_back(&info);
-  std::sort(by_place.begin(), by_place.end(), [](const TensorInfo* a, const TensorInfo* b) {
+  std::vector<const TensorInfo*> by_offset;
+  for (const TensorInfo& info : tensors_) by_offset.push_back(&info);
+  std::sort(by_offset.begin(), by_offset.end(), [](const TensorInfo* a, const TensorInfo* b) {
     return std::pair(a->offset, a->bytes) < std::pair(b->offset, b->bytes);
   });
   int64_t end = reader.data;
-  for (const TensorInfo* info : by_place) {
+  for (const TensorInfo* info : by_offset) {
     if (info->offset != end)
       reader.bad(info->name, "its data right behind that of the tensor before, at byte " + std::to_string(end),
                  info->offset < end ? "an overlap" : "a hole", info->offset);

@@ -10,7 +10,7 @@ struct Int8Kernels {
   // scale[o] = max_i |weight[o, i]| / 127, values = 128 + round(weight / scale). weight is contiguous and finite.
   Kernel<"quantize_int8", void(In weight, Out values, Out scale)> quantize;
   // y (rows, out) f32 = x (rows, in) f32 W^T + bias; bias (out) f32 or an empty handle; all contiguous. x is rounded to
-  // 16 bits per row, and the sums are those of whole numbers: the same bits with every instruction set. A row of x that
+  // 16 bits per row, and the sums are those of integers: the same bits with every instruction set. A row of x that
   // contains NaN or Inf gives NaN.
   Kernel<"linear_int8", void(In x, In values, In scale, In bias, Out y)> linear;
 };

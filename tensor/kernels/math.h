@@ -73,7 +73,7 @@ inline float log(float x) {
   return x == std::numeric_limits<float>::infinity() ? x : y;
 }
 
-// log1p = log(1 + x): u = 1 + x is rounded, and x / (u - 1) mends what that lost (Goldberg 1991).
+// log1p = log(1 + x): u = 1 + x is rounded, and x / (u - 1) restores what that lost (Goldberg 1991).
 inline float log1p(float x) {
   float u = 1.0f + x, d = u - 1.0f;
   float y = log(u) * (x / d);

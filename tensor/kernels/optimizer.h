@@ -25,8 +25,8 @@ struct UpdateStep {
     Tensor parameter, gradient;
     std::vector<Tensor> state;  // as many as the rule has; f32 (f64 for f64)
     double weight_decay;
-    // Of an f32 parameter: bf16 or f16, written with the new parameter, or an empty handle. With a copy the gradient
-    // may have its type instead of the parameter's.
+    // A copy of an f32 parameter in bf16 or f16, written with the new parameter, or an empty handle. With a copy the
+    // gradient may have its type instead of the parameter's.
     Tensor copy = {};
   };
   std::vector<Item> items;          // their types may differ

@@ -101,8 +101,8 @@ BOOST_AUTO_TEST_CASE(folders_in_every_command) {
   }
 }
 
-// A run is stopped and goes on to the same bytes; its checkpoints have the tensors of transformers, and so has what is
-// made of them.
+// A run is stopped and continues to the same bytes; its checkpoints have the tensors of transformers, and so has what
+// is made of them.
 BOOST_AUTO_TEST_CASE(runs_resume_and_their_checkpoints_are_folders_of_the_family) {
   struct Case {
     std::vector<std::string> settings, tensors;

@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(a_size_to_match) {
   BOOST_TEST(result.code == 2);
   has(result.output, {"bad value for --match-params", "found '0'"});
   result = run("info transformer-405m --match-params 10M");
-  has(result.output, {"bad value for --match-params: expected a whole number or a model; unknown model preset '10M'"});
+  has(result.output, {"bad value for --match-params: expected an integer or a model; unknown model preset '10M'"});
 }
 
 BOOST_AUTO_TEST_CASE(a_folder_and_a_file) {

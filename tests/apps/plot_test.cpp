@@ -35,7 +35,7 @@ static size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-BOOST_AUTO_TEST_CASE(one_run_gets_its_picture_and_numbers) {
+BOOST_AUTO_TEST_CASE(one_run_gets_its_chart_and_numbers) {
   const Scratch scratch;
   make_run(scratch / "demo", 40, 1);
   const auto result = run("plot " + (scratch / "demo").string());
@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(pixels) {
   };
   const auto broken = tool("echo no fonts >&2; exit 1");
   BOOST_TEST(broken.code == 4);
-  BOOST_TEST(broken.output.find("made no picture: no fonts") != std::string::npos, broken.output);
+  BOOST_TEST(broken.output.find("made no image: no fonts") != std::string::npos, broken.output);
   BOOST_TEST(tool("printf '\\211PNG'; cat").code == 0);
   const std::string png = slurp(scratch / "a.png");
   BOOST_TEST(png.starts_with("\x89PNG<svg "));

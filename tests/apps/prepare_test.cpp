@@ -74,8 +74,7 @@ BOOST_AUTO_TEST_CASE(bad_input_gets_a_sentence_and_writes_nothing) {
   failure((scratch / "none").string() + " -o " + data, 3, "none");
   failure((scratch / "empty.txt").string() + " -o " + data, 3, "empty.txt");
   failure("--tasks 5 --val-fraction 1 -o " + data, 2, "validation fraction");
-  failure("--tasks -5 -o " + data, 2,
-          "bad value for --tasks: expected a whole number from 0 to 1000000000, found '-5'");
+  failure("--tasks -5 -o " + data, 2, "bad value for --tasks: expected an integer from 0 to 1000000000, found '-5'");
 }
 
 BOOST_AUTO_TEST_CASE(a_request_to_stop_leaves_nothing_behind) {

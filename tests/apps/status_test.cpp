@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(a_run_says_who_where_and_when) {
   BOOST_TEST(lines[0].find("\"command\":\"braid train ") != std::string::npos);
   BOOST_TEST(lines[1].starts_with("{\"step\":1,\"loss\":"));
   BOOST_TEST(lines[1].find(",\"time\":\"20") != std::string::npos, lines[1]);
-  // It goes on, and a start stands where the run continued.
+  // It continues, and a start stands where the run continued.
   BOOST_TEST(train(out, {"train.steps=3", "run.threads=1"}).code == 0);
   BOOST_TEST(slurp(out / "log.jsonl").find("\n{\"step\":2,\"event\":\"start\"") != std::string::npos);
   // The comments do not count as settings.

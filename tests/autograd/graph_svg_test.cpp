@@ -13,10 +13,10 @@ using namespace braid::test;
 
 namespace {
 // Where the text is drawn: x and y of its middle.
-std::pair<int, int> place(const std::string& picture, const std::string& text) {
-  const size_t end = picture.find(">" + text + "</text>");
-  BOOST_REQUIRE_MESSAGE(end != std::string::npos, "no text " << text << " in\n" << picture);
-  std::istringstream in(picture.substr(picture.rfind("<text", end)));
+std::pair<int, int> place(const std::string& chart, const std::string& text) {
+  const size_t end = chart.find(">" + text + "</text>");
+  BOOST_REQUIRE_MESSAGE(end != std::string::npos, "no text " << text << " in\n" << chart);
+  std::istringstream in(chart.substr(chart.rfind("<text", end)));
   std::string word;
   char c;
   int x, y;
@@ -36,21 +36,21 @@ BOOST_AUTO_TEST_CASE(tensors_flow_from_left_to_right) {
   Tensor w = full({2, 3}, 1), b = full({2}, 1), x = full({4, 3}, 1);
   require_grad(w);
   require_grad(b);
-  const std::string picture = svg(sum(mul(linear(x, w, b), b)), {{"w", w}, {"a < b", b}});
-  BOOST_TEST(picture.find("<svg xmlns=") == 0u);
-  const auto [w_x, w_y] = place(picture, "w");
-  const auto [b_x, b_y] = place(picture, "a &lt; b");
-  const int linear_x = place(picture, "linear").first, mul_x = place(picture, "mul").first;
+  const std::string chart = svg(sum(mul(linear(x, w, b), b)), {{"w", w}, {"a < b", b}});
+  BOOST_TEST(chart.find("<svg xmlns=") == 0u);
+  const auto [w_x, w_y] = place(chart, "w");
+  const auto [b_x, b_y] = place(chart, "a &lt; b");
+  const int linear_x = place(chart, "linear").first, mul_x = place(chart, "mul").first;
   BOOST_TEST(w_x < linear_x);
   BOOST_TEST(std::abs(w_x - b_x) < 40);  // in one column, in two rows
   BOOST_TEST(w_y != b_y);
   BOOST_TEST(linear_x < mul_x);
-  BOOST_TEST(mul_x < place(picture, "sum").first);
-  BOOST_TEST(times(picture, "class=\"leaf\"") == 2u);
-  BOOST_TEST(times(picture, "class=\"op\"") == 3u);
-  BOOST_TEST(times(picture, "marker-end") == 5u);
-  BOOST_TEST(times(picture, ">(2, 3)<") == 1u);
-  BOOST_TEST(times(picture, " C") == 6u);  // the arrow from b to mul passes the column of linear
+  BOOST_TEST(mul_x < place(chart, "sum").first);
+  BOOST_TEST(times(chart, "class=\"leaf\"") == 2u);
+  BOOST_TEST(times(chart, "class=\"op\"") == 3u);
+  BOOST_TEST(times(chart, "marker-end") == 5u);
+  BOOST_TEST(times(chart, ">(2, 3)<") == 1u);
+  BOOST_TEST(times(chart, " C") == 6u);  // the arrow from b to mul passes the column of linear
 }
 
 BOOST_AUTO_TEST_CASE(it_is_written_to_a_file) {

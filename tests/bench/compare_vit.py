@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Training steps of ViT and DC-ViT in Braid and in PyTorch, eager and compiled, in turn on the same machine, as a table of
-pictures per second.
+images per second.
 
 Usage: compare_vit.py BRAID [--rounds R] [--threads N] [--eager-only] > table.md      (run by a Python that has torch)
 
@@ -54,7 +54,7 @@ def main():
     machine = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
     print(f"{machine}, {o.threads} threads, f32, batch {o.batch}, {version}; medians of {o.rounds} rounds of {o.steps} steps, in turn.\n")
     names = [column for column, _ in columns]
-    print(f"| model | Braid pictures/s | {' | '.join(names)} | {' | '.join('Braid / ' + n for n in names)} |")
+    print(f"| model | Braid images/s | {' | '.join(names)} | {' | '.join('Braid / ' + n for n in names)} |")
     print("|---" + "|--:" * (1 + 2 * len(names)) + "|")
     for name, rows in rates.items():
         middle = lambda f: statistics.median(f(row) for row in rows)

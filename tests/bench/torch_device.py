@@ -4,7 +4,7 @@
 Attention: MHA is scaled_dot_product_attention (the library's own choice of kernels), and once each by cuDNN and by flash
 attention, with and without deterministic gradients; DCMHA is the chunked formulation of torch_step.py, eager and compiled,
 with the keys that are unmasked for a chunk. One function, of one chunk, is compiled, as one graph and for every size that it
-meets: where Dynamo would go on in eager mode, the row has an error that says so. Times are medians over `repeat`
+meets: where Dynamo would continue in eager mode, the row has an error that says so. Times are medians over `repeat`
 measurements of at least 5 ms with CUDA events. A row that fails is printed with its error, and the next one follows.
 Usage: torch_device.py [group=all|gemm|rows|attention] [row=PART OF A NAME] [repeat=20] [compile=1] [device=cuda|cpu] [size=full|tiny]
 """

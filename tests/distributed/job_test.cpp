@@ -13,7 +13,7 @@
 #include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/models/training/checkpoint/manifest.h"
 #include "tests/distributed/job_support.h"
-#include "tests/support/idx_pictures.h"
+#include "tests/support/idx_images.h"
 #include "tests/support/places.h"
 
 using namespace braid;
@@ -261,10 +261,10 @@ BOOST_AUTO_TEST_CASE(ranks_that_do_not_fit_are_rejected_before_the_first_step) {
   BOOST_TEST_MESSAGE(line);
 }
 
-// Pictures, with every change of them and every dropout: a picture does not depend on the rank that computes it.
-BOOST_AUTO_TEST_CASE(pictures_are_trained_on_as_by_one_process) {
+// Images, with every change of them and every dropout: an image does not depend on the rank that computes it.
+BOOST_AUTO_TEST_CASE(images_are_trained_on_as_by_one_process) {
   const fs::path in = world().folder.path / "idx", data = world().folder.path / "pictures";
-  const std::string train = test::write_idx_pictures(in, "train", 60), val = test::write_idx_pictures(in, "t10k", 19);
+  const std::string train = test::write_idx_images(in, "train", 60), val = test::write_idx_images(in, "t10k", 19);
   BOOST_TEST(says(run(test::braid_program() + " prepare --images " + train + " --val " + val + " -o " + data.string()),
                   0, "wrote"));
   const auto trained = [&](const fs::path& out, int ranks, const std::string& more) {

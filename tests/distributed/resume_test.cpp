@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(nan_on_another_rank_leaves_no_folder) {
   });
 }
 
-// The checkpoint of the weights that failed becomes the folder of the failed step; all ranks go on together.
+// The checkpoint of the weights that failed becomes the folder of the failed step; all ranks continue together.
 BOOST_AUTO_TEST_CASE(a_failed_step_is_no_checkpoint_of_any_rank) {
   TempFolder run;
   on_ranks({1, 1, 2}, [&](const dist::Communicator& world) {

@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(a_resume_at_another_mesh) {
   }
 }
 
-// Frozen when a run goes on, a parameter may still have an average that differs from it.
+// Frozen when a run continues, a parameter may still have an average that differs from it.
 BOOST_AUTO_TEST_CASE(parameters_that_are_frozen_at_a_resume) {
   const std::vector<std::string> groups = {"*.feed_forward.* frozen_until=100"};
   TempFolder start;

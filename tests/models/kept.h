@@ -12,7 +12,7 @@ struct Kept {
   Kept operator-(const Kept& other) const { return {measured - other.measured, estimate - other.estimate}; }
 };
 
-// Of a step of the model on the CPU.
+// Bytes that a step of the model on the CPU keeps.
 inline Kept kept_by_step(const models::Model& model, const models::Batch& batch, const models::TrainingSetup& setup) {
   const int64_t before = memory_stats(kCpu).current;
   const Tensor loss = model.loss_sum(batch);

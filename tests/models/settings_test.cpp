@@ -23,25 +23,25 @@ BOOST_AUTO_TEST_CASE(ranges) {
   BOOST_TEST(expectation(open) == "a number above 0 and at most 1");
   BOOST_TEST(expectation(from_below(0, 1)) == "a number from 0 to below 1");
   BOOST_TEST(expectation(above(2)) == "a number above 2");
-  BOOST_TEST(expectation({.type = ValueType::whole, .max = 1e6}) == "a whole number of at most 1000000");
+  BOOST_TEST(expectation({.type = ValueType::integer, .max = 1e6}) == "an integer of at most 1000000");
   BOOST_TEST(read(open, "0") == "-");
   BOOST_TEST(read(open, " 1 ") == "1");
   BOOST_TEST(read(from_below(0, 1), "1") == "-");
   for (const char* text : {"nan", "inf", "-inf", "", "1x"}) BOOST_TEST(read(at_least(0), text) == "-", text);
-  BOOST_TEST(read({.type = ValueType::whole}, "1.0") == "-");
+  BOOST_TEST(read({.type = ValueType::integer}, "1.0") == "-");
 }
 
 BOOST_AUTO_TEST_CASE(null_and_lists) {
-  const ValueRule windows = {.type = ValueType::wholes, .min = 1, .nullable = true};
-  BOOST_TEST(expectation(windows) == "a list of items, each null or a whole number of at least 1");
+  const ValueRule windows = {.type = ValueType::integers, .min = 1, .nullable = true};
+  BOOST_TEST(expectation(windows) == "a list of items, each null or an integer of at least 1");
   BOOST_TEST(read(windows, "[8, null, none]") == "8,null,null");
   for (const char* text : {"8,0", "8,-9223372036854775808", "x"}) BOOST_TEST(read(windows, text) == "-", text);
   BOOST_TEST(!list_value({Value(kNullItem)}).has_value());
   BOOST_TEST(read(windows, "") == "");
   BOOST_TEST(!allows(windows, Value()));
-  BOOST_TEST(read({.type = ValueType::wholes}, "8,null") == "-");
-  BOOST_TEST(read({.type = ValueType::whole, .nullable = true}, "none") == "null");
-  const ValueRule names = {.type = ValueType::texts, .choices = {"a", "b"}};
+  BOOST_TEST(read({.type = ValueType::integers}, "8,null") == "-");
+  BOOST_TEST(read({.type = ValueType::integer, .nullable = true}, "none") == "null");
+  const ValueRule names = {.type = ValueType::strings, .choices = {"a", "b"}};
   BOOST_TEST(read(names, "[\"b\", 'a']") == "b,a");
   BOOST_TEST(read(names, "a,a") == "-");
   BOOST_TEST(!list_value({Value(int64_t{1}), Value("a")}).has_value());

@@ -13,7 +13,7 @@ class HealthyClient {
   ~HealthyClient() { stop(); }
   void stop();
 
-  // Of the whole answers, ms, once stopped; `share` 0.5: the median. NaN without answers.
+  // Quantile of the latency of complete answers, ms, once stopped; `share` 0.5: the median. NaN without answers.
   double latency(double share) const;
   int64_t answers() const { return static_cast<int64_t>(latencies_.size()); }
 

@@ -52,7 +52,7 @@ std::vector<double> mixed(const std::vector<double>& a, const Array* in, int64_t
   return out;
 }
 
-// Of three inputs: plain attention.
+// Attention by its definition; plain with three inputs.
 Array attention_by_loops(const std::vector<Array>& in, const DcmhaOptions& options) {
   const Array &q = in[0], &k = in[1], &v = in[2];
   int64_t B = q.shape[0], T = q.shape[1], N = q.shape[2], d = q.shape[3], S = k.shape[1], G = options.groups, M = N / G;

@@ -61,7 +61,7 @@ Array einsum_reference(const std::string& text, const std::vector<Array>& in) {
   return y;
 }
 
-// Each element of the result by its definition. in: pictures, kernels and perhaps biases.
+// Each element of the result by its definition. in: images, kernels and perhaps biases.
 Array conv2d_reference(const std::vector<Array>& in, const Conv2dOptions& o) {
   const Shape &x = in[0].shape, &w = in[1].shape;
   const int64_t Ph = (x[2] + 2 * o.padding.rows - w[2]) / o.stride.rows + 1;

@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(the_peak_is_that_of_the_sum_with_its_parts) {
   BOOST_TEST(more(MemoryUse::workspace) == 10);
   BOOST_TEST(memory_by_use(kCpu).peak() - before.peak() == 510);
   const auto workspace = static_cast<size_t>(MemoryUse::workspace);
-  BOOST_TEST(memory_by_use(kCpu).most[workspace] - before.current[workspace] == 400);
+  BOOST_TEST(memory_by_use(kCpu).max[workspace] - before.current[workspace] == 400);
   reset_peak_memory(kCpu);
   BOOST_TEST(memory_by_use(kCpu).peak() == before.peak());
 }

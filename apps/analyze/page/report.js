@@ -38,10 +38,10 @@ function unpack(layer, size) {
   };
   compose('pre');
   for (let row = 0; row < N * T; row++) {  // softmax over the keys
-    const scores = maps.attn_scores_composed.subarray(row * T, row * T + T), most = Math.max(...scores);
+    const scores = maps.attn_scores_composed.subarray(row * T, row * T + T), max = Math.max(...scores);
     let sum = 0;
-    for (const x of scores) sum += Math.exp(x - most);
-    for (let j = 0; j < T; j++) maps.attn_probs[row * T + j] = Math.exp(scores[j] - most) / sum;
+    for (const x of scores) sum += Math.exp(x - max);
+    for (let j = 0; j < T; j++) maps.attn_probs[row * T + j] = Math.exp(scores[j] - max) / sum;
   }
   compose('post');
   return {maps, weights};
@@ -81,11 +81,11 @@ class Report {
     this.stage.set([{value: 'pre', label: 'scores, before softmax'}, {value: 'post', label: 'probabilities, after softmax'}], s.stage);
     this.layers.set(model.layers.map((_, value) => ({value, label: String(value)})), s.layer);
     byId('pair-parts').hidden = !model.composed;
-    const most = Math.max(1e-9, ...model.losses);
+    const max = Math.max(1e-9, ...model.losses);
     byId('text').replaceChildren(...model.tokens.map((token, t) => {
       const span = document.createElement('span'), loss = t > 0 ? model.losses[t - 1] : 0;
       span.textContent = token;
-      span.style.setProperty('--p', loss / most);
+      span.style.setProperty('--p', loss / max);
       span.title = t > 0 ? `token ${t}, loss ${short(loss)}` : 'token 0';
       span.addEventListener('click', () => this.choosePair([t, Math.min(this.state.pair[1], t)]));
       return span;
@@ -108,18 +108,18 @@ class Report {
     const data = this.maps4[name], T = this.state.size, first = n * T * T;
     return (i, j) => data[first + i * T + j];
   }
-  most(name) {
-    let most = 1e-9;
-    for (const x of this.maps4[name]) if (Number.isFinite(x)) most = Math.max(most, Math.abs(x));
-    return most;
+  max(name) {
+    let max = 1e-9;
+    for (const x of this.maps4[name]) if (Number.isFinite(x)) max = Math.max(max, Math.abs(x));
+    return max;
   }
   drawMaps() {
     const {kind, heads, size} = this.state, score = kind.startsWith('attn_scores');
-    const most = Math.max(...stages[score ? 'pre' : 'post'].map((name) => this.most(name)));
-    this.maps.set(heads, size, (n) => this.masked(kind, n), most);
-    legend(byId('map-legend'), most, kind !== 'attn_probs', score ? 'score' : 'probability');
+    const max = Math.max(...stages[score ? 'pre' : 'post'].map((name) => this.max(name)));
+    this.maps.set(heads, size, (n) => this.masked(kind, n), max);
+    legend(byId('map-legend'), max, kind !== 'attn_probs', score ? 'score' : 'probability');
   }
-  // Masked probabilities are 0 in the data and hatched in the picture.
+  // Masked probabilities are 0 in the data and hatched in the chart.
   masked(name, n) {
     const value = this.value(name, n), score = this.value('attn_scores', n);
     return (i, j) => Number.isFinite(score(i, j)) ? value(i, j) : -Infinity;
@@ -129,9 +129,9 @@ class Report {
     let difference = 0;
     for (let i = 0; i < size; i++)
       for (let j = 0; j <= i; j++) if (Number.isFinite(a(i, j))) difference = Math.max(difference, Math.abs(b(i, j) - a(i, j)));
-    const most = Math.max(...stages[stage].map((name) => this.most(name)));
-    this.triple.set(size, a, b, most, difference || 1, head);
-    legend(byId('triple-legend'), most, true, stage === 'pre' ? 'score' : 'probability');
+    const max = Math.max(...stages[stage].map((name) => this.max(name)));
+    this.triple.set(size, a, b, max, difference || 1, head);
+    legend(byId('triple-legend'), max, true, stage === 'pre' ? 'score' : 'probability');
   }
   drawPair() {
     const {pair: [i, j], heads, stage, tokens, head} = this.state;

@@ -51,7 +51,7 @@ class StreamedAnswer {
 std::vector<LoadRecord> run_load(const LoadPlan& plan, const std::function<bool()>& stop = {});
 
 struct Percentiles {
-  double p50 = 0, p90 = 0, p99 = 0, most = 0;
+  double p50 = 0, p90 = 0, p99 = 0, max = 0;
 };
 Percentiles percentiles(std::vector<double> values);  // NaN without values
 

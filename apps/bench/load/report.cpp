@@ -80,7 +80,7 @@ std::string load_table(const std::vector<LoadLevel>& levels) {
     for (const Latency& latency : latencies) {
       const Percentiles p = percentiles((level.*latency.values)());
       text += printed("  %-56s  %9.4g %9.4g %9.4g %9.4g\n", latency.title, 1e3 * p.p50, 1e3 * p.p90, 1e3 * p.p99,
-                      1e3 * p.most);
+                      1e3 * p.max);
     }
     const std::vector<std::string> errors = level.errors();
     for (size_t i = 0; i < errors.size() && i < 5; ++i) text += "  " + errors[i] + "\n";
@@ -105,14 +105,14 @@ std::string load_json(const std::vector<LoadLevel>& levels) {
     for (const Latency& latency : latencies) {
       const Percentiles p = percentiles((level.*latency.values)());
       row[std::string(latency.name) + "_seconds"] = {
-          {"p50", number(p.p50)}, {"p90", number(p.p90)}, {"p99", number(p.p99)}, {"max", number(p.most)}};
+          {"p50", number(p.p50)}, {"p90", number(p.p90)}, {"p99", number(p.p99)}, {"max", number(p.max)}};
     }
     rows.push_back(std::move(row));
   }
   return rows.dump();
 }
 
-std::string load_picture(const std::vector<LoadLevel>& levels, const std::string& title) {
+std::string load_chart(const std::vector<LoadLevel>& levels, const std::string& title) {
   constexpr double width = 960, left = 64, right = 24, height = 190, above = 78, between = 70;
   const double legend = 20 + 19 * static_cast<double>(levels.size());
   Svg svg(width, above + legend + std::size(latencies) * (height + between), title,

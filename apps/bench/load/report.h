@@ -25,6 +25,6 @@ struct LoadLevel {
 std::string load_table(const std::vector<LoadLevel>& levels);
 std::string load_json(const std::vector<LoadLevel>& levels);
 // For each latency the share of values that are at most x, a curve for each load.
-std::string load_picture(const std::vector<LoadLevel>& levels, const std::string& title);
+std::string load_chart(const std::vector<LoadLevel>& levels, const std::string& title);
 
 }  // namespace braid::apps

@@ -77,7 +77,7 @@ int bench_serve(const Arguments& arguments) {
   const std::string out = arguments.get("out");
   const std::filesystem::path folder = std::filesystem::path(out).parent_path();
   check(out.empty() || folder.empty() || std::filesystem::is_directory(folder), ErrorKind::output,
-        [&] { return "the picture cannot be written: there is no folder " + folder.string(); });
+        [&] { return "the chart cannot be written: there is no folder " + folder.string(); });
   const StopSignals signals;
   const std::vector<int32_t> text = some_tokens(plan.url, plan.key);
   int64_t sent = 0;  // by earlier loads: every prompt begins at another place, so that none is in a cache
@@ -94,7 +94,7 @@ int bench_serve(const Arguments& arguments) {
   for (const double load : loads) {
     if (StopSignals::requested()) break;
     plan.rate = open_loop ? load : 0;
-    // Of an open loop: enough that a free client is there at each arrival, but no more than descriptors allow.
+    // An open loop gets enough clients that one is free at each arrival, but no more than descriptors allow.
     plan.clients = open_loop ? std::clamp<int64_t>(std::llround(load * plan.timeout), 1, 512)
                              : std::max<int64_t>(1, std::llround(load));
     std::fprintf(
@@ -109,7 +109,7 @@ int bench_serve(const Arguments& arguments) {
     levels.push_back(std::move(level));
   }
   const std::string title = std::to_string(prompt) + " tokens of prompt, " + std::to_string(tokens) + " new ones";
-  if (!out.empty()) io::write_file(out, load_picture(levels, "braid bench serve: " + title));
+  if (!out.empty()) io::write_file(out, load_chart(levels, "braid bench serve: " + title));
   if (arguments.has("json"))
     std::printf("%s\n", load_json(levels).c_str());
   else

@@ -41,7 +41,7 @@ class Choice {
   // The tokenizer and the prompt must outlive it.
   Choice(const models::text::Tokenizer& tokenizer, const std::vector<int32_t>& prompt, const Settings& settings);
 
-  // Error of the update where the engine could not go on. Updates behind finished() are ignored.
+  // Error of the update where the engine could not continue. Updates behind finished() are ignored.
   Piece update(const models::Update& update);
   bool finished() const { return finished_; }
   int64_t new_tokens() const { return new_tokens_; }

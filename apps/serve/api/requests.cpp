@@ -97,7 +97,7 @@ std::string parse_content(const Fields& message) {
 }  // namespace
 
 GenerationFields parse_generation_fields(const Fields& fields, const RequestLimits& limits) {
-  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  constexpr int64_t max = std::numeric_limits<int64_t>::max();
   GenerationFields result;
   fields.text("model");  // one model is served, whatever its name
   fields.text("user");
@@ -109,10 +109,10 @@ GenerationFields parse_generation_fields(const Fields& fields, const RequestLimi
   result.sampling.top_p = fields.positive("top_p", 1).value_or(1);
   result.sampling.min_p = fields.number("min_p", 0, 1).value_or(0);
   if (const json* k = fields.find("top_k"); k && *k != -1)  // -1: all, as other servers have it
-    result.sampling.top_k = fields.integer("top_k", 0, most).value_or(0);
+    result.sampling.top_k = fields.integer("top_k", 0, max).value_or(0);
   result.sampling.repetition_penalty = fields.positive("repetition_penalty", 100).value_or(1);
   result.sampling.vocabulary = limits.ids;
-  if (const auto seed = fields.integer("seed", std::numeric_limits<int64_t>::min(), most)) {
+  if (const auto seed = fields.integer("seed", std::numeric_limits<int64_t>::min(), max)) {
     result.seeded = true;
     result.sampling.seed = static_cast<uint64_t>(*seed);
   }
@@ -148,7 +148,7 @@ ChatRequest parse_chat_request(std::string_view body, const RequestLimits& limit
   ChatRequest request;
   request.fields = parse_generation_fields(fields, limits);
   for (const char* name : {"max_tokens", "max_completion_tokens"})
-    if (const auto most = fields.integer(name, 1, limits.context)) request.fields.max_tokens = most;
+    if (const auto max = fields.integer(name, 1, limits.context)) request.fields.max_tokens = max;
   const bool scores = fields.boolean("logprobs").value_or(false);
   const auto top = fields.integer("top_logprobs", 0, max_top);
   if (top && !scores)

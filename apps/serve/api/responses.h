@@ -11,7 +11,7 @@ struct Usage {
   int64_t shared_tokens = 0;  // of the prompts, not computed but found in a cache
 };
 
-// Of one request.
+// Writes the responses to one request.
 class ResponseWriter {
  public:
   struct Settings {

@@ -131,20 +131,20 @@ std::vector<int32_t> Service::encode(const std::string& text, bool parse_special
 }
 
 // The new tokens of each text: as many as asked for, which must fit behind the longest prompt, or the fallback.
-int64_t Service::room_for(const GenerationCall::Settings& settings, int64_t fallback) const {
+int64_t Service::max_tokens_for(const GenerationCall::Settings& settings, int64_t fallback) const {
   int64_t longest = 0;
   for (const std::vector<int32_t>& prompt : settings.prompts) longest = std::max(longest, std::ssize(prompt));
   const std::string context = "the context of this model is " + std::to_string(limits_.context) + " tokens: ";
   if (longest > limits_.context)
     throw ApiError(400, context + "the prompt has " + std::to_string(longest), "prompt", "context_length_exceeded");
-  const int64_t room = limits_.context - longest;
-  const int64_t most = settings.fields.max_tokens.value_or(std::min(fallback, room));
-  if (most > room)
+  const int64_t available = limits_.context - longest;
+  const int64_t max_tokens = settings.fields.max_tokens.value_or(std::min(fallback, available));
+  if (max_tokens > available)
     throw ApiError(400,
                    context + "the prompt has " + std::to_string(longest) + ", max_tokens asks for " +
-                       std::to_string(most) + ", together " + std::to_string(longest + most),
+                       std::to_string(max_tokens) + ", together " + std::to_string(longest + max_tokens),
                    "max_tokens", "context_length_exceeded");
-  return most;
+  return max_tokens;
 }
 
 std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string& body, std::shared_ptr<Reply> reply) {
@@ -196,7 +196,7 @@ std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string&
         throw ApiError(400, "the prompt has no tokens: at least one is needed to start from", "prompt");
     }
   }
-  settings.max_tokens = room_for(settings, fallback);
+  settings.max_tokens = max_tokens_for(settings, fallback);
   if (settings.fields.ignore_eos) settings.ends.clear();
   if (!settings.fields.seeded) settings.fields.sampling.seed = (first_seed_ << 32) + (number << 8);
   settings.response = {
@@ -210,7 +210,7 @@ std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string&
   return std::make_shared<GenerationCall>(engine_, tokenizer_, std::move(settings), std::move(reply));
 }
 
-// In a thread of its own, one after the other; passes of the engine go on beside it.
+// In a thread of its own, one after the other; passes of the engine continue beside it.
 Response Service::inspect(const std::string& body) const {
   InspectRequest request = parse_inspect_request(body, limits_);
   if (request.prompt) request.inspection.tokens = encode(*request.prompt, true, true);

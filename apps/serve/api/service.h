@@ -27,7 +27,7 @@ class Service {
   ~Service();
 
   // Never waits. The reply gets exactly one answer, perhaps before this returns, unless the ticket is cancelled.
-  // Of every task but health and metrics, which belong to the server.
+  // Takes every task but health and metrics, which belong to the server.
   std::shared_ptr<Ticket> call(Task task, std::string body, std::shared_ptr<Reply> reply);
   models::EngineLoad load() const { return engine_.load(); }
   bool invariant() const { return engine_.invariant(); }  // answers do not depend on the others
@@ -39,7 +39,7 @@ class Service {
   void answer(Task task, const std::string& body, Call& call);
   std::shared_ptr<GenerationCall> make_call(Task task, const std::string& body, std::shared_ptr<Reply> reply);
   std::vector<int32_t> encode(const std::string& text, bool parse_special, bool add_special) const;
-  int64_t room_for(const GenerationCall::Settings& settings, int64_t fallback) const;
+  int64_t max_tokens_for(const GenerationCall::Settings& settings, int64_t fallback) const;
   Response inspect(const std::string& body) const;
   std::string tokenize(const std::string& body) const;
   std::string detokenize(const std::string& body) const;

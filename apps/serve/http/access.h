@@ -1,4 +1,4 @@
-// Who may ask: the key, the name under which the server was asked, and the page that asks.
+// Access control: API key, Host header, and Origin header, against DNS rebinding and cross-site requests.
 #pragma once
 #include <optional>
 #include <string>
@@ -24,9 +24,8 @@ struct Access {
   std::vector<std::string> hosts;  // names besides those of this machine's own loopback, in lower case
 };
 
-// ApiError(400): no host or several; ApiError(403): the request was sent to a name that is not the server's (a page
-// whose name was made to point here), or by a page of another origin. `address`: of the server's end of this
-// connection.
+// ApiError(400): no host or several; ApiError(403): the Host header is not a name of the server (DNS rebinding), or the
+// page is of another origin. `address`: of the server's end of this connection.
 void check_host(const Access& access, const RequestHead& head, std::string_view address);
 // ApiError(401) unless the request has the key, once, as "Authorization: Bearer KEY". Takes the same time for any key.
 void check_key(const Access& access, const RequestHead& head);

@@ -64,7 +64,7 @@ void HttpReader::check_head() {
 }
 
 HttpReader::State HttpReader::put(std::string& in) {
-  const auto most_left = static_cast<size_t>(limits_.head_bytes);
+  const auto max_left = static_cast<size_t>(limits_.head_bytes);
   size_t used = 0;
   boost::system::error_code error;
   while (used < in.size() && !parser_->is_done()) {
@@ -76,7 +76,7 @@ HttpReader::State HttpReader::put(std::string& in) {
   in.erase(0, used);
   if (error == http::error::need_more) {
     // The bytes that are not taken are the head, the line of a chunk, or fields behind the last one.
-    if (in.size() > most_left) throw error_of(http::error::header_limit, limits_);
+    if (in.size() > max_left) throw error_of(http::error::header_limit, limits_);
   } else if (error) {
     throw error_of(error, limits_);
   }

@@ -52,8 +52,8 @@ struct Server::Listener {
   }
 
   void add(tcp::socket socket) {
-    const auto room = static_cast<size_t>(hub->options.requests + hub->options.spare_connections);
-    while (hub->sessions.size() >= room) {
+    const auto capacity = static_cast<size_t>(hub->options.requests + hub->options.spare_connections);
+    while (hub->sessions.size() >= capacity) {
       const auto waiting = std::ranges::find_if(hub->sessions, [](const auto& s) { return !s->answering(); });
       if (waiting == hub->sessions.end()) return;  // the socket is closed
       ++hub->counts.evicted;

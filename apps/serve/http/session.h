@@ -39,7 +39,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool answering() const { return phase_ == Phase::answering; }
   void close_after_answer();  // at once where there is none
 
-  // Of the reply to request `number`, in the server's thread.
+  // Parts of the reply to request `number`; called in the server's thread.
   void respond(uint64_t number, const Response& response);
   void stream(uint64_t number, const std::string& events);
   void end_stream(uint64_t number);

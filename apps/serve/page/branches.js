@@ -108,7 +108,7 @@ export class Branches {
 
   set(positions) {
     this.positions = positions;
-    const most = Math.max(1e-6, ...positions.map((p) => p.kl ?? 0));
+    const max = Math.max(1e-6, ...positions.map((p) => p.kl ?? 0));
     const strip = $('strip');
     while (strip.children.length > positions.length) strip.lastChild.remove();
     while (strip.children.length < positions.length) {
@@ -124,7 +124,7 @@ export class Branches {
     positions.forEach((p, t) => {
       const option = strip.children[t];
       option.firstChild.textContent = showToken(p.text ?? String(p.id));
-      option.lastChild.style.setProperty('--p', (p.kl ?? 0) / most);
+      option.lastChild.style.setProperty('--p', (p.kl ?? 0) / max);
       option.title = `${p.kl === undefined ? '' : `KL ${short(p.kl)} nats, `}entropy of the next token ${short(p.plain.entropy)} nats`;
     });
     this.draw();

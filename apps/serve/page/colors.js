@@ -14,10 +14,10 @@ export function forgetPalette() {
   theme = null;
 }
 
-// value / most in [-1, 1] -> [r, g, b]
-export function shade(value, most) {
+// value / max in [-1, 1] -> [r, g, b]
+export function shade(value, max) {
   const {panel, more, less} = palette();
-  const t = Math.min(1, Math.sqrt(Math.abs(value) / (most || 1)));
+  const t = Math.min(1, Math.sqrt(Math.abs(value) / (max || 1)));
   const from = parse(panel), to = parse(value < 0 ? less : more);
   return from.map((x, c) => Math.round(x + (to[c] - x) * t));
 }
@@ -38,7 +38,7 @@ export function prepare(canvas, width, height) {
 }
 
 // An image of rows x columns values, a pixel each; where `masked` holds for a value it stays clear.
-export function image(rows, columns, value, most) {
+export function image(rows, columns, value, max) {
   const canvas = document.createElement('canvas');
   canvas.width = columns;
   canvas.height = rows;
@@ -47,7 +47,7 @@ export function image(rows, columns, value, most) {
     for (let j = 0; j < columns; j++) {
       const x = value(i, j), at = 4 * (i * columns + j);
       if (!Number.isFinite(x)) continue;
-      [pixels.data[at], pixels.data[at + 1], pixels.data[at + 2]] = shade(x, most);
+      [pixels.data[at], pixels.data[at + 1], pixels.data[at + 2]] = shade(x, max);
       pixels.data[at + 3] = 255;
     }
   context.putImageData(pixels, 0, 0);
@@ -71,18 +71,18 @@ export function hatch(context, width, height) {
   context.restore();
 }
 
-// Fills a legend with the scale from -most (or 0) to most.
-export function legend(element, most, signed, what) {
+// Fills a legend with the scale from -max (or 0) to max.
+export function legend(element, max, signed, what) {
   element.replaceChildren();
   const canvas = document.createElement('canvas');
   canvas.setAttribute('aria-hidden', 'true');
   canvas.className = 'ramp';
   const context = prepare(canvas, 120, 10);
   for (let x = 0; x < 120; x++) {
-    context.fillStyle = css(shade(signed ? (x - 60) / 60 * most : x / 120 * most, most));
+    context.fillStyle = css(shade(signed ? (x - 60) / 60 * max : x / 120 * max, max));
     context.fillRect(x, 0, 1, 10);
   }
-  element.append(signed ? short(-most) : '0', canvas, `${short(most)} ${what}`);
+  element.append(signed ? short(-max) : '0', canvas, `${short(max)} ${what}`);
 }
 
 // A number in few characters, with a real minus.

@@ -57,12 +57,12 @@ export class Equation {
     this.matrices = matrices;
     this.stage = stage;
     this.cell = this.cell.map((x) => Math.min(x, heads - 1));
-    this.most = 0;
-    for (const part of order.slice(2)) for (const x of matrices[part] ?? []) this.most = Math.max(this.most, Math.abs(x));
-    this.most ||= 1;  // nothing but the identity
+    this.max = 0;
+    for (const part of order.slice(2)) for (const x of matrices[part] ?? []) this.max = Math.max(this.max, Math.abs(x));
+    this.max ||= 1;  // nothing but the identity
     this.draw();
     this.tell();
-    legend(this.legend, this.most, true, 'weight in W; beyond that the color stays');
+    legend(this.legend, this.max, true, 'weight in W; beyond that the color stays');
   }
 
   tell() {
@@ -88,7 +88,7 @@ export class Equation {
       c.fillRect(0, 0, inner, inner);
       if (values) {
         c.imageSmoothingEnabled = false;
-        c.drawImage(image(N, N, (m, n) => values[m * N + n], this.most), 0, 0, inner, inner);
+        c.drawImage(image(N, N, (m, n) => values[m * N + n], this.max), 0, 0, inner, inner);
       }
       c.strokeStyle = line;
       c.strokeRect(0.5, 0.5, inner - 1, inner - 1);
@@ -113,10 +113,10 @@ export class Equation {
   drawFactors(c, {read, write}, size) {
     const R = read.length, wide = this.strip / R;
     for (const [vectors, down] of [[read, true], [write, false]]) {
-      let most = 1e-12;
-      for (const vector of vectors) for (const x of vector) most = Math.max(most, Math.abs(x));
+      let max = 1e-12;
+      for (const vector of vectors) for (const x of vector) max = Math.max(max, Math.abs(x));
       vectors.forEach((vector, r) => vector.forEach((x, n) => {
-        c.fillStyle = css(shade(x, most));
+        c.fillStyle = css(shade(x, max));
         const along = this.strip + n * size, across = r * wide;
         c.fillRect(down ? across : along, down ? along : across, down ? wide - 1.5 : size, down ? size : wide - 1.5);
       }));

@@ -65,9 +65,9 @@ export class Flow {
     const {before, after, carried} = this.shown, masked = this.target.masked;
     const bar = Math.min(110, width * 0.2), label = 22, left = label + bar, right = width - label - bar;
     const y = (n) => this.top + (n + 0.5) * this.row;
-    let most = 1e-12;
-    for (const x of [...before, ...after]) most = Math.max(most, Math.abs(x));
-    const thick = this.row * 0.8 / most;
+    let max = 1e-12;
+    for (const x of [...before, ...after]) max = Math.max(max, Math.abs(x));
+    const thick = this.row * 0.8 / max;
 
     c.font = '12px system-ui, sans-serif';
     c.textBaseline = 'middle';
@@ -102,7 +102,7 @@ export class Flow {
       c.fillStyle = line;
       c.fillRect(label, y(n) - 0.5, bar, 1);
       c.fillRect(right, y(n) - 0.5, bar, 1);
-      const a = Math.abs(before[n]) / most * bar, b = Math.abs(after[n]) / most * bar;
+      const a = Math.abs(before[n]) / max * bar, b = Math.abs(after[n]) / max * bar;
       c.fillStyle = css(shade(before[n] < 0 ? -1 : 1, 1));
       c.fillRect(left - a, y(n) - h / 2, a, h);
       c.fillStyle = css(shade(after[n] < 0 ? -1 : 1, 1));

@@ -1,4 +1,4 @@
-// The inside of the model: asks the server for one layer of one text, and keeps all pictures at the same pair.
+// The inside of the model: asks the server for one layer of one text, and keeps all charts at the same pair.
 import {inspect} from './api.js';
 import {Branches} from './branches.js';
 import {Choice} from './choice.js';
@@ -110,20 +110,20 @@ export class Inside {
     const T = this.state.size, first = n * T * T;
     return (i, j) => Number.isFinite(scores[first + i * T + j]) ? data[first + i * T + j] : -Infinity;  // masked
   }
-  most(name) {
-    let most = 1e-9;
-    for (const x of this.maps4.get(name).data) if (Number.isFinite(x)) most = Math.max(most, Math.abs(x));
-    return most;
+  max(name) {
+    let max = 1e-9;
+    for (const x of this.maps4.get(name).data) if (Number.isFinite(x)) max = Math.max(max, Math.abs(x));
+    return max;
   }
 
   drawMaps() {
     const {kind, heads, size} = this.state;
     if (!this.maps4) return;
     // Scores keep a scale before and after, so that both can be compared; probabilities as well.
-    const most = Math.max(...(kind.startsWith('attn_scores') ? stages.pre : stages.post).map((name) => this.most(name)));
-    this.maps.set(heads, size, (n) => this.value(kind, n), most);
+    const max = Math.max(...(kind.startsWith('attn_scores') ? stages.pre : stages.post).map((name) => this.max(name)));
+    this.maps.set(heads, size, (n) => this.value(kind, n), max);
     const signed = kind !== 'attn_probs';
-    legend($('map-legend'), most, signed, kind.startsWith('attn_scores') ? 'score' : 'probability');
+    legend($('map-legend'), max, signed, kind.startsWith('attn_scores') ? 'score' : 'probability');
   }
 
   drawTriple() {
@@ -133,9 +133,9 @@ export class Inside {
     let difference = 0;
     for (let i = 0; i < size; i++)
       for (let j = 0; j < size; j++) if (Number.isFinite(a(i, j))) difference = Math.max(difference, Math.abs(b(i, j) - a(i, j)));
-    const most = Math.max(this.most(before), this.most(after));
-    this.triple.set(size, a, b, most, difference || 1, head);
-    legend($('triple-legend'), most, true, stage === 'pre' ? 'score' : 'probability');
+    const max = Math.max(this.max(before), this.max(after));
+    this.triple.set(size, a, b, max, difference || 1, head);
+    legend($('triple-legend'), max, true, stage === 'pre' ? 'score' : 'probability');
   }
 
   drawPair() {

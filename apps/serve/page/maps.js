@@ -17,14 +17,14 @@ class Map2d {
     this.caption.textContent = label;
     this.canvas.setAttribute('aria-label', label);
   }
-  set(size, value, most) {
+  set(size, value, max) {
     this.size = size;
-    this.picture = image(size, size, value, most);
+    this.image = image(size, size, value, max);
   }
   // pair: [i, j]; tokens: labels of the axes, where there is room
   draw(pair, tokens) {
     const side = this.canvas.clientWidth;
-    if (!side || !this.picture) return;
+    if (!side || !this.image) return;
     const margin = tokens ? Math.min(64, side / 5) : edge, inner = side - margin - edge, cell = inner / this.size;
     const context = prepare(this.canvas, side, side), {ink, soft, mark} = palette();
     this.margin = margin;
@@ -32,7 +32,7 @@ class Map2d {
     context.translate(margin, margin);
     hatch(context, inner, inner);
     context.imageSmoothingEnabled = false;
-    context.drawImage(this.picture, 0, 0, inner, inner);
+    context.drawImage(this.image, 0, 0, inner, inner);
     const [i, j] = pair;
     context.globalAlpha = 0.45;
     context.strokeStyle = ink;
@@ -112,14 +112,14 @@ export class HeadMaps {
     }
   }
   // map(n) -> (i, j) -> value
-  set(heads, size, map, most) {
+  set(heads, size, map, max) {
     if (this.maps.length !== heads) {
       this.maps = Array.from({length: heads}, (_, n) => new Map2d(`head ${n}`));
       this.maps.forEach((m, n) => listen(m, this.state, this.events.pair, () => this.events.head(n)));
       this.element.replaceChildren(...this.maps.map((m) => m.figure));
     }
     this.element.classList.toggle('many', heads > 12);
-    this.maps.forEach((m, n) => m.set(size, map(n), most));
+    this.maps.forEach((m, n) => m.set(size, map(n), max));
     this.draw();
   }
   draw() {
@@ -139,14 +139,14 @@ export class Triple {
     element.replaceChildren(...this.maps.map((m) => m.figure));
     new ResizeObserver(() => this.draw()).observe(element);
   }
-  set(size, before, after, most, mostOfDifference, head) {
+  set(size, before, after, max, maxOfDifference, head) {
     const difference = (i, j) => after(i, j) - before(i, j);
-    this.maps[0].set(size, before, most);
-    this.maps[1].set(size, after, most);
-    this.maps[2].set(size, difference, mostOfDifference);
+    this.maps[0].set(size, before, max);
+    this.maps[1].set(size, after, max);
+    this.maps[2].set(size, difference, maxOfDifference);
     this.maps[0].name(`head ${head} before`);
     this.maps[1].name(`head ${head} after`);
-    this.maps[2].name(`after − before (scale ±${short(mostOfDifference)})`);
+    this.maps[2].name(`after − before (scale ±${short(maxOfDifference)})`);
     this.draw();
   }
   draw() {

@@ -211,7 +211,7 @@ export class Talk {
     }));
     const hint = document.createElement('p');
     hint.className = 'hint';
-    hint.textContent = `Choose one: the ${this.chat ? 'answer' : 'text'} goes on from there.`;
+    hint.textContent = `Choose one: the ${this.chat ? 'answer' : 'text'} continues from there.`;
     box.replaceChildren(title, list, hint);
     box.hidden = false;
     const place = button.getBoundingClientRect(), width = box.offsetWidth;

@@ -7,11 +7,11 @@
 
 namespace braid::apps {
 
-// Of the forward pass of one sample of the data: with separate documents each of them is a sequence of its own for
-// attention. The mean over samples spread evenly over the data.
+// FLOPs of the forward pass of one sample of the data. Separate documents are sequences of their own for attention. The
+// mean over samples spread evenly over the data.
 double forward_flops(const models::ModelSpec& model, const models::text::Dataset& data);
 
-// Of one sample, LoRA's included; nothing is recomputed.
+// FLOPs of one sample, LoRA's included; nothing is recomputed.
 struct SampleFlops {
   double forward = 0, backward = 0;
   double training() const { return forward + backward; }

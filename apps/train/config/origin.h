@@ -1,4 +1,4 @@
-// train.init_from: the model that a run goes on from. Its folder gives the settings of the model and, at step 0, the
+// train.init_from: the model that a run continues from. Its folder gives the settings of the model and, at step 0, the
 // weights. A resumed run reads both from its own checkpoint, and the folder may be gone.
 #pragma once
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace braid::apps {
 // Does the run in run.out have a checkpoint to resume from?
 bool has_checkpoint(const TrainConfig& config);
 // The model of the folder with the settings `keys` (model.*, without the preset). Error(setting) when they describe a
-// model that cannot go on from these weights.
+// model that cannot continue from these weights.
 std::unique_ptr<const models::ModelSpec> continued_model(const TrainConfig& config, const models::SettingTexts& keys);
 // Error(setting) when the folder has a tokenizer and the data were prepared with another one.
 void check_same_tokenizer(const TrainConfig& config, const models::text::Manifest& data);

@@ -23,7 +23,7 @@ struct TrainConfig {
     std::string packing = "first_fit";
     std::string long_samples = "leave_out";
   } data;
-  struct Augment {  // of pictures
+  struct Augment {  // of images
     int64_t crop_padding = 0;
     bool flip = false;
     int64_t randaugment_ops = 0;

@@ -41,7 +41,7 @@ std::vector<Line> lines_of(std::string_view text) {
   return lines;
 }
 
-// Of a regular file: a pipe of that name would keep the program waiting for its other end.
+// The text of a regular file: a pipe of that name would keep the program waiting for its other end.
 std::string regular_text(const std::string& path) {
   io::Reader file(path);
   if (file.size() > kMaxLog)
@@ -89,7 +89,7 @@ LogRow parse_row(const std::vector<std::string>& fields, const std::vector<std::
     const bool ok = i == step_at ? step && *step >= 0 : !column || field.empty() || number;
     check(ok, ErrorKind::input, [&] {
       return "broken log in " + where + ", column " + names[i] + ": expected " +
-             (i == step_at ? "a whole number" : "a number") + ", found '" + preview(field) +
+             (i == step_at ? "an integer" : "a number") + ", found '" + preview(field) +
              "'; remove the line or move the file away";
     });
     if (step) row.step = *step;
@@ -125,7 +125,7 @@ int64_t kept_json(const fs::path& path, int64_t step) {
 
 }  // namespace
 
-LogKind kind_of(const LogRow& row) { return std::isnan(row.pictures) ? LogKind::text : LogKind::pictures; }
+LogKind kind_of(const LogRow& row) { return std::isnan(row.images) ? LogKind::text : LogKind::images; }
 
 std::string csv_header(LogKind kind) {
   std::string text = "step";
@@ -220,7 +220,7 @@ void RunLog::complete(const LogRow& row) {
   replace("log.jsonl", is_json_row, json_line(row, kind_));
   json_.emplace((folder_ / "log.jsonl").string());
   const auto is_csv_row = [&](const std::string& line) { return line.starts_with(csv); };
-  replace("log.csv", is_csv_row, csv_line(row, kind_));  // last: a row that is complete here is not made up for again
+  replace("log.csv", is_csv_row, csv_line(row, kind_));  // last: a row that is complete here is not measured again
   csv_.emplace((folder_ / "log.csv").string());
 }
 

@@ -19,15 +19,15 @@ struct LogRow {
   double loss = not_measured;
   double val_loss = not_measured;
   double task_acc = not_measured;  // share of held-out tasks answered correctly, 0..1
-  double val_top1 = not_measured;  // share of validation pictures whose class is the likeliest, 0..1
+  double val_top1 = not_measured;  // share of validation images whose class is the likeliest, 0..1
   double val_top5 = not_measured;  // ... is among the five likeliest
   double val_ece = not_measured;   // expected calibration error, 0..1
   double lr = not_measured;
   double grad_norm = not_measured;  // before clipping
   double tokens = not_measured;     // seen since step 0
   double tok_per_s = not_measured;
-  double pictures = not_measured;  // seen since step 0
-  double pictures_per_s = not_measured;
+  double images = not_measured;  // seen since step 0
+  double images_per_s = not_measured;
   double mfu = not_measured;  // share of the machine's peak arithmetic, 0..1
   double memory_mb = not_measured;
   double elapsed_s = not_measured;  // of training, pauses between resumes not counted
@@ -36,7 +36,7 @@ struct LogRow {
 };
 
 // The kind of data that a run trains on; both: a file with rows of both.
-enum class LogKind : unsigned char { text = 1, pictures = 2, both = 3 };
+enum class LogKind : unsigned char { text = 1, images = 2, both = 3 };
 LogKind kind_of(const LogRow& row);
 
 // The columns after `step`, in file order. Measured ones differ from run to run on the same machine; all others of a
@@ -52,15 +52,15 @@ inline constexpr std::array<LogColumn, 16> log_columns = {
     {{"loss", &LogRow::loss, false},
      {"val_loss", &LogRow::val_loss, false},
      {"task_acc", &LogRow::task_acc, false, LogKind::text},
-     {"val_top1", &LogRow::val_top1, false, LogKind::pictures},
-     {"val_top5", &LogRow::val_top5, false, LogKind::pictures},
-     {"val_ece", &LogRow::val_ece, false, LogKind::pictures},
+     {"val_top1", &LogRow::val_top1, false, LogKind::images},
+     {"val_top5", &LogRow::val_top5, false, LogKind::images},
+     {"val_ece", &LogRow::val_ece, false, LogKind::images},
      {"lr", &LogRow::lr, false},
      {"grad_norm", &LogRow::grad_norm, false},
      {"tokens", &LogRow::tokens, false, LogKind::text},
      {"tok_per_s", &LogRow::tok_per_s, true, LogKind::text},
-     {"pictures", &LogRow::pictures, false, LogKind::pictures},
-     {"pictures_per_s", &LogRow::pictures_per_s, true, LogKind::pictures},
+     {"pictures", &LogRow::images, false, LogKind::images},
+     {"pictures_per_s", &LogRow::images_per_s, true, LogKind::images},
      {"mfu", &LogRow::mfu, true},
      {"memory_mb", &LogRow::memory_mb, true},
      {"elapsed_s", &LogRow::elapsed_s, true},

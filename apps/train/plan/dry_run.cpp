@@ -206,7 +206,7 @@ double measured_seconds(const Plan& plan) {
     }
     const std::vector<LogRow> rows = read_log(out);
     if (!same_model || rows.empty()) return 0;
-    const double rate = plan.sequences() ? rows.back().tok_per_s : rows.back().pictures_per_s;
+    const double rate = plan.sequences() ? rows.back().tok_per_s : rows.back().images_per_s;
     return rate > 0 ? plan.tokens() / rate : 0;
   } catch (const Error&) {  // of an earlier version, or damaged: no measurement
     return 0;
@@ -280,20 +280,20 @@ void add_checkpoints(Report& report, const Plan& plan, bool here) {
   const int64_t written = any_number ? steps : (steps + interval - 1) / interval;
   const int64_t newest = std::min(c.keep, written), milestones = c.keep_every > 0 ? steps / c.keep_every : 0;
   const bool beside = written > newest;  // the oldest goes when the newest is complete
-  const double most = one * static_cast<double>(newest + milestones + c.best + beside);
+  const double max_bytes = one * static_cast<double>(newest + milestones + c.best + beside);
   std::error_code error;
   const fs::space_info space = fs::space(existing_folder(config.run.out), error);
   report.title("checkpoints");
   report.line("one", bytes_text(one) + ": weights and optimizer");
   report.line("at most on the disk",
-              bytes_text(most) + ": " + std::to_string(newest) + " kept" +
+              bytes_text(max_bytes) + ": " + std::to_string(newest) + " kept" +
                   (milestones > 0 ? ", " + std::to_string(milestones) + " of checkpoint.keep_every" : "") +
                   (c.best ? ", the best" : "") + (beside ? " and one being written" : ""));
   if (!error) {
     const auto free = static_cast<double>(space.available);
     const std::string advice = std::string(newest > 2 ? "lower checkpoint.keep, " : "") +
                                (milestones > 0 ? "raise checkpoint.keep_every, " : "") + "choose another run.out";
-    const std::string verdict = !here ? " on this machine" : free < most ? ": NOT ENOUGH; " + advice : "";
+    const std::string verdict = !here ? " on this machine" : free < max_bytes ? ": NOT ENOUGH; " + advice : "";
     report.line("free for " + preview(config.run.out, 24), bytes_text(free) + verdict);
   }
 }

@@ -67,8 +67,8 @@ int Job::run(const std::function<int()>& body) {
   } catch (const std::exception& e) {
     message = std::string("internal error: ") + e.what() + "; please report this as a bug";
   }
-  // Of an error that several ranks run into, such as a rank that does not answer, rank 0 prints the message and ends
-  // the others while they wait here.
+  // Rank 0 prints an error that several ranks run into, such as a rank that does not answer, and ends the others while
+  // they wait here.
   if (world_.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
   report_error(code, world_.rank() == 0 ? message : world_.rank_name(world_.rank()) + ": " + message);
   std::fflush(nullptr);

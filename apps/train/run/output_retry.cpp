@@ -23,7 +23,7 @@ bool OutputRetry::attempt(const std::function<void()>& write, bool last) {
       progress_.note("warning: " + text + " (failure " + std::to_string(failures_) + " of " +
                      std::to_string(max_failures) + " in a row; " +
                      (last ? "trying again)"
-                           : "the run goes on and tries again at its next checkpoint, at the latest in a minute)"));
+                           : "the run continues and tries again at its next checkpoint, at the latest in a minute)"));
       if (!last) return false;
       std::this_thread::sleep_for(milliseconds(failures_ == 1 ? 200 : 1000));
     }

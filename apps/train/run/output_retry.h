@@ -1,4 +1,4 @@
-// A disk that is full for a moment, or an error of one write, must not end a run of days: the run goes on and tries
+// A disk that is full for a moment, or an error of one write, must not end a run of days: the run continues and tries
 // again. The third failure in a row ends it.
 #pragma once
 #include <chrono>

@@ -50,7 +50,7 @@ void check_same_lora(const TrainConfig& config, const std::vector<std::string>& 
   for (const std::string& line : changed) {
     check(!line.starts_with("lora."), ErrorKind::setting, [&] {
       return "LoRA differs from the run in " + config.run.out + " (" + line +
-             "); undo the change, choose another run.out, or go on from this run with train.init_from=" +
+             "); undo the change, choose another run.out, or continue from this run with train.init_from=" +
              config.run.out;
     });
   }
@@ -89,7 +89,7 @@ int64_t check_resumable(const TrainConfig& config, const Schema& schema, const m
   return saved.step;
 }
 
-// Of the process count, which the settings do not hold where parallel.data is the rest of the processes.
+// A changed number of processes, which the settings do not show where parallel.data = 0 takes the rest of them.
 static std::vector<std::string> changed_processes(const fs::path& run, int64_t now) {
   try {
     const std::optional<RunStatus> status = read_status(run);

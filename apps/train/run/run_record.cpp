@@ -70,7 +70,7 @@ RunRecord::RunRecord(const dist::Communicator& world, Device device, std::string
 
 std::vector<RunRecord::Host> RunRecord::hosts() const {
   std::vector<std::string> names;
-  for (const Place& p : places_)
+  for (const RankPlace& p : places_)
     if (std::find(names.begin(), names.end(), p.host) == names.end()) names.push_back(p.host);
   std::vector<Host> result;
   for (const std::string& name : names) {

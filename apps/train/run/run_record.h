@@ -29,7 +29,7 @@ class RunRecord {
           const std::function<int()>& work) const;
 
  private:
-  struct Place {  // of a rank
+  struct RankPlace {  // of a rank
     std::string host, device;
     int64_t threads, pid;
   };
@@ -42,7 +42,7 @@ class RunRecord {
   std::string who_;  // "rank 2 on host a: ", "" with one process
   std::string command_;
   double started_;
-  std::vector<Place> places_;
+  std::vector<RankPlace> places_;
 };
 
 }  // namespace braid::apps

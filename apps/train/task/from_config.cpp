@@ -85,14 +85,14 @@ static void check_names_model(const TrainConfig& config) {
 std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, int64_t vocabulary) {
   check_names_model(config);
   models::SettingTexts keys = given_settings(config);
-  const auto with_room = [&](std::unique_ptr<const models::ModelSpec> model) {
+  const auto with_capacity = [&](std::unique_ptr<const models::ModelSpec> model) {
     check(model->vocab_size() >= vocabulary, ErrorKind::setting, [&] {
       return "model.vocab_size is too small for the data: expected at least " + std::to_string(vocabulary) +
              ", found " + std::to_string(model->vocab_size());
     });
     return model;
   };
-  if (!config.train.init_from.empty()) return with_room(continued_model(config, keys));
+  if (!config.train.init_from.empty()) return with_capacity(continued_model(config, keys));
   const models::ModelFamily family = models::find_family(config.model.preset, keys);
   check(vocabulary > 0 || !vocabulary_of_data(config, family), ErrorKind::setting, [] {
     return std::string(
@@ -106,7 +106,7 @@ std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, i
     });
     keys.emplace_back(kVocabulary, std::to_string(vocabulary));
   }
-  return with_room(models::configure_model(config.model.preset, keys));
+  return with_capacity(models::configure_model(config.model.preset, keys));
 }
 
 // The model that the settings describe, with those `of_data` that they do not give. `what`: the kind of data, for
@@ -148,15 +148,15 @@ static std::unique_ptr<const models::ModelSpec> model_that_fits(const TrainConfi
   return model;
 }
 
-std::unique_ptr<const models::ModelSpec> picture_model_spec(const TrainConfig& config,
-                                                            const models::vision::PictureManifest& data) {
+std::unique_ptr<const models::ModelSpec> image_model_spec(const TrainConfig& config,
+                                                          const models::vision::ImageManifest& data) {
   const std::vector<int64_t> size =
       data.height == data.width ? std::vector{data.height} : std::vector{data.height, data.width};
   return model_that_fits(config,
                          {{"image_size", models::value_text(size)},
                           {"num_channels", std::to_string(data.channels)},
                           {"num_labels", std::to_string(data.classes.size())}},
-                         "pictures", "vit-28");
+                         "images", "vit-28");
 }
 
 std::unique_ptr<const models::ModelSpec> pair_model_spec(const TrainConfig& config, const models::PairTask& data) {

@@ -22,10 +22,10 @@ std::vector<models::ModelSetting> settings_in_effect(const TrainConfig& config);
 std::vector<std::string> train_setting_names();
 // The preset with the model.* overrides. vocabulary: of the data, the default of vocab_size; 0 = unknown.
 std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, int64_t vocabulary);
-// The same for pictures, which give sizes and classes where the settings do not. Error(setting) when the model does not
-// read such pictures.
-std::unique_ptr<const models::ModelSpec> picture_model_spec(const TrainConfig& config,
-                                                            const models::vision::PictureManifest& data);
+// The same for images, which give sizes and classes where the settings do not. Error(setting) when the model does not
+// read such images.
+std::unique_ptr<const models::ModelSpec> image_model_spec(const TrainConfig& config,
+                                                          const models::vision::ImageManifest& data);
 // The same for pairs of sequences, which give lengths and symbols.
 std::unique_ptr<const models::ModelSpec> pair_model_spec(const TrainConfig& config, const models::PairTask& data);
 nn::OptimizerOptions optimizer_options(const TrainConfig& config);

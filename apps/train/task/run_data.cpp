@@ -89,7 +89,7 @@ std::string set_steps_by_epochs(TrainConfig& config, const std::vector<std::stri
   const std::unique_ptr<const TrainingTask> task = make_task(config);
   const int64_t there = task->samples();
   const auto samples = static_cast<double>(config.train.batch_size) * static_cast<double>(config.train.accumulate);
-  // A run that goes on with another batch size has some behind it in other steps.
+  // A run that continues with another batch size has some behind it in other steps.
   const models::RunState done = newest_readable_state(config.run.out);
   const double left = config.train.epochs * static_cast<double>(there) - static_cast<double>(done.samples);
   const double steps = static_cast<double>(done.step) + std::max(0.0, std::ceil(left / samples));
@@ -99,14 +99,14 @@ std::string set_steps_by_epochs(TrainConfig& config, const std::vector<std::stri
   });
   config.train.steps = static_cast<int64_t>(steps);
   return "train.epochs = " + shortest(config.train.epochs) + " over " + std::to_string(there) +
-         (task->log_kind() == LogKind::text ? " sequences" : " pictures") +
+         (task->log_kind() == LogKind::text ? " sequences" : " images") +
          " gives train.steps = " + std::to_string(config.train.steps);
 }
 
 std::string words_about_samples(const Dataset& data, const TrainConfig& config) {
   if (!data.has_samples()) return "";
   const models::text::SampleCounts& n = data.sample_counts();
-  const double full = 100 * static_cast<double>(n.packed_tokens) / static_cast<double>(n.room);
+  const double full = 100 * static_cast<double>(n.packed_tokens) / static_cast<double>(n.capacity);
   std::string text = std::to_string(data.size()) + " sequences of " + std::to_string(n.samples) + " samples, " +
                      human(full, 3) + "% full";
   if (n.too_long > 0)

@@ -1,8 +1,8 @@
 #include "apps/train/task/task.h"
 
 #include "apps/train/task/from_config.h"
+#include "apps/train/task/image_task.h"
 #include "apps/train/task/pair_task.h"
-#include "apps/train/task/picture_task.h"
 #include "apps/train/task/run_data.h"
 #include "apps/train/task/text_task.h"
 #include "braid/models/data/vision/manifest.h"
@@ -10,8 +10,8 @@
 namespace braid::apps {
 
 std::unique_ptr<TrainingTask> make_task(const TrainConfig& config) {
-  if (models::vision::holds_pictures(config.data.path)) return std::make_unique<PictureTask>(config);
-  check_no_picture_settings(config);
+  if (models::vision::holds_images(config.data.path)) return std::make_unique<ImageTask>(config);
+  check_no_image_settings(config);
   if (const auto pairs = models::PairTask::of_path(config.data.path))
     return std::make_unique<PairTrainingTask>(config, *pairs);
   return std::make_unique<TextTask>(config);
@@ -21,8 +21,8 @@ std::unique_ptr<const models::ModelSpec> model_for_data(const TrainConfig& confi
   const std::string& path = config.data.path;
   if (path.empty()) return model_spec(config, 0);
   if (const auto pairs = models::PairTask::of_path(path)) return pair_model_spec(config, *pairs);
-  return models::vision::holds_pictures(path) ? picture_model_spec(config, models::vision::read_picture_manifest(path))
-                                              : model_spec(config, vocabulary_of(config));
+  return models::vision::holds_images(path) ? image_model_spec(config, models::vision::read_image_manifest(path))
+                                            : model_spec(config, vocabulary_of(config));
 }
 
 }  // namespace braid::apps

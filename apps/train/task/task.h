@@ -1,5 +1,5 @@
 // The part of a run that depends on the kind of its data: batches, the model that fits them, how it is judged, and
-// which words and columns that gives. text_task.h, picture_task.h and pair_task.h implement it.
+// which words and columns that gives. text_task.h, image_task.h and pair_task.h implement it.
 #pragma once
 #include <functional>
 #include <memory>
@@ -58,7 +58,8 @@ class TrainingTask {
   virtual std::vector<std::string> start_notes() const { return {}; }  // after start()
 };
 
-// Of the data in data.path. Error(input) when they are damaged, Error(setting) when they do not fit the settings.
+// The task for the data in data.path. Error(input) when they are damaged, Error(setting) when they do not fit the
+// settings.
 std::unique_ptr<TrainingTask> make_task(const TrainConfig& config);
 // make_task(config)->model_spec() by the description of the data alone; without data.path by the settings alone.
 std::unique_ptr<const models::ModelSpec> model_for_data(const TrainConfig& config);

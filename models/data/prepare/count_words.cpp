@@ -41,7 +41,7 @@ class Counters {
 
 }  // namespace
 
-CountedCorpus count_words(TextSource& source, const BpeForm& form, size_t most,
+CountedCorpus count_words(TextSource& source, const BpeForm& form, size_t max_words,
                           const std::function<void(const Piece&)>& report) {
   CountedCorpus result;
   Counters counters;
@@ -51,7 +51,7 @@ CountedCorpus count_words(TextSource& source, const BpeForm& form, size_t most,
       [&](size_t) {
         if (++batches % batches_between_sums != 0) return;
         counters.add_to(result.counts);
-        result.dropped += result.counts.keep_commonest(most);
+        result.dropped += result.counts.keep_commonest(max_words);
       },
       [&](const Piece& piece, size_t) {
         std::string storage;
@@ -65,7 +65,7 @@ CountedCorpus count_words(TextSource& source, const BpeForm& form, size_t most,
       },
       [&](const Piece& piece, size_t) { report(piece); });
   counters.add_to(result.counts);
-  result.dropped += result.counts.keep_commonest(most);
+  result.dropped += result.counts.keep_commonest(max_words);
   return result;
 }
 

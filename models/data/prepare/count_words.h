@@ -13,10 +13,10 @@ struct CountedCorpus {
   int64_t dropped = 0;  // rare words that had no room
 };
 
-// Counts on all threads; the result is the same for any number of them. At most `most` different words are in memory,
-// some 100 bytes each together with training: after every 256 MiB of text the rarest are dropped beyond that.
+// Counts on all threads; the result is the same for any number of them. At most `max_words` different words are in
+// memory, some 100 bytes each together with training: after every 256 MiB of text the rarest are dropped beyond that.
 // Error(input) as for the source.
-CountedCorpus count_words(TextSource& source, const BpeForm& form, size_t most,
+CountedCorpus count_words(TextSource& source, const BpeForm& form, size_t max_words,
                           const std::function<void(const Piece&)>& report);
 
 }  // namespace braid::models::text

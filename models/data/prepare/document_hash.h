@@ -35,7 +35,7 @@ class DocumentHasher {
 };
 
 // The hashes of all documents so far: 22 to 43 bytes of memory a document. They are also appended to a file, from which
-// another process goes on.
+// another process resumes.
 class SeenDocuments {
  public:
   // `known`: how many hashes of the file count; 0 begins anew. Error(input) when the file has fewer.

@@ -23,7 +23,7 @@ class PreparedFolder {
   const std::string& target() const { return target_; }
   void bring_back(const std::string& prefix) const;  // renames every file "prefixNAME" to NAME
   void remove_all_but(const std::vector<std::string>& names) const;
-  void keep() { kept_ = true; }  // for another process to go on
+  void keep() { kept_ = true; }  // for another process to resume
   void commit();
 
  private:

@@ -56,7 +56,7 @@ class Preparation {
       if (stopped_ || !reading_ || !reading_->saved()) throw;
       folder_.keep();
       throw Error(e.kind(), std::string(e.what()) + "; what was read is kept in " + folder_.path() +
-                                ", the same command goes on there");
+                                ", the same command resumes there");
     } catch (...) {
       if (stopped_ && reading_ && reading_->save_on_stop()) folder_.keep();
       throw;
@@ -83,7 +83,7 @@ class Preparation {
     finish(inputs.get(), validation.get());
   }
 
-  // Goes on with the work of an earlier call, or begins anew.
+  // Continues with the work of an earlier call, or begins anew.
   void begin(const TextSource* inputs, const TextSource* validation) {
     std::vector<const TextSource*> sources;
     for (const TextSource* source : {inputs, validation})

@@ -68,7 +68,7 @@ void Reading::tokenize(const TextSource& source, const Piece& piece, Result& res
   const std::string_view text = source.text_of(piece, result.storage, &result.ill_formed);
   result.tokens.clear();
   result.empty = text.empty();
-  // Of the first MiB of the document, wherever its first piece ends.
+  // The hash covers the first MiB of the document, wherever its first piece ends.
   const std::string_view head = piece.jsonl ? text.substr(0, static_cast<size_t>(piece_bytes)) : piece.bytes;
   if (piece.first) result.place = document_place(head, options_.seed);
   if (seen_ && piece.first) {

@@ -13,7 +13,7 @@ namespace braid::models::text {
 
 class Reading {
  public:
-  // Goes on from `state`. `tokenizer` and `folder` must outlive this object. Error(input) when the folder lacks what
+  // Continues from `state`. `tokenizer` and `folder` must outlive this object. Error(input) when the folder lacks what
   // the state says.
   Reading(const PrepareOptions& options, const Tokenizer& tokenizer, const PreparedFolder& folder,
           std::string signature, Unfinished state, bool resumed);
@@ -23,11 +23,11 @@ class Reading {
   // Reads the files that only validate.
   void validation(TextSource& source, const std::function<void(const Piece&)>& report);
   bool each_file() const { return each_file_; }  // each file was split as if it were alone
-  // Stopped by the user between two pieces: saves the state where that is worth it. True: another process can go on.
+  // Stopped by the user between two pieces: saves the state where that is worth it. True: another process can resume.
   bool save_on_stop();
   std::vector<std::string> files() const;  // that it needs in the folder
   void save();
-  bool saved() const { return timer_.saved(); }  // there is a state to go on from
+  bool saved() const { return timer_.saved(); }  // there is a state to resume from
 
   SplitWriter train, val;
   Unfinished state;  // its splits are set only when it is saved

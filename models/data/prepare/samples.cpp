@@ -93,7 +93,7 @@ class SamplePreparation {
       if (stopped_ || !timer_.saved()) throw;
       folder_.keep();
       throw Error(e.kind(), std::string(e.what()) + "; what was read is kept in " + folder_.path() +
-                                ", the same command goes on there");
+                                ", the same command resumes there");
     } catch (...) {
       if (stopped_ && timer_.worth_saving()) {
         save();
@@ -137,7 +137,7 @@ class SamplePreparation {
           (format_.chat ? "the turns were written as --chat says" : "prompts and answers stand as they are"));
   }
 
-  // Goes on with the work of an earlier call, or begins anew.
+  // Continues with the work of an earlier call, or begins anew.
   void begin(const TextSource& inputs, const TextSource* validation) {
     const ChatTemplate chat = format_.chat.value_or(ChatTemplate());
     std::vector<const TextSource*> sources = {&inputs};

@@ -34,15 +34,15 @@ bool solid(std::string_view text, size_t at) {
 
 }  // namespace
 
-size_t part_of(std::string_view text, size_t most) {
-  if (text.size() <= most) return text.size();
-  for (size_t i = most; i-- > 1;)
+size_t part_of(std::string_view text, size_t max_bytes) {
+  if (text.size() <= max_bytes) return text.size();
+  for (size_t i = max_bytes; i-- > 1;)
     if (text[i] == '\n' && solid(text, i - 1) && solid(text, i + 1)) return i + 1;
-  for (size_t i = most; i-- > 1;)
+  for (size_t i = max_bytes; i-- > 1;)
     if (text[i] == ' ' && is_letter(text[i - 1]) && is_letter(text[i + 1])) return i;
-  size_t end = most;
-  while (end > 1 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80 && most - end < 4) --end;
-  return (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80 ? most : end;
+  size_t end = max_bytes;
+  while (end > 1 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80 && max_bytes - end < 4) --end;
+  return (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80 ? max_bytes : end;
 }
 
 struct TextSource::Open {
@@ -147,9 +147,9 @@ bool TextSource::next_of_text(Piece& piece) {
   Open& f = *open_;
   f.fill(static_cast<size_t>(piece_bytes) + 1);  // one byte more shows whether this piece is the last
   if (f.buffer.empty()) return false;
-  constexpr auto most = static_cast<size_t>(piece_bytes);
-  piece.bytes = f.buffer.substr(0, most);
-  piece.size = options_.require_utf8 ? part_of(f.buffer, most) : piece.bytes.size();
+  constexpr auto max_bytes = static_cast<size_t>(piece_bytes);
+  piece.bytes = f.buffer.substr(0, max_bytes);
+  piece.size = options_.require_utf8 ? part_of(f.buffer, max_bytes) : piece.bytes.size();
   piece.first = at_.offset == 0;
   piece.last = f.buffer.size() == piece.size;
   piece.offset = at_.offset;

@@ -20,7 +20,7 @@ namespace braid::models::text {
 inline constexpr int64_t piece_bytes = 1 << 20;              // the text of a file comes in pieces of at most this size
 inline constexpr int64_t max_line_bytes = int64_t{1} << 28;  // of a .jsonl file
 
-// A place between two pieces, from which another source of the same inputs goes on.
+// A place between two pieces, from which another source of the same inputs continues.
 struct SourcePosition {
   int64_t files = 0;      // opened so far
   int64_t bytes = 0;      // size of the files that are finished
@@ -30,7 +30,7 @@ struct SourcePosition {
   int64_t documents = 0;  // .jsonl
 };
 
-// Of a text file: a piece of its one document. Of a .jsonl file: a line, with a whole document.
+// A piece of the one document of a text file, or a line of a .jsonl file, with a whole document.
 struct Piece {
   std::string bytes;                 // as read; of text up to piece_bytes of the document
   size_t size = 0;                   // of bytes in this piece; the rest, if any, begins the next one
@@ -89,9 +89,10 @@ class TextSource {
   std::unique_ptr<Open> open_;  // the file being read
 };
 
-// Where to end the first part of a text that is cut in parts of at most `most` bytes, which are tokenised one by one:
-// text.size() when it is no longer. Else behind a line end between other characters, where the words of every known
-// byte-level pre-tokenizer end too; where there is none, before a blank between letters, else behind any character.
-size_t part_of(std::string_view text, size_t most);
+// Where to end the first part of a text that is cut in parts of at most `max_bytes` bytes, which are tokenised one by
+// one: text.size() when it is no longer. Else behind a line end between other characters, where the words of every
+// known byte-level pre-tokenizer end too; where there is none, before a blank between letters, else behind any
+// character.
+size_t part_of(std::string_view text, size_t max_bytes);
 
 }  // namespace braid::models::text

@@ -36,7 +36,7 @@ class SplitWriter {
   int64_t open_tokens() const { return shard_ ? shard_->tokens() : 0; }  // of the present shard
 
   SplitProgress sync();  // everything to the disk
-  // Goes on behind what another process wrote. Call it first. Error(input) when it is not there.
+  // Continues behind what another process wrote. Call it first. Error(input) when it is not there.
   void resume(const SplitProgress& from);
 
   // Where the tail of a span begins when it should have about `tokens` tokens, 1 <= tokens < end - begin: at the

@@ -1,4 +1,4 @@
-// The state that a stopped process leaves in the folder it was building, for another one to go on from.
+// The state that a stopped process leaves in the folder it was building, for another one to resume from.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -76,7 +76,7 @@ inline constexpr const char* seen_name = "seen-documents.bin";
 // Stands for the options and for names, sizes and times of the inputs: all that the bytes of the splits depend on.
 std::string signature_of(const std::vector<std::string>& options, const std::vector<const TextSource*>& sources);
 
-// Work of another signature is not gone on with.
+// Work of another signature is not resumed.
 void save_unfinished(const PreparedFolder& folder, const std::string& signature, const Unfinished& state);
 void save_unfinished(const PreparedFolder& folder, const std::string& signature, const UnfinishedSamples& state);
 // Nothing when there is none, it has another signature, or it cannot be read.

@@ -13,7 +13,7 @@ namespace braid::models::text {
 // The sequences `indices` of a data set: B = indices.size(), T = data.seq_len().
 Batch read_batch(const Dataset& data, const std::vector<int64_t>& indices);
 
-// The micro-batches of one step, `count` of `batch_size` samples each, from place `first` of the sampler's order on.
+// The micro-batches of one step, `count` of `batch_size` samples each, from position `first` of the sampler's order on.
 // This data rank's samples of each; the micro-batches are the same whatever the number of ranks.
 std::vector<Batch> step_batches(const Dataset& data, const Sampler& sampler, int64_t first, int64_t batch_size,
                                 int64_t count, const dist::ProcessMesh& mesh);

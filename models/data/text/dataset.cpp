@@ -10,8 +10,8 @@
 namespace braid::models::text {
 
 namespace {
-constexpr size_t most_open_files = 64;  // of a split; many systems allow a process 256 or 1024
-constexpr int32_t not_counted = -100;   // as a target
+constexpr size_t max_open_files = 64;  // of a split; many systems allow a process 256 or 1024
+constexpr int32_t not_counted = -100;  // as a target
 }  // namespace
 
 const char* name(Split split) { return split == Split::train ? "train" : "val"; }
@@ -24,7 +24,7 @@ Dataset::Dataset(const std::string& folder, Split split, int64_t seq_len, const 
       manifest_(read_manifest(folder)),
       fingerprint_(manifest_.fingerprint),
       tokenizer_(load_tokenizer(folder)),
-      files_(std::make_shared<OpenFiles>(most_open_files)) {
+      files_(std::make_shared<OpenFiles>(max_open_files)) {
   check(seq_len >= 1 && seq_len <= (int64_t{1} << 31), ErrorKind::setting,
         [&] { return "the sequence length must be at least 1, found " + std::to_string(seq_len); });
   if (tokenizer_->fingerprint() != manifest_.tokenizer_fingerprint || tokenizer_->vocab_size() != manifest_.vocab_size)
@@ -114,7 +114,7 @@ void Dataset::pack_samples() {
   }
   packed_ = pack(lengths, seq_len_, options_.packing);
   sequences_ = packed_.size();
-  counts_.room = sequences_ * seq_len_;
+  counts_.capacity = sequences_ * seq_len_;
   fingerprint_ += std::string(" packed ") + packing_names[static_cast<int>(options_.packing)] +
                   (options_.cut_long_samples ? " cut" : "");
 }

@@ -16,7 +16,7 @@ namespace braid::models::text {
 enum class Split { train, val };
 const char* name(Split split);  // "train", "val"
 
-// How the documents of a sequence meet in attention.
+// Document masking: whether attention crosses the documents of a sequence.
 enum class DocumentAttention : uint8_t {
   joined,    // tokens attend to the documents before their own, as if the sequence were one text
   separate,  // tokens attend to their own document alone, in which positions count from 0
@@ -24,7 +24,7 @@ enum class DocumentAttention : uint8_t {
 
 struct SequenceOptions {
   DocumentAttention documents = DocumentAttention::joined;
-  // Of data with samples:
+  // For data with samples:
   Packing packing = Packing::first_fit;
   bool cut_long_samples = false;  // samples longer than a sequence lose their end; else they are left out
 };
@@ -37,17 +37,17 @@ struct Sequence {
 
 // Counts of the samples of a split.
 struct SampleCounts {
-  int64_t samples = 0, longest = 0;     // all of them, tokens of the longest
-  int64_t too_long = 0;                 // longer than a sequence: left out or cut
-  int64_t without_target = 0;           // no counted token among the targets, as cut: left out
-  int64_t packed_tokens = 0, room = 0;  // tokens in sequences, and all places there
+  int64_t samples = 0, longest = 0;         // all of them, tokens of the longest
+  int64_t too_long = 0;                     // longer than a sequence: left out or cut
+  int64_t without_target = 0;               // no counted token among the targets, as cut: left out
+  int64_t packed_tokens = 0, capacity = 0;  // tokens in sequences, and all positions there
 };
 
 // Windows tile the token stream of a split: window i holds the T+1 tokens from i*T on, T = seq_len; inputs are its
 // first T tokens, targets its last T, so every token but the first is a target exactly once. Documents follow one
 // another, each ended by <|endoftext|>. A remainder that does not fill a window is left out.
 //
-// Of samples, whole ones are packed into a sequence: of n tokens the first n-1 are inputs, and the counted ones of the
+// Samples are packed whole into sequences: of n tokens the first n-1 are inputs, and the counted ones of the
 // last n-1 are targets; a sample without such a target is left out. What is left of the sequence is padding, a document
 // of its own. Safe to read from several threads at once.
 class Dataset {

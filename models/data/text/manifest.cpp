@@ -78,10 +78,10 @@ struct Fields {
     if (!v.is_string()) bad(name, "a string", v);
     return v.get<std::string>();
   }
-  int64_t count(const json& parent, const std::string& name, int64_t most = INT64_MAX) const {
+  int64_t count(const json& parent, const std::string& name, int64_t max = INT64_MAX) const {
     const json v = get(parent, name);
-    if (!v.is_number_unsigned() || v.get<uint64_t>() > static_cast<uint64_t>(most))
-      bad(name, "a whole number up to " + std::to_string(most), v);
+    if (!v.is_number_unsigned() || v.get<uint64_t>() > static_cast<uint64_t>(max))
+      bad(name, "an integer up to " + std::to_string(max), v);
     return v.get<int64_t>();
   }
   uint64_t hex_number(const json& parent, const std::string& name, size_t digits) const {
@@ -145,7 +145,7 @@ Manifest read_manifest(const std::string& folder) {
   m.tokenizer_fingerprint = f.hex_number(tokenizer, "fingerprint", 16);
   m.vocab_size = f.count(tokenizer, "vocab_size", INT32_MAX);
   const json seed = f.get(split, "seed"), fraction = f.get(split, "val_fraction");
-  if (!seed.is_number_unsigned()) f.bad("seed", "a whole number", seed);
+  if (!seed.is_number_unsigned()) f.bad("seed", "an integer", seed);
   if (!fraction.is_number() || !(fraction >= 0 && fraction < 1)) f.bad("val_fraction", "a number in [0, 1)", fraction);
   m.seed = seed.get<uint64_t>();
   m.val_fraction = fraction.get<double>();

@@ -11,7 +11,7 @@ struct ShardInfo {
   std::string file;  // a name in the same folder
   int64_t tokens = 0;
   uint32_t checksum = 0;  // ShardHeader::checksum
-  // Of samples: the shard with a mark for every token here.
+  // For samples, the shard with a mark for every token here.
   std::string marks = "";
   uint32_t marks_checksum = 0;
 };

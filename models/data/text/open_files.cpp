@@ -8,7 +8,7 @@ std::shared_ptr<const io::Reader> OpenFiles::get(const std::string& path) {
     files_.splice(files_.begin(), files_, found->second);
     return files_.front().second;
   }
-  if (files_.size() == most_) {
+  if (files_.size() == max_open_) {
     by_path_.erase(files_.back().first);
     files_.pop_back();
   }

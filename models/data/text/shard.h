@@ -35,7 +35,7 @@ struct ShardProgress {
 class ShardWriter {
  public:
   ShardWriter(const std::string& path, int64_t vocab_size, uint64_t tokenizer_fingerprint);
-  // A shard that another process may finish: goes on behind what that process made durable with sync(), by default at
+  // A shard that another process may finish: continues behind what that process made durable with sync(), by default at
   // the beginning. Error(input) when these tokens are not there.
   ShardWriter(const std::string& path, int64_t vocab_size, uint64_t tokenizer_fingerprint, const ShardProgress& from);
   void write(std::span<const int32_t> tokens);  // Error(misuse) for an id outside the vocabulary

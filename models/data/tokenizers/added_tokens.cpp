@@ -94,8 +94,8 @@ const AddedToken* AddedTokens::find(int32_t id) const {
   return found == by_id_.end() ? nullptr : &tokens_[found->second];
 }
 
-// from: where the search goes on; done: the end of the last match; spaces: the end of the last run of white space that
-// was read, so that none is read twice.
+// from: where the search continues; done: the end of the last match; spaces: the end of the last run of white space
+// that was read, so that none is read twice.
 bool AddedTokens::next(std::string_view text, Table table, bool as_text, size_t& from, size_t done, size_t& spaces,
                        Match& match) const {
   size_t begin = 0, end = 0;

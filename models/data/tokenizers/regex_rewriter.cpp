@@ -184,10 +184,10 @@ class Rewriter {
   // \xH \xHH \x{H...} \uHHHH
   char32_t number(char kind) {
     const bool braces = kind == 'x' && take("{");
-    const size_t most = braces ? 6 : kind == 'x' ? 2 : 4;
+    const size_t max_digits = braces ? 6 : kind == 'x' ? 2 : 4;
     char32_t value = 0;
     size_t count = 0;
-    for (; count < most && at_ < in_.size(); ++count, ++at_) {
+    for (; count < max_digits && at_ < in_.size(); ++count, ++at_) {
       const char c = in_[at_];
       const int digit = c >= '0' && c <= '9'   ? c - '0'
                         : c >= 'a' && c <= 'f' ? c - 'a' + 10

@@ -49,13 +49,13 @@ bool Section::flag(const char* key) const {
 
 bool Section::flag(const char* key, bool otherwise) const { return has(key) ? flag(key) : otherwise; }
 
-int64_t Section::integer(const char* key, int64_t least, int64_t most) const {
-  const std::string expected = "an integer from " + std::to_string(least) + " to " + std::to_string(most);
+int64_t Section::integer(const char* key, int64_t least, int64_t max) const {
+  const std::string expected = "an integer from " + std::to_string(least) + " to " + std::to_string(max);
   if (!has(key) || !value_->at(key).is_number_integer()) fail(key, expected);
   const json& value = value_->at(key);
-  if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(most)) fail(key, expected);
+  if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(max)) fail(key, expected);
   const auto number = value.get<int64_t>();
-  if (number < least || number > most) fail(key, expected);
+  if (number < least || number > max) fail(key, expected);
   return number;
 }
 

@@ -28,7 +28,7 @@ class Section {
   std::string text(const char* key, const char* otherwise) const;
   bool flag(const char* key) const;  // required
   bool flag(const char* key, bool otherwise) const;
-  int64_t integer(const char* key, int64_t least, int64_t most) const;  // required
+  int64_t integer(const char* key, int64_t least, int64_t max) const;  // required
 
   // "bad tokenizer in FILE: NAME.KEY: expected .., found .."
   [[noreturn]] void fail(const std::string& key, const std::string& expected, const std::string& found) const;

@@ -145,7 +145,7 @@ void StreamDecoder::begin(std::span<const int32_t> before) {
 // been, unless it ends in U+FFFD, which may still become a character.
 std::string StreamDecoder::push(int32_t token) {
   if (tokenizer_.decodes_by_token()) return push_bytes(token);
-  constexpr size_t most_held = 1024;  // tokens that make no text at all: then U+FFFD is shown
+  constexpr size_t max_held = 1024;  // tokens that make no text at all: then U+FFFD is shown
   if (prefix_.empty() && !ids_.empty()) {
     std::string text = tokenizer_.decode(ids_, skip_specials_);
     if (!text.ends_with("\uFFFD")) {
@@ -155,7 +155,7 @@ std::string StreamDecoder::push(int32_t token) {
   }
   ids_.push_back(token);
   std::string text = tokenizer_.decode(ids_, skip_specials_);
-  const bool final = !text.ends_with("\uFFFD") || ids_.size() - shown_ > most_held;
+  const bool final = !text.ends_with("\uFFFD") || ids_.size() - shown_ > max_held;
   return text.size() > prefix_.size() && final ? take(std::move(text)) : "";
 }
 

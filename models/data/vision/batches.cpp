@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "braid/models/data/draws.h"
 #include "braid/models/data/local_samples.h"
+#include "braid/models/data/random_stream.h"
 #include "braid/models/image_model.h"
 #include "braid/tensor/parallel.h"
 
@@ -12,7 +12,7 @@ namespace braid::models::vision {
 namespace {
 
 // Adds share x (pixels / 255 - mean) / std of each channel.
-void add_normalised(const Picture& p, const PictureManifest& m, double share, float* out) {
+void add_normalised(const Image& p, const ImageManifest& m, double share, float* out) {
   const int64_t plane = p.height * p.width;
   for (int64_t c = 0; c < p.channels; ++c) {
     const double scale = share / m.std[static_cast<size_t>(c)];
@@ -24,37 +24,37 @@ void add_normalised(const Picture& p, const PictureManifest& m, double share, fl
 }
 
 // A number from Gamma(a, 1), a > 0 (Marsaglia and Tsang 2000).
-double gamma_draw(Draws& draws, double a) {
+double gamma_draw(RandomStream& stream, double a) {
   if (a < 1) {
-    const double u = draws.unit();
-    return gamma_draw(draws, a + 1) * std::pow(u, 1 / a);
+    const double u = stream.unit();
+    return gamma_draw(stream, a + 1) * std::pow(u, 1 / a);
   }
   const double d = a - 1.0 / 3, c = 1 / std::sqrt(9 * d);
   for (;;) {
-    const double u = draws.unit(), v = draws.unit();
+    const double u = stream.unit(), v = stream.unit();
     const double x = std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * v), cube = std::pow(1 + c * x, 3);
-    if (cube > 0 && std::log(draws.unit()) < 0.5 * x * x + d - d * cube + d * std::log(cube)) return d * cube;
+    if (cube > 0 && std::log(stream.unit()) < 0.5 * x * x + d - d * cube + d * std::log(cube)) return d * cube;
   }
 }
 
-double beta_draw(Draws& draws, double a) {
-  const double x = gamma_draw(draws, a), y = gamma_draw(draws, a);
+double beta_draw(RandomStream& stream, double a) {
+  const double x = gamma_draw(stream, a), y = gamma_draw(stream, a);
   return x + y > 0 ? x / (x + y) : 0.5;
 }
 
-// A picture of a step: which one, and the key of all that happens to it.
+// An image of a step: which one, and the key of all that happens to it.
 struct Drawn {
-  int64_t picture;
+  int64_t image;
   RandomKey key;
 };
 
-class StepPictures {
+class StepImages {
  public:
-  StepPictures(const PictureDataset& data, const TrainingPictures& options) : data_(data), options_(options) {}
+  StepImages(const ImageDataset& data, const TrainingImages& options) : data_(data), options_(options) {}
 
   // Places [begin, end) of the micro-batch `all`.
   Batch batch(const std::vector<Drawn>& all, int64_t begin, int64_t end) const {
-    const PictureManifest& m = data_.manifest();
+    const ImageManifest& m = data_.manifest();
     const int64_t B = end - begin, K = std::ssize(m.classes), elements = m.channels * m.height * m.width;
     Tensor pixels = zeros({B, m.channels, m.height, m.width}), weights = zeros({B, K});
     Tensor labels = empty({B}, DType::i64), keys = empty({B}, DType::i64);
@@ -68,8 +68,8 @@ class StepPictures {
         double share = 1;
         if (options_.mixup > 0) {  // of the pair, so that both have the same
           const Drawn& first = place < n - 1 - place ? own : partner;
-          Draws draws(child(first.key, "mixup"));
-          share = beta_draw(draws, options_.mixup);
+          RandomStream stream(child(first.key, "mixup"));
+          share = beta_draw(stream, options_.mixup);
         }
         label[b] = add(own, share, x + b * elements, w + b * K);
         if (share < 1) add(partner, 1 - share, x + b * elements, w + b * K);
@@ -89,34 +89,34 @@ class StepPictures {
   }
 
  private:
-  // Adds a share of the changed picture and of its label's weight; returns the label.
+  // Adds a share of the changed image and of its label's weight; returns the label.
   int64_t add(const Drawn& drawn, double share, float* pixels, float* weights) const {
-    Picture picture;
-    const int64_t label = data_.read(drawn.picture, picture);
-    add_normalised(options_.augment.none() ? picture : augmented(picture, options_.augment, drawn.key),
-                   data_.manifest(), share, pixels);
+    Image image;
+    const int64_t label = data_.read(drawn.image, image);
+    add_normalised(options_.augment.none() ? image : augmented(image, options_.augment, drawn.key), data_.manifest(),
+                   share, pixels);
     weights[label] += static_cast<float>(share);
     return label;
   }
 
-  const PictureDataset& data_;
-  const TrainingPictures& options_;
+  const ImageDataset& data_;
+  const TrainingImages& options_;
 };
 
 }  // namespace
 
-std::vector<Batch> step_batches(const PictureDataset& data, const text::Sampler& sampler, int64_t first,
+std::vector<Batch> step_batches(const ImageDataset& data, const text::Sampler& sampler, int64_t first,
                                 int64_t batch_size, int64_t count, const dist::ProcessMesh& mesh,
-                                const TrainingPictures& options) {
-  const StepPictures step(data, options);
+                                const TrainingImages& options) {
+  const StepImages step(data, options);
   const RandomKey run = child({options.seed, 0}, "pictures");
   std::vector<Batch> batches;
   for (int64_t m = 0; m < count; ++m) {
     std::vector<Drawn> all;
     for (int64_t b = 0; b < batch_size; ++b, ++first) {
-      const int64_t picture = sampler.at(first);
+      const int64_t image = sampler.at(first);
       const RandomKey epoch = child(run, static_cast<uint64_t>(first / sampler.size()));
-      all.push_back({picture, child(epoch, static_cast<uint64_t>(picture))});
+      all.push_back({image, child(epoch, static_cast<uint64_t>(image))});
     }
     const dist::Range mine = dist::even_partition(batch_size, mesh.data.size()).single(mesh.data.rank());
     batches.push_back(step.batch(all, mine.begin, mine.end));
@@ -124,22 +124,22 @@ std::vector<Batch> step_batches(const PictureDataset& data, const text::Sampler&
   return batches;
 }
 
-std::vector<std::vector<int64_t>> validation_pictures(const PictureDataset& data, int64_t batch_size, int64_t most,
-                                                      const dist::ProcessMesh& mesh) {
-  return text::validation_samples(data.size(), batch_size, most, mesh);
+std::vector<std::vector<int64_t>> validation_images(const ImageDataset& data, int64_t batch_size, int64_t max_images,
+                                                    const dist::ProcessMesh& mesh) {
+  return text::validation_samples(data.size(), batch_size, max_images, mesh);
 }
 
-Batch read_batch(const PictureDataset& data, const std::vector<int64_t>& pictures) {
-  const PictureManifest& m = data.manifest();
-  const auto B = std::ssize(pictures);
+Batch read_batch(const ImageDataset& data, const std::vector<int64_t>& images) {
+  const ImageManifest& m = data.manifest();
+  const auto B = std::ssize(images);
   Tensor pixels = zeros({B, m.channels, m.height, m.width}), labels = empty({B}, DType::i64);
   float* x = pixels.mutable_data<float>();
   auto* label = labels.mutable_data<int64_t>();
   parallel_for(B, 1, [&](int64_t begin, int64_t end) {
-    Picture picture;
+    Image image;
     for (int64_t b = begin; b < end; ++b) {
-      label[b] = data.read(pictures[static_cast<size_t>(b)], picture);
-      add_normalised(picture, m, 1, x + b * std::ssize(picture.pixels));
+      label[b] = data.read(images[static_cast<size_t>(b)], image);
+      add_normalised(image, m, 1, x + b * std::ssize(image.pixels));
     }
   });
   return {{"pixel_values", pixels}, {"labels", labels}};

@@ -7,7 +7,7 @@
 namespace braid::models::vision {
 
 namespace {
-constexpr int64_t kSide = 32, kPictureBytes = 3 * kSide * kSide;
+constexpr int64_t kSide = 32, kImageBytes = 3 * kSide * kSide;
 
 bool is_cifar_100(const std::string& name) { return name == "train.bin" || name == "test.bin"; }
 }  // namespace
@@ -17,10 +17,10 @@ bool is_cifar(const std::string& path) {
   return is_cifar_100(name) || (name.starts_with("data_batch_") && name.ends_with(".bin")) || name == "test_batch.bin";
 }
 
-void read_cifar(const std::string& path, const TakePicture& take) {
+void read_cifar(const std::string& path, const TakeImage& take) {
   io::Reader file(path);
   const bool fine = is_cifar_100(std::filesystem::path(path).filename().string());
-  const int64_t labels = fine ? 2 : 1, classes = fine ? 100 : 10, record = labels + kPictureBytes;
+  const int64_t labels = fine ? 2 : 1, classes = fine ? 100 : 10, record = labels + kImageBytes;
   if (file.size() == 0 || file.size() % record != 0)
     file.fail("bad size of a CIFAR-" + std::to_string(classes) + " file", file.size(),
               "a multiple of " + std::to_string(record) + " bytes", std::to_string(file.size()));
@@ -29,9 +29,9 @@ void read_cifar(const std::string& path, const TakePicture& take) {
     const int64_t at = file.position();
     const int64_t label = file.read<uint8_t>();
     if (label >= classes) file.fail("bad label", at, "a class below " + std::to_string(classes), std::to_string(label));
-    Picture picture{3, kSide, kSide, std::vector<uint8_t>(kPictureBytes)};
-    file.read(picture.pixels.data(), kPictureBytes);
-    take(std::move(picture), label, path + ", picture " + std::to_string(i));
+    Image image{3, kSide, kSide, std::vector<uint8_t>(kImageBytes)};
+    file.read(image.pixels.data(), kImageBytes);
+    take(std::move(image), label, path + ", image " + std::to_string(i));
   }
 }
 

@@ -26,29 +26,29 @@ std::vector<std::string> names_in(const fs::path& folder) {
 
 }  // namespace
 
-void read_class_folder(const std::string& folder, std::vector<std::string>& classes, const TakePicture& take) {
+void read_class_folder(const std::string& folder, std::vector<std::string>& classes, const TakeImage& take) {
   const std::vector<std::string> names = names_in(folder);
   for (const std::string& name : names)
     check(fs::is_directory(fs::path(folder) / name), ErrorKind::input, [&] {
       return (fs::path(folder) / name).string() + " is no folder: expected in " + folder +
-             " one folder of pictures for each class; move the file into the folder of its class";
+             " one folder of images for each class; move the file into the folder of its class";
     });
   check(!names.empty(), ErrorKind::input,
-        [&] { return "no classes in " + folder + ": expected one folder of pictures for each class, found none"; });
+        [&] { return "no classes in " + folder + ": expected one folder of images for each class, found none"; });
   if (classes.empty()) classes = names;
   for (const std::string& name : names) {
     const auto at = std::ranges::find(classes, name);
     check(at != classes.end(), ErrorKind::input, [&] {
-      return "a class without pictures before: expected one of " + detail::preview(detail::join(classes, ", "), 200) +
+      return "a class without images before: expected one of " + detail::preview(detail::join(classes, ", "), 200) +
              ", found " + (fs::path(folder) / name).string();
     });
     const std::vector<std::string> files = names_in(fs::path(folder) / name);
     check(!files.empty(), ErrorKind::input, [&] {
-      return "no pictures in " + (fs::path(folder) / name).string() + ": expected PNG or JPEG files of that class";
+      return "no images in " + (fs::path(folder) / name).string() + ": expected PNG or JPEG files of that class";
     });
     for (const std::string& file : files) {
       const std::string path = (fs::path(folder) / name / file).string();
-      take(read_picture(path), at - classes.begin(), path);
+      take(read_image(path), at - classes.begin(), path);
     }
   }
 }

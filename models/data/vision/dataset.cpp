@@ -13,11 +13,11 @@ constexpr const char* kAdvice = "make the data again with `braid prepare --image
 constexpr size_t kOpenFiles = 64;
 }  // namespace
 
-PictureDataset::PictureDataset(const std::string& folder, text::Split split)
-    : manifest_(read_picture_manifest(folder)), files_(std::make_shared<text::OpenFiles>(kOpenFiles)), starts_{0} {
+ImageDataset::ImageDataset(const std::string& folder, text::Split split)
+    : manifest_(read_image_manifest(folder)), files_(std::make_shared<text::OpenFiles>(kOpenFiles)), starts_{0} {
   const text::SplitInfo& info = split == text::Split::train ? manifest_.train : manifest_.val;
   check(info.documents > 0, ErrorKind::input, [&] {
-    return "the " + std::string(name(split)) + " split of " + folder + " has no picture: expected at least one; " +
+    return "the " + std::string(name(split)) + " split of " + folder + " has no image: expected at least one; " +
            kAdvice;
   });
   for (const text::ShardInfo& shard : info.shards) {
@@ -33,29 +33,29 @@ PictureDataset::PictureDataset(const std::string& folder, text::Split split)
 }
 
 // The first tokens of record i.
-std::vector<int32_t> PictureDataset::record(int64_t i, int64_t tokens) const {
-  check(i >= 0 && i < size(), "pictures",
-        [&] { return "picture " + std::to_string(i) + " is not one of " + std::to_string(size()); });
+std::vector<int32_t> ImageDataset::record(int64_t i, int64_t tokens) const {
+  check(i >= 0 && i < size(), "images",
+        [&] { return "image " + std::to_string(i) + " is not one of " + std::to_string(size()); });
   const auto shard = std::ranges::upper_bound(starts_, i) - starts_.begin() - 1;
   std::vector<int32_t> record(static_cast<size_t>(tokens));
   const auto at = static_cast<size_t>(shard);
   shards_[at].read((i - starts_[at]) * manifest_.record(), record);
   check(record[0] < std::ssize(manifest_.classes), ErrorKind::input, [&] {
-    return "bad label of picture " + std::to_string(i) + ": expected a class below " +
+    return "bad label of image " + std::to_string(i) + ": expected a class below " +
            std::to_string(manifest_.classes.size()) + ", found " + std::to_string(record[0]) + "; " + kAdvice;
   });
   return record;
 }
 
-int64_t PictureDataset::label(int64_t i) const { return record(i, 1)[0]; }
+int64_t ImageDataset::label(int64_t i) const { return record(i, 1)[0]; }
 
-int64_t PictureDataset::read(int64_t i, Picture& into) const {
+int64_t ImageDataset::read(int64_t i, Image& into) const {
   const std::vector<int32_t> all = record(i, manifest_.record());
   into.channels = manifest_.channels, into.height = manifest_.height, into.width = manifest_.width;
   into.pixels.resize(all.size() - 1);
   for (size_t p = 0; p + 1 < all.size(); ++p) {
     check(all[p + 1] < 256, ErrorKind::input, [&] {
-      return "bad pixel " + std::to_string(all[p + 1]) + " in picture " + std::to_string(i) + ": expected a byte; " +
+      return "bad pixel " + std::to_string(all[p + 1]) + " in image " + std::to_string(i) + ": expected a byte; " +
              std::string(kAdvice);
     });
     into.pixels[p] = static_cast<uint8_t>(all[p + 1]);

@@ -15,32 +15,32 @@ bool begins(std::span<const std::byte> bytes, std::string_view with) {
 
 }  // namespace
 
-void bad_picture(const std::string& name, const std::string& expected, const std::string& found) {
+void bad_image(const std::string& name, const std::string& expected, const std::string& found) {
   fail(ErrorKind::input,
-       "bad picture " + name + ": expected " + expected + ", found " + found + "; mend the file or take it away");
+       "cannot decode image " + name + ": expected " + expected + ", found " + found + "; fix or remove the file");
 }
 
-void check_picture_size(const std::string& name, int64_t channels, int64_t height, int64_t width) {
+void check_image_size(const std::string& name, int64_t channels, int64_t height, int64_t width) {
   if (height < 1 || width < 1 || height > kMaxSide || width > kMaxSide || channels * height * width > kMaxPixels)
-    bad_picture(
-        name, "sides from 1 to " + std::to_string(kMaxSide) + " and at most " + std::to_string(kMaxPixels) + " samples",
-        std::to_string(channels) + " x " + std::to_string(height) + " x " + std::to_string(width));
+    bad_image(name,
+              "sides from 1 to " + std::to_string(kMaxSide) + " and at most " + std::to_string(kMaxPixels) + " samples",
+              std::to_string(channels) + " x " + std::to_string(height) + " x " + std::to_string(width));
 }
 
-Picture decode_picture(std::span<const std::byte> bytes, const std::string& name) {
+Image decode_image(std::span<const std::byte> bytes, const std::string& name) {
   if (begins(bytes, "\x89PNG\r\n\x1a\n")) return decode_png(bytes, name);
   if (begins(bytes, "\xff\xd8\xff")) return decode_jpeg(bytes, name);
-  bad_picture(name, "a PNG or JPEG file",
-              bytes.empty()           ? "an empty file"
-              : begins(bytes, "GIF8") ? "a GIF file"
-              : begins(bytes, "RIFF") ? "a RIFF file, as WebP is"
-                                      : "another kind of file");
+  bad_image(name, "a PNG or JPEG file",
+            bytes.empty()           ? "an empty file"
+            : begins(bytes, "GIF8") ? "a GIF file"
+            : begins(bytes, "RIFF") ? "a RIFF file, as WebP is"
+                                    : "another kind of file");
 }
 
-Picture read_picture(const std::string& path) {
+Image read_image(const std::string& path) {
   constexpr int64_t kMaxBytes = 1 << 28;
   const std::string text = io::read_text_file(path, kMaxBytes);
-  return decode_picture(std::as_bytes(std::span(text)), path);
+  return decode_image(std::as_bytes(std::span(text)), path);
 }
 
 }  // namespace braid::models::vision

@@ -12,7 +12,7 @@ namespace braid::models::vision {
 
 #ifndef BRAID_JPEG
 
-Picture decode_jpeg(std::span<const std::byte>, const std::string& name) {
+Image decode_jpeg(std::span<const std::byte>, const std::string& name) {
   fail(ErrorKind::setting,
        "cannot read " + name + ": Braid was built without libjpeg; install libjpeg-dev and build again");
 }
@@ -32,7 +32,7 @@ void leave(j_common_ptr info) {
   failure->format_message(info, failure->message);
   std::longjmp(failure->leave, 1);
 }
-// A warning means that pixels are made up: the file is damaged.
+// A warning means that pixels are invented: the file is damaged.
 void on_message(j_common_ptr info, int level) {
   if (level < 0) leave(info);
 }
@@ -60,7 +60,7 @@ bool read_rows(jpeg_decompress_struct& info, Failure& failure, unsigned char* ro
 
 }  // namespace
 
-Picture decode_jpeg(std::span<const std::byte> bytes, const std::string& name) {
+Image decode_jpeg(std::span<const std::byte> bytes, const std::string& name) {
   Failure failure;
   jpeg_decompress_struct info{};
   info.err = jpeg_std_error(&failure);
@@ -71,14 +71,14 @@ Picture decode_jpeg(std::span<const std::byte> bytes, const std::string& name) {
     ~Destroy() { jpeg_destroy_decompress(&info); }
   } destroy{info};
   const auto check_result = [&](bool done) {
-    if (!done) bad_picture(name, "a whole JPEG", std::string("damage: ") + failure.message);
+    if (!done) bad_image(name, "a whole JPEG", std::string("damage: ") + failure.message);
   };
   check_result(read_header(info, failure, bytes));
   const int64_t H = info.image_height, W = info.image_width, channels = info.out_color_space == JCS_CMYK ? 4 : 3;
-  check_picture_size(name, channels, H, W);
+  check_image_size(name, channels, H, W);
   std::vector<uint8_t> rows(static_cast<size_t>(channels * H * W));
   check_result(read_rows(info, failure, rows.data(), channels * W));
-  Picture picture{3, H, W, std::vector<uint8_t>(static_cast<size_t>(3 * H * W))};
+  Image image{3, H, W, std::vector<uint8_t>(static_cast<size_t>(3 * H * W))};
   // Programs of Adobe write CMYK inverted, and say so: then a sample is how much light is left.
   const bool inverted = info.saw_Adobe_marker != 0;
   for (int64_t i = 0; i < H * W; ++i)
@@ -89,9 +89,9 @@ Picture decode_jpeg(std::span<const std::byte> bytes, const std::string& name) {
         const int light = inverted ? pixel[c] : 255 - pixel[c], key = inverted ? pixel[3] : 255 - pixel[3];
         value = (light * key + 127) / 255;
       }
-      picture.pixels[static_cast<size_t>(c * H * W + i)] = static_cast<uint8_t>(value);
+      image.pixels[static_cast<size_t>(c * H * W + i)] = static_cast<uint8_t>(value);
     }
-  return picture;
+  return image;
 }
 
 #endif

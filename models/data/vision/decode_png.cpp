@@ -11,7 +11,7 @@ namespace braid::models::vision {
 
 #ifndef BRAID_PNG
 
-Picture decode_png(std::span<const std::byte>, const std::string& name) {
+Image decode_png(std::span<const std::byte>, const std::string& name) {
   fail(ErrorKind::setting,
        "cannot read " + name + ": Braid was built without libpng; install libpng-dev and build again");
 }
@@ -32,33 +32,33 @@ bool has_chunk(std::span<const std::byte> bytes, const char* kind) {
   return false;
 }
 
-struct Image : png_image {
-  Image() : png_image{} { version = PNG_IMAGE_VERSION; }
-  ~Image() { png_image_free(this); }
-  Image(const Image&) = delete;
-  Image& operator=(const Image&) = delete;
+struct PngImage : png_image {
+  PngImage() : png_image{} { version = PNG_IMAGE_VERSION; }
+  ~PngImage() { png_image_free(this); }
+  PngImage(const PngImage&) = delete;
+  PngImage& operator=(const PngImage&) = delete;
 };
 
 }  // namespace
 
-Picture decode_png(std::span<const std::byte> bytes, const std::string& name) {
-  if (has_chunk(bytes, "acTL")) bad_picture(name, "a picture that stands still", "an animated PNG");
-  Image image;
+Image decode_png(std::span<const std::byte> bytes, const std::string& name) {
+  if (has_chunk(bytes, "acTL")) bad_image(name, "one still image", "an animated PNG");
+  PngImage png;
   const auto check_result = [&](int done) {
-    if (done == 0 || PNG_IMAGE_FAILED(image)) bad_picture(name, "a whole PNG", std::string("damage: ") + image.message);
+    if (done == 0 || PNG_IMAGE_FAILED(png)) bad_image(name, "a whole PNG", std::string("damage: ") + png.message);
   };
-  check_result(png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()));
-  const int64_t H = image.height, W = image.width;
-  check_picture_size(name, 3, H, W);
-  image.format = PNG_FORMAT_RGB;
+  check_result(png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()));
+  const int64_t H = png.height, W = png.width;
+  check_image_size(name, 3, H, W);
+  png.format = PNG_FORMAT_RGB;
   std::vector<uint8_t> rows(static_cast<size_t>(3 * H * W));
   const png_color white{255, 255, 255};
-  check_result(png_image_finish_read(&image, &white, rows.data(), 0, nullptr));
-  Picture picture{3, H, W, std::vector<uint8_t>(rows.size())};
+  check_result(png_image_finish_read(&png, &white, rows.data(), 0, nullptr));
+  Image image{3, H, W, std::vector<uint8_t>(rows.size())};
   for (int64_t i = 0; i < H * W; ++i)
     for (int64_t c = 0; c < 3; ++c)
-      picture.pixels[static_cast<size_t>(c * H * W + i)] = rows[static_cast<size_t>(3 * i + c)];
-  return picture;
+      image.pixels[static_cast<size_t>(c * H * W + i)] = rows[static_cast<size_t>(3 * i + c)];
+  return image;
 }
 
 #endif

@@ -40,7 +40,7 @@ class IdxStream {
   }
   void at_end() {
     char more;
-    if (stream_->read(&more, 1) != 0) fail("the file goes on behind its values", at_, "its end", "more bytes");
+    if (stream_->read(&more, 1) != 0) fail("the file continues behind its values", at_, "its end", "more bytes");
   }
   [[noreturn]] void fail(const std::string& what, int64_t byte, const std::string& expected, const std::string& found) {
     io::fail_input(what, path_, byte, expected, found, "");
@@ -59,39 +59,39 @@ std::string with(std::string name, const std::string& from, const std::string& t
 
 }  // namespace
 
-bool is_idx_pictures(const std::string& path) {
+bool is_idx_images(const std::string& path) {
   const std::string name = fs::path(text::without_compression(path)).filename().string();
   return name.find("images") != std::string::npos && name.ends_with("idx3-ubyte");
 }
 
-std::string idx_labels_of(const std::string& pictures) {
-  const fs::path path = pictures;
+std::string idx_labels_of(const std::string& images) {
+  const fs::path path = images;
   return (path.parent_path() / with(with(path.filename().string(), "images", "labels"), "idx3", "idx1")).string();
 }
 
-void read_idx(const std::string& path, const TakePicture& take) {
+void read_idx(const std::string& path, const TakeImage& take) {
   const std::string label_path = idx_labels_of(path);
   check(fs::exists(label_path), ErrorKind::input, [&] {
     return "the labels of " + path + " are missing: expected " + label_path + " beside it, found no such file";
   });
-  IdxStream pictures(path, 3), labels(label_path, 1);
-  const int64_t n = pictures.sizes[0], H = pictures.sizes[1], W = pictures.sizes[2];
+  IdxStream images(path, 3), labels(label_path, 1);
+  const int64_t n = images.sizes[0], H = images.sizes[1], W = images.sizes[2];
   if (H < 1 || W < 1 || H > kMaxSide || W > kMaxSide || H * W > kMaxPixels)
-    pictures.fail(
-        "bad size of pictures", 8,
+    images.fail(
+        "bad size of images", 8,
         "sides from 1 to " + std::to_string(kMaxSide) + " and at most " + std::to_string(kMaxPixels) + " pixels",
         std::to_string(H) + " x " + std::to_string(W));
   if (labels.sizes[0] != n)
-    labels.fail("another number of labels than of pictures in " + path, 4, std::to_string(n),
+    labels.fail("another number of labels than of images in " + path, 4, std::to_string(n),
                 std::to_string(labels.sizes[0]));
   for (int64_t i = 0; i < n; ++i) {
-    Picture picture{1, H, W, std::vector<uint8_t>(static_cast<size_t>(H * W))};
-    pictures.exactly(picture.pixels.data(), H * W);
+    Image image{1, H, W, std::vector<uint8_t>(static_cast<size_t>(H * W))};
+    images.exactly(image.pixels.data(), H * W);
     unsigned char label;
     labels.exactly(&label, 1);
-    take(std::move(picture), label, path + ", picture " + std::to_string(i));
+    take(std::move(image), label, path + ", image " + std::to_string(i));
   }
-  pictures.at_end();
+  images.at_end();
   labels.at_end();
 }
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "braid/models/data/vision/picture.h"
+#include "braid/models/data/vision/image.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/base/utf8.h"
 #include "braid/tensor/error.h"
@@ -34,7 +34,7 @@ ordered_json to_json(const text::SplitInfo& split) {
   return {{"pictures", split.documents}, {"shards", shards}};
 }
 
-ordered_json to_json(const PictureManifest& m) {
+ordered_json to_json(const ImageManifest& m) {
   return {{"format", kFormat},
           {"version", kVersion},
           {"picture", {{"channels", m.channels}, {"height", m.height}, {"width", m.width}}},
@@ -46,7 +46,7 @@ ordered_json to_json(const PictureManifest& m) {
           {"val", to_json(m.val)}};
 }
 
-std::string fingerprint_of(const PictureManifest& m) {
+std::string fingerprint_of(const ImageManifest& m) {
   const std::string text = to_json(m).dump();
   const auto n = static_cast<int64_t>(text.size());
   const uint64_t high = io::crc32c(text.data(), n);
@@ -67,10 +67,10 @@ class Fields {
     if (!parent.is_object() || !parent.contains(name)) bad(name, "a value", json());
     return parent.at(name);
   }
-  int64_t count(const json& parent, const std::string& name, int64_t least, int64_t most) const {
+  int64_t count(const json& parent, const std::string& name, int64_t least, int64_t max) const {
     const json& v = get(parent, name);
-    if (!v.is_number_unsigned() || v.get<uint64_t>() > static_cast<uint64_t>(most) || v.get<int64_t>() < least)
-      bad(name, "a whole number from " + std::to_string(least) + " to " + std::to_string(most), v);
+    if (!v.is_number_unsigned() || v.get<uint64_t>() > static_cast<uint64_t>(max) || v.get<int64_t>() < least)
+      bad(name, "an integer from " + std::to_string(least) + " to " + std::to_string(max), v);
     return v.get<int64_t>();
   }
   std::string text(const json& parent, const std::string& name) const {
@@ -117,32 +117,32 @@ class Fields {
 
 }  // namespace
 
-bool holds_pictures(const std::string& folder) {
+bool holds_images(const std::string& folder) {
   std::error_code none;
   if (!std::filesystem::exists(path_of(folder), none)) return false;
   const json j = io::read_json_file(path_of(folder), 256 << 20);
   return j.is_object() && j.contains("format") && j["format"] == kFormat;
 }
 
-void write_manifest(const std::string& folder, PictureManifest& manifest) {
+void write_manifest(const std::string& folder, ImageManifest& manifest) {
   manifest.fingerprint = fingerprint_of(manifest);
   ordered_json j = to_json(manifest);
   j["fingerprint"] = manifest.fingerprint;
   io::write_file(path_of(folder), j.dump(2) + "\n");
 }
 
-PictureManifest read_picture_manifest(const std::string& folder) {
+ImageManifest read_image_manifest(const std::string& folder) {
   const std::string path = path_of(folder);
   const json j = io::read_json_file(path, 256 << 20);
   const Fields f(path);
   if (f.text(j, "format") != kFormat) f.bad("format", kFormat, j["format"]);
   f.count(j, "version", kVersion, kVersion);
-  PictureManifest m;
-  const json& picture = f.get(j, "picture");
-  m.channels = f.count(picture, "channels", 1, 1024);
-  m.height = f.count(picture, "height", 1, kMaxSide);
-  m.width = f.count(picture, "width", 1, kMaxSide);
-  if (m.channels * m.height * m.width > kMaxPixels) f.bad("picture", "a smaller picture", picture);
+  ImageManifest m;
+  const json& image = f.get(j, "picture");
+  m.channels = f.count(image, "channels", 1, 1024);
+  m.height = f.count(image, "height", 1, kMaxSide);
+  m.width = f.count(image, "width", 1, kMaxSide);
+  if (m.channels * m.height * m.width > kMaxPixels) f.bad("picture", "a smaller image", image);
   const json& classes = f.get(j, "classes");
   if (!classes.is_array() || classes.empty()) f.bad("classes", "a list of names", classes);
   for (const json& name : classes) {
@@ -152,7 +152,7 @@ PictureManifest read_picture_manifest(const std::string& folder) {
   m.mean = f.numbers(j, "mean", m.channels, false);
   m.std = f.numbers(j, "std", m.channels, true);
   const json &split = f.get(j, "split"), &seed = f.get(split, "seed"), &fraction = f.get(split, "val_fraction");
-  if (!seed.is_number_unsigned()) f.bad("seed", "a whole number", seed);
+  if (!seed.is_number_unsigned()) f.bad("seed", "an integer", seed);
   if (!fraction.is_number() || !(fraction >= 0 && fraction < 1)) f.bad("val_fraction", "a number in [0, 1)", fraction);
   m.seed = seed.get<uint64_t>();
   m.val_fraction = fraction.get<double>();

@@ -22,13 +22,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The pictures of one input. Class names are appended for folders, and must be those that are there already.
-void read_input(const std::string& input, std::vector<std::string>& classes, const TakePicture& take) {
+// The images of one input. Class names are appended for folders, and must be those that are there already.
+void read_input(const std::string& input, std::vector<std::string>& classes, const TakeImage& take) {
   check(fs::exists(input), ErrorKind::input, [&] { return "no such file or folder: " + input; });
-  if (is_idx_pictures(input)) return read_idx(input, take);
+  if (is_idx_images(input)) return read_idx(input, take);
   if (is_cifar(input)) return read_cifar(input, take);
   check(fs::is_directory(input), ErrorKind::input, [&] {
-    return "unknown kind of pictures: expected an IDX file (...images-idx3-ubyte or .gz), a CIFAR file "
+    return "unknown kind of images: expected an IDX file (...images-idx3-ubyte or .gz), a CIFAR file "
            "(data_batch_1.bin, test_batch.bin, train.bin, test.bin) or a folder with a folder for each class, found " +
            input;
   });
@@ -42,11 +42,11 @@ class SplitWriter {
       : folder_(folder), name_(name), shard_tokens_(shard_tokens) {}
 
   // The vocabulary is that of labels and pixels; labels above it would not be classes.
-  void write(const Picture& picture, int64_t label) {
-    const int64_t record = 1 + std::ssize(picture.pixels);
+  void write(const Image& image, int64_t label) {
+    const int64_t record = 1 + std::ssize(image.pixels);
     if (!shard_ || shard_->tokens() + record > shard_tokens_) begin();
     tokens_.assign(1, static_cast<int32_t>(label));
-    tokens_.insert(tokens_.end(), picture.pixels.begin(), picture.pixels.end());
+    tokens_.insert(tokens_.end(), image.pixels.begin(), image.pixels.end());
     shard_->write(tokens_);
     split_.tokens += record;
     ++split_.documents;
@@ -83,7 +83,7 @@ class SplitWriter {
 // Mean and deviation of each channel, from exact sums.
 class Statistics {
  public:
-  void add(const Picture& p) {
+  void add(const Image& p) {
     sum_.resize(static_cast<size_t>(p.channels)), squares_.resize(sum_.size());
     for (int64_t c = 0; c < p.channels; ++c)
       for (int64_t i = 0; i < p.height * p.width; ++i) {
@@ -92,12 +92,12 @@ class Statistics {
       }
     pixels_ += static_cast<double>(p.height * p.width);
   }
-  void finish(PictureManifest& m) const {
+  void finish(ImageManifest& m) const {
     for (size_t c = 0; c < sum_.size(); ++c) {
       const double mean = static_cast<double>(sum_[c]) / pixels_;
       const double variance = static_cast<double>(squares_[c]) / pixels_ - mean * mean;
       m.mean.push_back(mean / 255);
-      m.std.push_back(std::max(std::sqrt(std::max(variance, 0.0)), 1.0) / 255);  // pictures of one colour: a step
+      m.std.push_back(std::max(std::sqrt(std::max(variance, 0.0)), 1.0) / 255);  // images of one colour: a step
     }
   }
 
@@ -106,26 +106,26 @@ class Statistics {
   double pixels_ = 0;
 };
 
-double share_of(const Picture& picture, uint64_t seed) {
+double share_of(const Image& image, uint64_t seed) {
   text::DocumentHasher hasher;
   hasher.add({reinterpret_cast<const char*>(&seed), sizeof seed});
-  hasher.add({reinterpret_cast<const char*>(picture.pixels.data()), picture.pixels.size()});
+  hasher.add({reinterpret_cast<const char*>(image.pixels.data()), image.pixels.size()});
   return static_cast<double>(hasher.finish().low >> 11) * 0x1p-53;
 }
 
-void check_same_size(PictureManifest& m, const Picture& p, const std::string& name) {
+void check_same_size(ImageManifest& m, const Image& p, const std::string& name) {
   if (m.channels == 0) m.channels = p.channels, m.height = p.height, m.width = p.width;
   check(p.channels == m.channels && p.height == m.height && p.width == m.width, ErrorKind::input, [&] {
     const auto text = [](int64_t c, int64_t h, int64_t w) {
       return std::to_string(c) + " x " + std::to_string(h) + " x " + std::to_string(w);
     };
     return name + " has another size: expected channels x height x width = " + text(m.channels, m.height, m.width) +
-           " as the pictures before it, found " + text(p.channels, p.height, p.width) +
+           " as the images before it, found " + text(p.channels, p.height, p.width) +
            (p.channels == m.channels ? "; give --size N to resize all" : "");
   });
 }
 
-void name_classes(PictureManifest& m, const std::vector<std::string>& names, int64_t classes) {
+void name_classes(ImageManifest& m, const std::vector<std::string>& names, int64_t classes) {
   check(m.classes.empty(), ErrorKind::setting,
         [] { return std::string("--classes is for IDX and CIFAR files: folders give their classes the own names"); });
   check(std::ssize(names) >= classes, ErrorKind::input, [&] {
@@ -144,33 +144,31 @@ void name_classes(PictureManifest& m, const std::vector<std::string>& names, int
 
 }  // namespace
 
-PreparePicturesSummary prepare_pictures(const PreparePicturesOptions& o, const ShowPictures& show) {
-  check(!o.inputs.empty(), ErrorKind::setting,
-        [] { return std::string("no pictures: expected INPUT after --images"); });
-  PreparePicturesSummary summary;
-  PictureManifest& m = summary.manifest;
+PrepareImagesSummary prepare_images(const PrepareImagesOptions& o, const ShowImages& show) {
+  check(!o.inputs.empty(), ErrorKind::setting, [] { return std::string("no images: expected INPUT after --images"); });
+  PrepareImagesSummary summary;
+  ImageManifest& m = summary.manifest;
   m.seed = o.seed;
   m.val_fraction = o.val_inputs.empty() ? o.val_fraction : 0;
   const bool has_manifest = fs::exists(fs::path(o.output) / text::manifest_name);
-  const std::string before =
-      has_manifest && holds_pictures(o.output) ? read_picture_manifest(o.output).fingerprint : "";
+  const std::string before = has_manifest && holds_images(o.output) ? read_image_manifest(o.output).fingerprint : "";
 
   text::PreparedFolder folder(o.output);
   SplitWriter train(folder, "train", o.shard_tokens), val(folder, "val", o.shard_tokens);
   Statistics statistics;
-  int64_t pictures = 0, classes = 0;
+  int64_t images = 0, classes = 0;
   const auto read = [&](const std::vector<std::string>& inputs, bool validation) {
-    const TakePicture take = [&](Picture picture, int64_t label, const std::string& name) {
-      if (o.size > 0) picture = resized(picture, o.size, o.size);
-      check_same_size(m, picture, name);
+    const TakeImage take = [&](Image image, int64_t label, const std::string& name) {
+      if (o.size > 0) image = resized(image, o.size, o.size);
+      check_same_size(m, image, name);
       classes = std::max(classes, label + 1);
-      if (validation || (m.val_fraction > 0 && share_of(picture, o.seed) < m.val_fraction)) {
-        val.write(picture, label);
+      if (validation || (m.val_fraction > 0 && share_of(image, o.seed) < m.val_fraction)) {
+        val.write(image, label);
       } else {
-        train.write(picture, label);
-        statistics.add(picture);
+        train.write(image, label);
+        statistics.add(image);
       }
-      if (show) show(++pictures, name);
+      if (show) show(++images, name);
     };
     for (const std::string& input : inputs) read_input(input, m.classes, take);
   };
@@ -179,7 +177,7 @@ PreparePicturesSummary prepare_pictures(const PreparePicturesOptions& o, const S
   m.train = train.finish();
   m.val = val.finish();
   check(m.train.documents > 0, ErrorKind::input, [&] {
-    return "no picture to train on in " + o.inputs[0] + ": expected at least one; lower --val-fraction or give more";
+    return "no image to train on in " + o.inputs[0] + ": expected at least one; lower --val-fraction or give more";
   });
   if (!o.classes.empty()) name_classes(m, o.classes, classes);
   if (m.classes.empty())

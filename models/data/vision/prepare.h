@@ -1,4 +1,4 @@
-// What `braid prepare --images` does: pictures with their classes in, a data folder that training reads out.
+// What `braid prepare --images` does: images with their classes in, a data folder that training reads out.
 #pragma once
 #include <functional>
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace braid::models::vision {
 
-struct PreparePicturesOptions {
-  // IDX files (the pictures; the labels lie beside them), CIFAR files, folders with one folder of PNG and JPEG files
+struct PrepareImagesOptions {
+  // IDX files (the images; the labels lie beside them), CIFAR files, folders with one folder of PNG and JPEG files
   // for each class; a folder of IDX or CIFAR files gives those of the training split.
   std::vector<std::string> inputs;
   std::vector<std::string> val_inputs;  // the validation split; empty: a share of `inputs`
@@ -21,16 +21,16 @@ struct PreparePicturesOptions {
   int64_t shard_tokens = 1 << 28;
 };
 
-struct PreparePicturesSummary {
-  PictureManifest manifest;
+struct PrepareImagesSummary {
+  ImageManifest manifest;
   bool unchanged = false;  // the folder held the same data already
 };
 
-// Called after every picture with the number so far.
-using ShowPictures = std::function<void(int64_t pictures, const std::string& name)>;
+// Called after every image with the number so far.
+using ShowImages = std::function<void(int64_t images, const std::string& name)>;
 
-// Equal pictures come into the same split. Error(input) names the picture that is damaged, of another size or of
+// Equal images come into the same split. Error(input) names the image that is damaged, of another size or of
 // another number of channels; nothing is left out. The folder appears complete or not at all.
-PreparePicturesSummary prepare_pictures(const PreparePicturesOptions& options, const ShowPictures& show = {});
+PrepareImagesSummary prepare_images(const PrepareImagesOptions& options, const ShowImages& show = {});
 
 }  // namespace braid::models::vision

@@ -10,19 +10,19 @@ namespace braid::models::vision {
 
 namespace {
 
-constexpr double kEmpty = 128;  // where a moved picture has no pixel
+constexpr double kEmpty = 128;  // where a moved image has no pixel
 
 uint8_t byte(double v) { return static_cast<uint8_t>(std::clamp(std::lround(v), 0L, 255L)); }
 
 template <class F>
-Picture each_pixel(Picture p, const F& f) {
+Image each_pixel(Image p, const F& f) {
   for (uint8_t& v : p.pixels) v = byte(f(v));
   return p;
 }
 
 // Pixel (x, y) from the place matrix (x, y) + offset, both seen from the middle; the nearest pixel counts.
-Picture moved(const Picture& p, double xx, double xy, double yx, double yy, double right, double down) {
-  Picture out = p;
+Image moved(const Image& p, double xx, double xy, double yx, double yy, double right, double down) {
+  Image out = p;
   const double mx = static_cast<double>(p.width - 1) / 2, my = static_cast<double>(p.height - 1) / 2;
   for (int64_t y = 0; y < p.height; ++y)
     for (int64_t x = 0; x < p.width; ++x) {
@@ -36,7 +36,7 @@ Picture moved(const Picture& p, double xx, double xy, double yx, double yy, doub
 }
 
 // How bright a pixel is: of red, green and blue by ITU-R 601, else the mean of its channels.
-double luma(const Picture& p, int64_t y, int64_t x) {
+double luma(const Image& p, int64_t y, int64_t x) {
   if (p.channels == 3)
     return 0.299 * p.pixels[p.at(0, y, x)] + 0.587 * p.pixels[p.at(1, y, x)] + 0.114 * p.pixels[p.at(2, y, x)];
   double sum = 0;
@@ -44,10 +44,10 @@ double luma(const Picture& p, int64_t y, int64_t x) {
   return sum / static_cast<double>(p.channels);
 }
 
-// other(c, y, x) + factor (picture - other)
+// other(c, y, x) + factor (image - other)
 template <class F>
-Picture blended(const Picture& p, double factor, const F& other) {
-  Picture out = p;
+Image blended(const Image& p, double factor, const F& other) {
+  Image out = p;
   for (int64_t c = 0; c < p.channels; ++c)
     for (int64_t y = 0; y < p.height; ++y)
       for (int64_t x = 0; x < p.width; ++x) {
@@ -57,7 +57,7 @@ Picture blended(const Picture& p, double factor, const F& other) {
   return out;
 }
 
-Picture contrast(const Picture& p, double factor) {
+Image contrast(const Image& p, double factor) {
   double mean = 0;
   for (int64_t y = 0; y < p.height; ++y)
     for (int64_t x = 0; x < p.width; ++x) mean += luma(p, y, x);
@@ -65,7 +65,7 @@ Picture contrast(const Picture& p, double factor) {
   return blended(p, factor, [&](int64_t, int64_t, int64_t) { return mean; });
 }
 
-Picture sharpness(const Picture& p, double factor) {
+Image sharpness(const Image& p, double factor) {
   return blended(p, factor, [&](int64_t c, int64_t y, int64_t x) -> double {
     if (y == 0 || x == 0 || y + 1 == p.height || x + 1 == p.width) return p.pixels[p.at(c, y, x)];
     double sum = 4.0 * p.pixels[p.at(c, y, x)];  // the smoothing kernel of Pillow: 5 in the middle, 1 around
@@ -76,7 +76,7 @@ Picture sharpness(const Picture& p, double factor) {
 }
 
 // Every channel from 0 to 255.
-Picture autocontrast(Picture p) {
+Image autocontrast(Image p) {
   for (int64_t c = 0; c < p.channels; ++c) {
     const auto begin = p.pixels.begin() + c * p.height * p.width, end = begin + p.height * p.width;
     const auto [low, high] = std::minmax_element(begin, end);
@@ -87,7 +87,7 @@ Picture autocontrast(Picture p) {
 }
 
 // Every value of a channel about equally often.
-Picture equalize(Picture p) {
+Image equalize(Image p) {
   for (int64_t c = 0; c < p.channels; ++c) {
     const auto begin = p.pixels.begin() + c * p.height * p.width, end = begin + p.height * p.width;
     std::array<int64_t, 256> count{};
@@ -108,7 +108,7 @@ Picture equalize(Picture p) {
 
 }  // namespace
 
-Picture randaugment_op(const Picture& p, int64_t op, double s) {
+Image randaugment_op(const Image& p, int64_t op, double s) {
   const double size = std::fabs(s), angle = s * 30 * M_PI / 180;
   switch (op) {
     case 0:

@@ -51,12 +51,12 @@ void pass(const uint8_t* in, int64_t step_in, uint8_t* out, int64_t step_out, co
 
 }  // namespace
 
-Picture resized(const Picture& p, int64_t height, int64_t width) {
+Image resized(const Image& p, int64_t height, int64_t width) {
   check(height >= 1 && width >= 1 && height <= kMaxSide && width <= kMaxSide, "resize", [&] {
     return "the new size must lie between 1 and " + std::to_string(kMaxSide) + ", got " + std::to_string(height) +
            " x " + std::to_string(width);
   });
-  Picture wide = p;
+  Image wide = p;
   if (width != p.width) {
     wide = {p.channels, p.height, width, std::vector<uint8_t>(static_cast<size_t>(p.channels * p.height * width))};
     const std::vector<Taps> across = taps(p.width, width);
@@ -64,7 +64,7 @@ Picture resized(const Picture& p, int64_t height, int64_t width) {
       pass(p.pixels.data() + row * p.width, 1, wide.pixels.data() + row * width, 1, across);
   }
   if (height == p.height) return wide;
-  Picture all{p.channels, height, width, std::vector<uint8_t>(static_cast<size_t>(p.channels * height * width))};
+  Image all{p.channels, height, width, std::vector<uint8_t>(static_cast<size_t>(p.channels * height * width))};
   const std::vector<Taps> down = taps(p.height, height);
   for (int64_t c = 0; c < p.channels; ++c)
     for (int64_t x = 0; x < width; ++x)

@@ -23,7 +23,7 @@ using nn::RopeScaling;
 // automatic: exact in f64 arithmetic, else computed in f32.
 enum class RopeTable : uint8_t { exact, f32, f16, torch_dtype, automatic };
 enum class InitKind : uint8_t { jax, pytorch };  // the two published initialisations
-// Of Compose: as published, or so that the model starts as the same model without Compose (nn/attention/composition.h).
+// How Compose starts: as published, or so that the model equals the one without Compose (nn/attention/composition.h).
 enum class ComposeInit : uint8_t { published, identity };
 
 struct Profile {

@@ -153,8 +153,8 @@ AttentionCase read_attention_case(const std::string& text, const std::string& fi
     const bool ok = value.is_number_integer() && (!value.is_number_unsigned() || value < (uint64_t{1} << 31)) &&
                     value >= least && value < (int64_t{1} << 31);
     if (!ok)
-      bad_config(std::string("bad value for profile.") + name, file,
-                 "a whole number of at least " + std::to_string(least), shown(value));
+      bad_config(std::string("bad value for profile.") + name, file, "an integer of at least " + std::to_string(least),
+                 shown(value));
     size = value.get<int64_t>();
     profile.erase(name);
   };

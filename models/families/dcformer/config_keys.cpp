@@ -101,7 +101,7 @@ std::vector<Setting> key_table(DcformerConfig& c) {
        one_of({"pre_q", "pre_k", "post_q", "post_k"})},
       {"profile.layer_windows",
        "window of each layer (null = global), instead of window_type",
-       {.type = ValueType::wholes, .min = 1, .max = kMaxPositions, .nullable = true},
+       {.type = ValueType::integers, .min = 1, .max = kMaxPositions, .nullable = true},
        [&c] {
          std::vector<int64_t> windows = c.layer_windows;
          std::ranges::replace(windows, 0, kNullItem);

@@ -60,8 +60,9 @@ struct Flops {
 };
 Flops flops_per_token(DcformerConfig config, int64_t seq_len);
 
-// Of the model on one process, whatever setup.mesh is; `working`: logits, or gradients inside the FFN, or those of
-// attention and its packed copies. A test holds the sum to within 10 % of what a step takes (15 % in mixed precision).
+// Memory of the model on one process, whatever setup.mesh is; `working`: logits, or gradients inside the FFN, or those
+// of attention and its packed copies. A test holds the sum to within 10 % of what a step takes (15 % in mixed
+// precision).
 TrainingMemory training_memory(DcformerConfig config, const TrainingSetup& setup);
 
 // A term of the activations that one block saves for its backward pass.

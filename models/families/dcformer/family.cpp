@@ -33,9 +33,8 @@ bool in_use(const DcformerConfig& config, const std::string& name) {
   return config.use_dcmha || !switches.contains(name);
 }
 
-// Settings that a trained model may go on with at other values: they say how new weights start, or nothing about what
-// the present ones compute. use_dcmha adds weights; profile.name and compose follow from the settings that they stand
-// for.
+// Settings that fine-tuning may change: they affect initialisation, or nothing that the present weights compute.
+// use_dcmha adds weights; profile.name and compose follow from the settings that they stand for.
 bool may_change(const std::string& name) {
   static const std::set<std::string> names = {"use_dcmha",    "compose_init", "init",         "initializer_std",
                                               "block_size",   "bos_token_id", "eos_token_id", "torch_dtype",

@@ -6,7 +6,7 @@
 namespace braid::models {
 
 nn::Init table_init(const DcformerConfig& config);  // token embedding and output projection
-// Of the weight generator, with the published standard deviations.
+// Options of the weight generator, with the published standard deviations.
 nn::CompositionOptions composition_options(const DcformerConfig& config);
 // Some branch or static matrix is switched on; otherwise attention is plain, whatever use_dcmha says.
 bool mixes_heads(const DcformerConfig& config);

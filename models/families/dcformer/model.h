@@ -36,7 +36,7 @@ class Dcformer final : public LanguageModel {
   // Sum of the cross-entropy over the targets >= 0, without forming all logits; divide by their number for the mean.
   // targets (B, T); result (). Over a mesh: over the targets of this context rank's positions, equal on tensor ranks.
   Tensor loss_sum(const Tensor& ids, const Tensor& targets) const override;
-  // Of a batch with positions: attention within documents, rotary positions from their beginnings on.
+  // A batch with positions has attention within documents, and rotary positions that count from their beginnings.
   Tensor loss_sum(const Batch& batch) const override;
   void observe(const Batch& batch, const nn::ActivationObserver& observer) const override;
   bool separates_documents() const override { return true; }
@@ -85,7 +85,7 @@ class Dcformer final : public LanguageModel {
   // Embedding, blocks and final norm on the rows of `shards` (null: one process).
   Tensor forward(const Tensor& ids, const std::shared_ptr<const nn::ShardContext>& shards, const LayerCaches& caches,
                  const nn::ActivationObserver* observer, const PackedPtr& packed) const;
-  // Of rows that every tensor rank has.
+  // The context of rows that every tensor rank has.
   std::shared_ptr<const nn::ShardContext> replicated_rows() const;
   friend class PagedSequences;
   Tensor hidden(const Tensor& ids, const Tensor& positions, KvCache* cache,

@@ -24,7 +24,7 @@ struct Sizes {
         query(stages * c.query_side),
         key(stages * c.key_side),
         base(c.static_proj ? stages : 0) {}
-  // Of the dynamic weights of a position, by branch: dw1, qkw, dd.
+  // FLOPs of the dynamic weights of a position, by branch: dw1, qkw, dd.
   double generator() const { return 2 * D * 2 * R * N + 2 * 2 * R * N * 2 * R * N + 2 * D * N; }
   double pair() const { return 4 * D + (query + key) * (4 * R * N + 2 * N) + base * 2 * N * N; }
   // Projections of q and out, of k and v, and the pairs.

@@ -25,15 +25,15 @@ std::vector<int32_t> likeliest(const Tensor& logits) {
 
 }  // namespace
 
-std::vector<std::vector<int32_t>> decode_greedily(const Seq2Seq& model, const Tensor& source_ids, int64_t most) {
+std::vector<std::vector<int32_t>> decode_greedily(const Seq2Seq& model, const Tensor& source_ids, int64_t max_symbols) {
   const NoGrad off;
   const int64_t B = source_ids.dim(0);
   const Seq2Seq::Encoded source = model.encode(source_ids.to(model.device()));
-  KvCache cache = model.make_cache(most);
+  KvCache cache = model.make_cache(max_symbols);
   std::vector<std::vector<int32_t>> found(static_cast<size_t>(B));
   std::vector<int32_t> last(static_cast<size_t>(B), kPairBegin);
   std::vector<bool> ended(static_cast<size_t>(B));
-  for (int64_t t = 0; t < most && !std::all_of(ended.begin(), ended.end(), [](bool e) { return e; }); ++t) {
+  for (int64_t t = 0; t < max_symbols && !std::all_of(ended.begin(), ended.end(), [](bool e) { return e; }); ++t) {
     const Tensor ids = from_vector(last, {B, 1}).to(model.device());
     last = likeliest(model.logits(model.decode(ids, source, &cache)));
     for (size_t b = 0; b < last.size(); ++b) {

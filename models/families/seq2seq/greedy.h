@@ -9,15 +9,15 @@
 
 namespace braid::models {
 
-// The symbols of each row of source_ids (B, S), i32 on the CPU, up to its end, which is left out; at most `most`. Of
-// equal logits the first. Error(numerical) where one is NaN or Inf.
-std::vector<std::vector<int32_t>> decode_greedily(const Seq2Seq& model, const Tensor& source_ids, int64_t most);
+// The symbols of each row of source_ids (B, S), i32 on the CPU, up to its end, which is left out; at most
+// `max_symbols`. Of equal logits the first. Error(numerical) where one is NaN or Inf.
+std::vector<std::vector<int32_t>> decode_greedily(const Seq2Seq& model, const Tensor& source_ids, int64_t max_symbols);
 
 struct ExactMatch {
   int64_t pairs = 0, exact = 0;  // decoded; all symbols right, and the end
   double share() const { return pairs > 0 ? static_cast<double>(exact) / static_cast<double>(pairs) : 0; }
 };
-// Of these pairs. stop: polled before each batch; where it is true the rest is left out.
+// Exact matches among these pairs. stop: polled before each batch; where it is true the rest is left out.
 ExactMatch exact_match(const Seq2Seq& model, const PairTask& task, text::Split split,
                        const std::vector<std::vector<int64_t>>& batches, const std::function<bool()>& stop = {});
 

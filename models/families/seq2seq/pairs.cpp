@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "braid/models/data/draws.h"
+#include "braid/models/data/random_stream.h"
 #include "braid/models/settings.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
@@ -30,17 +30,17 @@ std::string ordinal(int64_t n) {
 }
 
 // A day from 1950 to 2049, so that two digits of the year say which one, in one of eight forms.
-Pair dates(Draws draws) {
+Pair dates(RandomStream stream) {
   using namespace std::chrono;
   constexpr sys_days first = year{1950} / January / 1, last = year{2050} / January / 1;
-  const sys_days day = first + days(draws.below_by_remainder((last - first).count()));
+  const sys_days day = first + days(stream.below_by_remainder((last - first).count()));
   const year_month_day date(day);
   const int64_t y = static_cast<int>(date.year()), d = static_cast<unsigned>(date.day());
   const int64_t m = static_cast<unsigned>(date.month());
   const std::string month = kMonths[m - 1], full_year = std::to_string(y), short_year = two_digits(y % 100);
   const auto of_year = (day - sys_days(date.year() / January / 1)).count() + 1;
   std::string source;
-  switch (draws.below_by_remainder(8)) {
+  switch (stream.below_by_remainder(8)) {
     case 0:
       source =
           std::string(kWeekdays[weekday(day).c_encoding()]) + ", the " + ordinal(d) + " of " + month + " " + full_year;
@@ -66,25 +66,25 @@ Pair dates(Draws draws) {
   return {source, full_year + "-" + two_digits(m) + "-" + two_digits(d)};
 }
 
-std::string letters(Draws draws) {
-  std::string text(static_cast<size_t>(8 + draws.below_by_remainder(9)), ' ');
-  for (char& c : text) c = static_cast<char>('a' + draws.below_by_remainder(26));
+std::string letters(RandomStream stream) {
+  std::string text(static_cast<size_t>(8 + stream.below_by_remainder(9)), ' ');
+  for (char& c : text) c = static_cast<char>('a' + stream.below_by_remainder(26));
   return text;
 }
-Pair sorted(Draws draws) {
-  const std::string text = letters(draws);
+Pair sorted(RandomStream stream) {
+  const std::string text = letters(stream);
   std::string target = text;
   std::sort(target.begin(), target.end());
   return {text, target};
 }
-Pair reversed(Draws draws) {
-  const std::string text = letters(draws);
+Pair reversed(RandomStream stream) {
+  const std::string text = letters(stream);
   return {text, {text.rbegin(), text.rend()}};
 }
 
 struct Kind {
   const char* name;
-  Pair (*draw)(Draws);
+  Pair (*draw)(RandomStream);
   int64_t source, target;  // most characters
 };
 constexpr Kind kKinds[] = {{"dates", dates, 37, 10}, {"sort", sorted, 16, 16}, {"reverse", reversed, 16, 16}};
@@ -121,7 +121,7 @@ std::optional<PairTask> PairTask::of_path(const std::string& path) {
   return PairTask(path.substr(std::string_view(kPairsPrefix).size()));
 }
 
-Pair PairTask::candidate(RandomKey key) const { return kind_of(name_).draw(Draws(key)); }
+Pair PairTask::candidate(RandomKey key) const { return kind_of(name_).draw(RandomStream(key)); }
 
 Pair PairTask::pair(text::Split split, int64_t index) const {
   const bool held_out = split == text::Split::val;

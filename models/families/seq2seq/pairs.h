@@ -40,7 +40,7 @@ class PairTask {
   const std::string& name() const { return name_; }
   int64_t size(text::Split split) const { return split == text::Split::train ? 100'000 : 2'000; }
   Pair pair(text::Split split, int64_t index) const;
-  // Of the longest source and target in symbols, with the end: the axes of every batch.
+  // Lengths of the longest source and target in symbols, with the end: the axes of every batch.
   int64_t source_length() const { return source_length_; }  // S
   int64_t target_length() const { return target_length_; }  // T
   std::string fingerprint() const;                          // of the first pairs and the sizes, 16 hex digits

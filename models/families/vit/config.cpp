@@ -24,7 +24,7 @@ std::vector<std::string> activation_names() {
   return names;
 }
 
-// Of the experiments with DC-ViT: mean pooling, fixed positions, tanh GELU.
+// The configuration of the experiments with DC-ViT: mean pooling, fixed positions, tanh GELU.
 VitConfig base(int64_t D, int64_t L, int64_t N) {
   VitConfig c;
   c.hidden_size = D;
@@ -38,14 +38,14 @@ VitConfig base(int64_t D, int64_t L, int64_t N) {
   return c;
 }
 
-VitConfig large_pictures(int64_t D, int64_t N) {
+VitConfig large_images(int64_t D, int64_t N) {
   VitConfig c = base(D, 12, N);
   c.num_labels = 1000;
   c.rep_size = true;
   return c;
 }
 
-VitConfig small_pictures(int64_t side, int64_t channels) {
+VitConfig small_images(int64_t side, int64_t channels) {
   VitConfig c = base(128, 6, 4);
   c.intermediate_size = 256;
   c.image_size = {side};
@@ -56,11 +56,11 @@ VitConfig small_pictures(int64_t side, int64_t channels) {
 }
 
 const FamilyPresets<VitConfig>& presets() {
-  static const FamilyPresets<VitConfig> table({{"vit-s16", large_pictures(384, 6)},
-                                               {"vit-m16", large_pictures(512, 8)},
-                                               {"vit-b16", large_pictures(768, 12)},
-                                               {"vit-28", small_pictures(28, 1)},
-                                               {"vit-32", small_pictures(32, 3)}});
+  static const FamilyPresets<VitConfig> table({{"vit-s16", large_images(384, 6)},
+                                               {"vit-m16", large_images(512, 8)},
+                                               {"vit-b16", large_images(768, 12)},
+                                               {"vit-28", small_images(28, 1)},
+                                               {"vit-32", small_images(32, 3)}});
   return table;
 }
 
@@ -87,9 +87,9 @@ std::vector<Setting> vit_keys(VitConfig& c) {
       {"num_hidden_layers", &c.num_hidden_layers, "blocks L", between(1, 1 << 14)},
       {"num_attention_heads", &c.num_attention_heads, "attention heads N", between(1, 1 << 14)},
       {"intermediate_size", &c.intermediate_size, "hidden width F of the FFN", between(1, 1 << 24)},
-      {"image_size", &c.image_size, "pixels of a picture's side, or height,width", between(1, kMaxSide)},
+      {"image_size", &c.image_size, "pixels of an image's side, or height,width", between(1, kMaxSide)},
       {"patch_size", &c.patch_size, "pixels of a patch's side, or height,width", between(1, kMaxSide)},
-      {"num_channels", &c.num_channels, "channels of a picture: 1 grey, 3 red, green, blue", between(1, 1024)},
+      {"num_channels", &c.num_channels, "channels of an image: 1 grey, 3 red, green, blue", between(1, 1024)},
       {"num_labels", &c.num_labels, "classes", between(1, 1 << 24)},
       {"qkv_bias", &c.qkv_bias, "biases of queries, keys and values"},
       {"hidden_act", &c.hidden_act, "activation of the FFN", one_of(activation_names())},

@@ -31,7 +31,7 @@ struct VitConfig : CompositionSettings {
   bool operator==(const VitConfig&) const = default;
   Pixels image() const { return sides(image_size); }
   Pixels patch() const { return sides(patch_size); }
-  // Of the picture after the convolutions: its pixels, and those of a patch, which they have halved.
+  // Pixels of the image after the convolutions, and of a patch, which they have halved.
   Pixels stem_image() const { return after_stem(image(), stem_channels.size()); }
   Pixels stem_patch() const { return {patch().rows >> stem_channels.size(), patch().columns >> stem_channels.size()}; }
   int64_t patch_channels() const { return stem_channels.empty() ? num_channels : stem_channels.back(); }

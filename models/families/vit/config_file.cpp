@@ -41,7 +41,7 @@ const std::set<std::string> without_note = {"model_type",
                                             "quantization_config",
                                             "auto_map"};
 
-bool is_list(const Setting& setting) { return setting.rule.type == ValueType::wholes; }
+bool is_list(const Setting& setting) { return setting.rule.type == ValueType::integers; }
 
 // Where the file has the value of a setting: a key of its own, or one of the object "profile".
 const json* value_of(const json& object, const std::string& name) {

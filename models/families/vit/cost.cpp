@@ -28,7 +28,7 @@ struct Sizes {
   double D, F, N, T, L, composing, R, stages, C, static_stages, patch, patches, end;
 };
 
-// Of the convolutions before the patches, of one picture.
+// Sizes of the convolutions before the patches, for one image.
 struct StemSizes {
   explicit StemSizes(const VitConfig& c) {
     int64_t channels = c.num_channels;
@@ -63,7 +63,7 @@ TrainingMemory vit_training_memory(const VitConfig& config, TrainingMemory memor
   const Sizes s(config);
   const double bytes = static_cast<double>(setup.bytes_per_element), wide = std::max(4.0, bytes);
   const double tokens = static_cast<double>(setup.batch) * s.T, patches = static_cast<double>(setup.batch) * s.patches;
-  // Of a block: residual stream (2 D), q, k, v (3 D), heads' output (D), hidden layer before its activation (F), row
+  // A block keeps: residual stream (2 D), q, k, v (3 D), heads' output (D), hidden layer before its activation (F), row
   // statistics of softmax (N) and of both norms (4), dynamic weights as in the DCFormer; where all is kept, the norms'
   // results (2 D) and those of the activations. Dropout adds its factors for both halves (2 D) and for the embeddings,
   // dropout of Compose its factors and new up factors and gates (2 R + 2). At the ends: patches, the input of the final

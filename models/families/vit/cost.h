@@ -5,7 +5,7 @@
 
 namespace braid::models {
 
-// Forward FLOPs of a picture; a multiply-add is 2, elementwise work and softmax are not counted.
+// Forward FLOPs of an image; a multiply-add is 2, elementwise work and softmax are not counted.
 double vit_flops(const VitConfig& config);
 // `memory`, of the parameters alone, with activations and the largest temporary.
 TrainingMemory vit_training_memory(const VitConfig& config, TrainingMemory memory, const TrainingSetup& setup);

@@ -16,7 +16,7 @@ bool in_use(const VitConfig& c, const std::string& name) {
   return composition_in_use(c, name == "compose_dropout" ? "profile.rank" : name);  // both are of the dynamic terms
 }
 
-// Settings of training may have other values when a trained model goes on, and those of where new weights are.
+// Settings of training may have other values when a trained model continues, and those of where new weights are.
 bool may_change(const std::string& name) {
   static const std::set<std::string> of_training = {"hidden_dropout_prob", "drop_path_rate", "compose_dropout",
                                                     "compose_layers"};
@@ -61,7 +61,7 @@ std::vector<InfoSection> VitSpec::info(const InfoRequest& request) const {
   std::vector<InfoSection> sections = ModelSpec::info(request);
   const double forward = forward_flops(0), of_batch = static_cast<double>(request.batch);
   sections.push_back({"flops",
-                      "FLOPs of " + (request.batch == 1 ? "a picture" : std::to_string(request.batch) + " pictures") +
+                      "FLOPs of " + (request.batch == 1 ? "an image" : std::to_string(request.batch) + " images") +
                           " of " + std::to_string(config_.tokens()) + " tokens",
                       {{"forward", "forward", forward * of_batch, InfoUnit::flops},
                        {"training", "training", 3 * forward * of_batch, InfoUnit::flops}}});

@@ -1,6 +1,6 @@
 // Vision Transformer (Dosovitskiy et al. 2020), with attention or DCMHA without a causal mask:
 //
-//   picture (C, H, W) -> [convolutions] -> patches -> linear -> + positions -> L pre-norm blocks -> norm -> class token
+//   image (C, H, W) -> [convolutions] -> patches -> linear -> + positions -> L pre-norm blocks -> norm -> class token
 //   or mean of the patches -> classifier
 //
 // In one process a complete model; several processes share the samples (data parallel).
@@ -18,7 +18,7 @@ class Vit final : public ImageModel {
   Vit(const VitConfig& config, RandomKey key, const dist::ProcessMesh& mesh = {});
 
   int64_t classes() const override { return config_.num_labels; }
-  Shape picture_shape() const override { return {config_.num_channels, config_.image().rows, config_.image().columns}; }
+  Shape image_shape() const override { return {config_.num_channels, config_.image().rows, config_.image().columns}; }
   bool random_training() const override { return config_.random_training(); }
   // The observer gets hidden.0 ... hidden.L (B, T, D), final_norm, pooled (B, D), fixed position_embeddings (P, D)
   // and what the blocks pass.

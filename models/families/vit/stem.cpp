@@ -12,16 +12,16 @@ constexpr Pixels kKernel = {3, 3};
 constexpr Conv2dOptions kHalve = {.stride = {2, 2}, .padding = {1, 1}};
 }  // namespace
 
-Pixels after_stem(Pixels picture, size_t convolutions) {
-  for (size_t i = 0; i < convolutions; ++i) picture = {(picture.rows + 1) / 2, (picture.columns + 1) / 2};
-  return picture;
+Pixels after_stem(Pixels image, size_t convolutions) {
+  for (size_t i = 0; i < convolutions; ++i) image = {(image.rows + 1) / 2, (image.columns + 1) / 2};
+  return image;
 }
 
-VitStem::VitStem(const Pixels& picture, const std::vector<int64_t>& channels, double eps, RandomKey key) {
+VitStem::VitStem(const Pixels& image, const std::vector<int64_t>& channels, double eps, RandomKey key) {
   for (size_t i = 0; i + 1 < channels.size(); ++i) {
     const double inputs = static_cast<double>(9 * channels[i]);
     Convolution made;
-    made.picture = after_stem(picture, i);
+    made.image = after_stem(image, i);
     made.weight = nn::parameter(
         nn::Init::normal(1 / std::sqrt(inputs)).make({channels[i + 1], channels[i], 3, 3}, child(key, i)));
     made.norm = nn::LayerNorm(channels[i + 1], eps);
@@ -30,10 +30,10 @@ VitStem::VitStem(const Pixels& picture, const std::vector<int64_t>& channels, do
 }
 
 void VitStem::make_windows(Device device) {
-  for (Convolution& c : convolutions_) c.windows = window_pixels(c.picture, kKernel, kHalve).to(device);
+  for (Convolution& c : convolutions_) c.windows = window_pixels(c.image, kKernel, kHalve).to(device);
 }
 
-// The pixels lie side by side in memory: one look-up copies a pixel of all pictures.
+// The pixels lie side by side in memory: one look-up copies a pixel of all images.
 Tensor VitStem::Convolution::operator()(const Tensor& x) const {
   const int64_t B = x.dim(1), C = x.dim(2), P = windows.dim(0), outputs = weight.dim(0);
   const Tensor table = concat({x, zeros({1, B, C}, x.dtype(), x.device())}, 0);
@@ -47,7 +47,7 @@ Tensor VitStem::operator()(const Tensor& pixel_values) const {
   const int64_t B = pixel_values.dim(0), C = pixel_values.dim(1), pixels = pixel_values.dim(2) * pixel_values.dim(3);
   Tensor x = permute(reshape(pixel_values, {B, C, pixels}), {2, 0, 1});  // (H W, B, C)
   for (const Convolution& convolution : convolutions_) x = convolution(x);
-  const Pixels end = after_stem(convolutions_.back().picture, 1);
+  const Pixels end = after_stem(convolutions_.back().image, 1);
   return reshape(permute(x, {1, 2, 0}), {B, x.dim(2), end.rows, end.columns});
 }
 

@@ -1,9 +1,9 @@
-// Convolutions between a picture and its patches (Xiao et al. 2021, "Early Convolutions Help Transformers See Better"):
-// each of them 3 x 3 with stride 2 and a row of zeros around the picture, then LayerNorm over the channels, then GELU.
+// Convolutions between an image and its patches (Xiao et al. 2021, "Early Convolutions Help Transformers See Better"):
+// each of them 3 x 3 with stride 2 and a row of zeros around the image, then LayerNorm over the channels, then GELU.
 //
 //   x (B, C, H, W) -> (B, C', ceil(H / 2), ceil(W / 2)) -> ...
 //
-// A picture of few pixels has few patches, and a linear layer must learn from each alone what an edge is. Convolutions
+// An image of few pixels has few patches, and a linear layer must learn from each alone what an edge is. Convolutions
 // see every edge at every place, so they learn it sooner.
 #pragma once
 #include <vector>
@@ -17,8 +17,8 @@ namespace braid::models {
 class VitStem final : public nn::Module {
  public:
   VitStem() = default;
-  // channels: of the picture, then of each convolution.
-  VitStem(const Pixels& picture, const std::vector<int64_t>& channels, double eps, RandomKey key);
+  // channels: of the image, then of each convolution.
+  VitStem(const Pixels& image, const std::vector<int64_t>& channels, double eps, RandomKey key);
   Tensor operator()(const Tensor& pixel_values) const;
   // The pixels that the convolutions look up, on the device where the weights are. Call it when they have moved.
   void make_windows(Device device);
@@ -26,7 +26,7 @@ class VitStem final : public nn::Module {
 
  private:
   struct Convolution final : nn::Module {
-    Pixels picture;                            // before it
+    Pixels image;                              // before it
     Tensor weight;                             // (C', C, 3, 3)
     nn::LayerNorm norm;                        // of C'
     Tensor windows;                            // i64 (P, 9), window_pixels
@@ -36,7 +36,7 @@ class VitStem final : public nn::Module {
   std::vector<Convolution> convolutions_;
 };
 
-// Of a picture after `convolutions` of them.
-Pixels after_stem(Pixels picture, size_t convolutions);
+// Pixels of an image after `convolutions` of them.
+Pixels after_stem(Pixels image, size_t convolutions);
 
 }  // namespace braid::models

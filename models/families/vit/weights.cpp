@@ -37,7 +37,7 @@ std::string stored_name(const std::vector<ModuleName>& modules, const std::strin
   fail("vit", "no name on disk for the parameter " + name);
 }
 
-// Of the model without a classifier, and of the training by masked pictures.
+// Weights of the model without a classifier, and of training by masked images.
 bool is_ignored(const std::string& name) {
   return name.starts_with("pooler.") || name.starts_with("vit.pooler.") || name.ends_with("embeddings.mask_token");
 }

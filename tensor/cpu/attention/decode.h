@@ -98,7 +98,7 @@ class Decode {
  private:
   static constexpr int64_t kW = kLanes<T>;
   static constexpr int64_t kChunk = kW > 16 ? kW : 16;  // keys whose values stay in the first-level cache for all rows
-  // Of the last product: rows that share loads of v, and sums in registers.
+  // Rows of the last product that share loads of v, and its sums in registers.
   static constexpr int kRowsAtOnce = kManyRegisters ? 4 : 2, kSums = kManyRegisters ? 16 : 8;
   static_assert(kDecodeSegment % kChunk == 0);
 
@@ -176,12 +176,12 @@ class Decode {
     const int64_t* place = places_ + (key - begin());
     for (int64_t i = 0; i < count; ++i) prefetch(from.data + (head + place[i] * from.stride[1]) * size, p.d * size);
   }
-  // Of the rows that with_rows() is called for first.
+  // Prefetches the rows that with_rows() is called for first.
   void prefetch_all_heads(const InputRows& from, int64_t key, int64_t count) const {
     for (int64_t m = 0; m < p.M; m += p.share) prefetch_rows(from, key, count, m);
   }
 
-  // Of all rows of the task: scale q, [M][kDecodeRows][d_padded].
+  // Packs scale q of all rows of the task, [M][kDecodeRows][d_padded].
   void pack_queries() {
     const auto scale = static_cast<T>(p.scale);
     for (int64_t m = 0; m < p.M; ++m) {

@@ -23,7 +23,7 @@ constexpr int64_t kScoreBytes = 4l << 20;  // of scores that a thread holds at a
 struct Row {
   int64_t b, t, first, last;
   const int32_t* blocks;
-  // Of the rows before it in the same pass: their key vectors and segments, which is where its own begin.
+  // Key vectors and segments of the rows before it in the same pass, which is where its own begin.
   int64_t vectors_before = 0, segments_before = 0;
 
   bool empty() const { return first >= last; }
@@ -52,12 +52,12 @@ class Decoding : Packing<T> {
 
   void run(Out y) {
     y_ = mutable_rows_of<T>(y);
-    const int64_t vector_bytes = p_.N * W_ * int64_t{sizeof(T)}, most = kScoreBytes * threads();
+    const int64_t vector_bytes = p_.N * W_ * int64_t{sizeof(T)}, max_bytes = kScoreBytes * threads();
     for (size_t begin = 0, end; begin < rows_.size(); begin = end) {
       int64_t vectors = 0;
       for (end = begin; end < rows_.size(); ++end) {
         const int64_t more = rows_[end].vectors(W_);
-        if (end - begin >= size_t{kDecodeRows} && (vectors + more) * vector_bytes > most) break;
+        if (end - begin >= size_t{kDecodeRows} && (vectors + more) * vector_bytes > max_bytes) break;
         vectors += more;
       }
       pass(begin, end);

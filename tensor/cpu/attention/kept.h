@@ -9,7 +9,7 @@ namespace braid::cpu::attention {
 // has to compute S and dP again (tests/bench/attention.md).
 inline constexpr int64_t kMaxKeptBytes = 80 << 20, kMaxKeptBytesOfAll = int64_t{2560} << 20;
 
-// Of a thread, with as many threads as there are now. No bit of a result depends on it.
+// The limit of a thread, with as many threads as there are now. No bit of a result depends on it.
 int64_t max_kept_bytes();
 // For tests: another limit, so that small problems reach it; {}: the usual one.
 void limit_kept_bytes(std::optional<int64_t> bytes);

@@ -86,8 +86,8 @@ void pack_interleaved(const uint16_t* x, int64_t depth_stride, int64_t vectors, 
     Word* panel = panels;
     for (int64_t base = 0; base < vectors; base += width, panel += panel_words) {
       for (int64_t group = 0; group < width; group += 16) {
-        const int64_t most = width - group < 16 ? width - group : 16, left = vectors - base - group;
-        const __mmask16 real = first_of_16(left < 0 ? 0 : left < most ? left : most);
+        const int64_t max = width - group < 16 ? width - group : 16, left = vectors - base - group;
+        const __mmask16 real = first_of_16(left < 0 ? 0 : left < max ? left : max);
         for (int64_t p = p0; p < end; ++p) {
           const uint16_t* even = x + 2 * p * depth_stride + base + group;
           _mm512_store_si512(panel + p * pitch + group,

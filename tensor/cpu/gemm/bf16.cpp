@@ -25,7 +25,7 @@ constexpr int64_t kTileRows = 24 * kBf16Rows, kTileColumns = 16 * kBf16Columns;
 // Most words of packed columns that all tiles of a product share.
 constexpr int64_t kSharedWords = int64_t{16} << 20;
 
-// Pieces of [0, size) of at most `most`, even numbers of `unit` as far as possible.
+// `count` pieces of [0, size), of about the same number of whole `unit`s each.
 struct Pieces {
   int64_t size, unit, count;
   int64_t at(int64_t i) const { return std::min(size, ceil_div(size, unit) * i / count * unit); }

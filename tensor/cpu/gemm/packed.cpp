@@ -57,7 +57,7 @@ void grow(std::vector<T>& x, int64_t n) {
   if (x.size() < static_cast<size_t>(n)) x.resize(static_cast<size_t>(n));
 }
 
-// The thread's room for B'.
+// The thread's buffer for B'.
 template <class T>
 T* strips_of_thread(int64_t n) {
   thread_local std::vector<T> all;
@@ -65,14 +65,14 @@ T* strips_of_thread(int64_t n) {
   return all.data();
 }
 
-// n values of S as values of T: as they are, or in `room`.
+// n values of S as values of T: as they are, or in `buffer`.
 template <class T, class S>
-const T* values_of(const S* from, int64_t n, T* room) {
+const T* values_of(const S* from, int64_t n, T* buffer) {
   if constexpr (std::is_same_v<S, T>) {
     return from;
   } else {
-    for (int64_t i = 0; i < n; ++i) room[i] = static_cast<T>(from[i]);
-    return room;
+    for (int64_t i = 0; i < n; ++i) buffer[i] = static_cast<T>(from[i]);
+    return buffer;
   }
 }
 
@@ -81,14 +81,14 @@ const T* values_of(const S* from, int64_t n, T* room) {
 template <int64_t Width, class T, class S>
 void copy_rows(const S* from, int64_t stride, int64_t depth, int64_t length, T* out) {
   constexpr int64_t line = 64 / sizeof(S), ahead = 16;
-  thread_local std::vector<T> room;
-  grow(room, length);
+  thread_local std::vector<T> buffer;
+  grow(buffer, length);
   const int64_t whole = length / Width * Width;
   for (int64_t p = 0; p < depth; ++p, from += stride, out += Width) {
     if (p + ahead < depth) {  // short pieces of long rows: the hardware does not see where the next one begins
       for (int64_t j = 0; j < length; j += line) __builtin_prefetch(from + ahead * stride + j);
     }
-    const T* row = values_of(from, length, room.data());
+    const T* row = values_of(from, length, buffer.data());
     for (int64_t j = 0; j < whole; j += Width) std::memcpy(out + j * depth, row + j, sizeof(T) * Width);
     if (whole < length) {
       for (int64_t s = 0; s < Width; ++s) out[whole * depth + s] = whole + s < length ? row[whole + s] : T(0);
@@ -100,15 +100,15 @@ void copy_rows(const S* from, int64_t stride, int64_t depth, int64_t length, T* 
 // where Width is no multiple of eight.
 template <int64_t Width, class T, class S>
 void copy_columns(const S* from, int64_t from_stride, int64_t count, int64_t depth, T* out, int64_t stride) {
-  alignas(64) T room[8][kDepth];
+  alignas(64) T buffer[8][kDepth];
   for (int64_t s = 0; s < Width; s += 8) {
     const T* rows[8];
     for (int64_t r = 0; r < 8; ++r) {
       if (s + r < std::min(Width, count)) {
-        rows[r] = values_of(from + (s + r) * from_stride, depth, room[r]);
+        rows[r] = values_of(from + (s + r) * from_stride, depth, buffer[r]);
       } else {
-        std::fill_n(room[r], depth, T(0));
-        rows[r] = room[r];
+        std::fill_n(buffer[r], depth, T(0));
+        rows[r] = buffer[r];
       }
     }
     transpose_rows(rows, depth, out + s, stride);
@@ -207,9 +207,9 @@ class Sums {
     if constexpr (kInPlace) {
       sums = c_, stride = g.ldc;
     } else {
-      thread_local std::vector<T> room;
-      grow(room, p.rows * p.columns);
-      sums = room.data(), stride = p.columns;
+      thread_local std::vector<T> buffer;
+      grow(buffer, p.rows * p.columns);
+      sums = buffer.data(), stride = p.columns;
     }
     beta = g.start ? T(1) : g.beta;
     for (int64_t r = 0; r < p.rows; ++r) {

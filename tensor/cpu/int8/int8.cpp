@@ -2,7 +2,7 @@
 //
 // A step that decodes one token reads every weight once, so its time is that of reading memory: a quarter of the f32
 // bytes. The activations of a row are rounded to 16 bits (the largest becomes 127 * 256), far below the error of the
-// weights, and multiplied as whole numbers, which is exact: results have the same bits with every instruction set, in
+// weights, and multiplied as integers, which is exact: results have the same bits with every instruction set, in
 // any order of summation.
 #include <algorithm>
 #include <bit>

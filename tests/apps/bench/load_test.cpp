@@ -172,9 +172,9 @@ BOOST_AUTO_TEST_CASE(closed_and_open_loop) {
     const nlohmann::json json = nlohmann::json::parse(load_json({level}));
     BOOST_TEST(json[0]["tokens_per_second"].get<double>() == double(level.tokens()) / 2);
     BOOST_TEST(load_table({level}).find("to the first token") != std::string::npos);
-    const std::string picture = load_picture({level, {.name = "nothing <answered>"}}, "title");
-    BOOST_TEST(picture.find("nothing &lt;answered&gt;") != std::string::npos);
-    BOOST_TEST(picture.find("nan") == std::string::npos);
+    const std::string chart = load_chart({level, {.name = "nothing <answered>"}}, "title");
+    BOOST_TEST(chart.find("nothing &lt;answered&gt;") != std::string::npos);
+    BOOST_TEST(chart.find("nan") == std::string::npos);
   }
 }
 
@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(percentiles_of_known_values) {
   std::vector<double> values;
   for (int i = 100; i >= 1; --i) values.push_back(i);
   const Percentiles p = percentiles(values);
-  BOOST_TEST((p.p50 == 50 && p.p90 == 90 && p.p99 == 99 && p.most == 100));
+  BOOST_TEST((p.p50 == 50 && p.p90 == 90 && p.p99 == 99 && p.max == 100));
   BOOST_TEST(percentiles({7}).p99 == 7);
   BOOST_TEST(std::isnan(percentiles({}).p50));
 }

@@ -61,9 +61,9 @@ BOOST_AUTO_TEST_CASE(axes_map_ends_to_ends) {
 }
 
 BOOST_AUTO_TEST_CASE(words_are_escaped) {
-  Svg picture(100, 50, "a < b", "\"quoted\" & more");
-  picture.text(1, 2, "<script>", "small");
-  const std::string text = picture.finish();
+  Svg chart(100, 50, "a < b", "\"quoted\" & more");
+  chart.text(1, 2, "<script>", "small");
+  const std::string text = chart.finish();
   BOOST_TEST(text.find("<title>a &lt; b</title>") != std::string::npos);
   BOOST_TEST(text.find("<desc>&quot;quoted&quot; &amp; more</desc>") != std::string::npos);
   BOOST_TEST(text.find("<script>") == std::string::npos);
@@ -74,9 +74,9 @@ BOOST_AUTO_TEST_CASE(words_are_escaped) {
 }
 
 BOOST_AUTO_TEST_CASE(gaps_break_lines_and_lone_points_show) {
-  Svg picture(100, 50, "", "");
-  picture.path({{0, 1}, {1, 2.126}, {2, NAN}, {3, 4}, {NAN, 1}}, "line");
-  BOOST_TEST(picture.finish().find("d=\"M0 1L1 2.13M3 4h0\"") != std::string::npos);
+  Svg chart(100, 50, "", "");
+  chart.path({{0, 1}, {1, 2.126}, {2, NAN}, {3, 4}, {NAN, 1}}, "line");
+  BOOST_TEST(chart.finish().find("d=\"M0 1L1 2.13M3 4h0\"") != std::string::npos);
   Svg empty(100, 50, "", "");
   empty.path({{NAN, NAN}}, "line");
   BOOST_TEST(empty.finish().find("<path") == std::string::npos);

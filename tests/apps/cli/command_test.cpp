@@ -35,7 +35,7 @@ static Command sample() {
                     {.name = "courses",
                      .value = "[LIST]",
                      .help = "all or some",
-                     .rule = {.type = models::ValueType::wholes, .min = 0},
+                     .rule = {.type = models::ValueType::integers, .min = 0},
                      .alone = "all"}},
           .overrides = "settings of the oven",
           .examples = {"braid cook soup"},
@@ -95,13 +95,13 @@ BOOST_AUTO_TEST_CASE(a_flag_with_two_values) {
   BOOST_TEST(a.list("range") == (std::vector<std::string>{"3", "14"}), boost::test_tools::per_element());
   BOOST_TEST(a.get("SIDE") == "bread");
   BOOST_TEST(parse_failure({"soup", "--range", "3"}) ==
-             "--range needs 2 values: expected a whole number from 0 to 99, found the end of the command");
+             "--range needs 2 values: expected an integer from 0 to 99, found the end of the command");
   BOOST_TEST(parse_failure({"soup", "--range", "3", "--fast"}) ==
-             "--range needs 2 values: expected a whole number from 0 to 99, found the flag '--fast'");
+             "--range needs 2 values: expected an integer from 0 to 99, found the flag '--fast'");
   BOOST_TEST(parse_failure({"soup", "--range", "3", "bread"}) ==
-             "bad value for --range: expected a whole number from 0 to 99, found 'bread'");
+             "bad value for --range: expected an integer from 0 to 99, found 'bread'");
   BOOST_TEST(parse_failure({"soup", "--range", "3,14"}) ==
-             "bad value for --range: expected a whole number from 0 to 99, found '3,14'");
+             "bad value for --range: expected an integer from 0 to 99, found '3,14'");
   BOOST_TEST(parse_failure({"soup", "--range=3", "14"}) ==
              "--range takes 2 values: write --range A B, found '--range=3'");
   BOOST_TEST(help_text(sample()).find("--range A B") != std::string::npos);
@@ -130,9 +130,9 @@ BOOST_AUTO_TEST_CASE(says_what_is_wrong) {
   BOOST_TEST(parse_failure({"soup", "--heta", "3"}) ==
              "unknown flag '--heta' of braid cook; did you mean '--heat'? (braid cook --help lists all)");
   BOOST_TEST(parse_failure({"soup", "--heat", "10"}) ==
-             "bad value for --heat: expected a whole number from 1 to 9, found '10'");
+             "bad value for --heat: expected an integer from 1 to 9, found '10'");
   BOOST_TEST(parse_failure({"soup", "--heat=2.5"}) ==
-             "bad value for --heat: expected a whole number from 1 to 9, found '2.5'");
+             "bad value for --heat: expected an integer from 1 to 9, found '2.5'");
   BOOST_TEST(parse_failure({"soup", "--salt=nan"}) ==
              "bad value for --salt: expected a number of at least 0, found 'nan'");
   BOOST_TEST(parse_failure({"soup", "--salt=inf"}) ==

@@ -13,14 +13,14 @@ using braid::test::Scratch;
 using braid::test::write;
 
 static const std::vector<models::ModelSetting> model_keys = {
-    {.name = "n_head", .help = "heads", .rule = {.type = models::ValueType::whole, .min = 1}},
-    {.name = "dim", .help = "width", .rule = {.type = models::ValueType::whole, .min = 1}},
+    {.name = "n_head", .help = "heads", .rule = {.type = models::ValueType::integer, .min = 1}},
+    {.name = "dim", .help = "width", .rule = {.type = models::ValueType::integer, .min = 1}},
     {.name = "head_dim",
      .help = "of a head",
-     .rule = {.type = models::ValueType::whole, .min = 1, .nullable = true},
+     .rule = {.type = models::ValueType::integer, .min = 1, .nullable = true},
      .set_by = {"dim", "n_head"}},
     {.name = "window_type", .help = "pattern"},
-    {.name = "windows", .help = "all", .rule = {.type = models::ValueType::wholes, .min = 1, .nullable = true}},
+    {.name = "windows", .help = "all", .rule = {.type = models::ValueType::integers, .min = 1, .nullable = true}},
     {.name = "profile.gelu", .help = "kind", .rule = one_of({"erf", "tanh"})},
 };
 
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(overrides_beat_the_file_and_the_file_beats_defaults) {
   BOOST_TEST(config.train.batch_size == 4);
   BOOST_TEST(config.train.accumulate == 1);
   BOOST_TEST(config.train.recompute);
-  BOOST_TEST(config.optimizer.lr == 1.0);  // a whole number is a float where a float is expected
+  BOOST_TEST(config.optimizer.lr == 1.0);  // an integer is a float where a float is expected
   BOOST_TEST(config.run.out == "a=b");
   BOOST_TEST(config.model.preset == "tiny");
   BOOST_TEST(config.model.values.size() == 4u);
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(overrides_beat_the_file_and_the_file_beats_defaults) {
   BOOST_TEST(std::get<std::string>(config.model.values.at("profile.gelu")) == "tanh");
 }
 
-// Of the values of the file one stands where the command line names another preset, or the value that sets it.
+// Another preset on the command line drops the values of the file's section; those on the command line stay.
 BOOST_AUTO_TEST_CASE(a_preset_on_the_command_line_replaces_the_section_of_the_file) {
   const Scratch scratch;
   write(scratch / "run.toml",
@@ -120,9 +120,9 @@ BOOST_AUTO_TEST_CASE(a_key_on_the_command_line_sets_what_follows_from_it) {
 
 BOOST_AUTO_TEST_CASE(values_of_the_model_have_the_type_of_their_key) {
   BOOST_TEST(load_failure("[model]\ndim = \"64\"\n") ==
-             "bad value for model.dim in run.toml line 2: expected a whole number of at least 1, found \"64\"");
+             "bad value for model.dim in run.toml line 2: expected an integer of at least 1, found \"64\"");
   BOOST_TEST(load_failure("", {"model.dim=\"64\""}) ==
-             "bad value for model.dim in the command line: expected a whole number of at least 1, found \"64\"");
+             "bad value for model.dim in the command line: expected an integer of at least 1, found \"64\"");
   BOOST_TEST(load_failure("[model]\ndim = 0\n").find("of at least 1, found 0") != std::string::npos);
   BOOST_TEST(load_failure("[model]\ndim = \"null\"\n").find("found \"null\"") != std::string::npos);
   BOOST_TEST(load_failure("[model.profile]\ngelu = \"tahn\"\n").find("did you mean 'tanh'?") != std::string::npos);
@@ -153,12 +153,11 @@ BOOST_AUTO_TEST_CASE(unknown_keys_name_the_nearest) {
 BOOST_AUTO_TEST_CASE(wrong_values_name_key_place_and_what_is_allowed) {
   BOOST_TEST(
       load_failure("[train]\nsteps = \"ten\"\n") ==
-      "bad value for train.steps in run.toml line 2: expected a whole number from 1 to 1000000000000, found \"ten\"");
-  BOOST_TEST(
-      load_failure("[train]\nsteps = 10.5\n") ==
-      "bad value for train.steps in run.toml line 2: expected a whole number from 1 to 1000000000000, found 10.5");
+      "bad value for train.steps in run.toml line 2: expected an integer from 1 to 1000000000000, found \"ten\"");
+  BOOST_TEST(load_failure("[train]\nsteps = 10.5\n") ==
+             "bad value for train.steps in run.toml line 2: expected an integer from 1 to 1000000000000, found 10.5");
   BOOST_TEST(load_failure("", {"train.steps=0"}) ==
-             "bad value for train.steps in the command line: expected a whole number from 1 to 1000000000000, found 0");
+             "bad value for train.steps in the command line: expected an integer from 1 to 1000000000000, found 0");
   BOOST_TEST(load_failure("[optimizer]\nlr = 0\n") ==
              "bad value for optimizer.lr in run.toml line 2: expected a number above 0, found 0");
   BOOST_TEST(load_failure("[optimizer]\nlr = nan\n") ==
@@ -182,10 +181,9 @@ BOOST_AUTO_TEST_CASE(wrong_values_name_key_place_and_what_is_allowed) {
       load_failure("[run]\nseed = 2024-01-01\n") ==
       "bad value for run.seed in run.toml line 2: expected a number, a string, true, false or a list, found a date "
       "or time");
-  BOOST_TEST(
-      load_failure("[model]\ndim = [1, \"a\"]\n") ==
-      "bad value for model.dim in run.toml line 2: expected a list of only whole numbers or only strings, found a "
-      "mixed one");
+  BOOST_TEST(load_failure("[model]\ndim = [1, \"a\"]\n") ==
+             "bad value for model.dim in run.toml line 2: expected a list of only integers or only strings, found a "
+             "mixed one");
   BOOST_TEST(load_failure("", {"train.steps"}) == "bad override 'train.steps': expected key=value");
   BOOST_TEST(load_failure("", {"sample.prompt=\xFF"}) ==
              "bad override 'sample.prompt=?': expected UTF-8 text, found other bytes");
@@ -251,8 +249,8 @@ BOOST_AUTO_TEST_CASE(the_printed_file_loads_back_to_the_same_values) {
   const std::vector<std::string> values = {"12", "768", "null", "", "8,null", "tanh"};
   for (size_t i = 0; i < values.size(); ++i) in_effect[i].value = values[i];
   const std::string resolved = print_config(schema, in_effect);
-  for (const char* line : {"\ndim = 768           # width; a whole number of at least 1\n",
-                           "\nhead_dim = \"null\"   # of a head; a whole number of at least 1, or null\n",
+  for (const char* line : {"\ndim = 768           # width; an integer of at least 1\n",
+                           "\nhead_dim = \"null\"   # of a head; an integer of at least 1, or null\n",
                            "\n# window_type =     # pattern; not set\n", "\nwindows = \"8,null\"  # all; a list of"})
     BOOST_TEST(resolved.find(line) != std::string::npos, resolved);
   write(scratch / "resolved.toml", resolved);
@@ -277,7 +275,7 @@ BOOST_AUTO_TEST_CASE(lists) {
   BOOST_TEST(sizes.empty());
   BOOST_TEST(names.empty());
   BOOST_CHECK_EXCEPTION(load_config(schema, "", {"a.sizes=1,-2"}), Error,
-                        says(ErrorKind::setting, "expected a list of whole numbers of at least 0, found [1, -2]"));
+                        says(ErrorKind::setting, "expected a list of integers of at least 0, found [1, -2]"));
 }
 
 BOOST_AUTO_TEST_CASE(differences_name_what_changed) {

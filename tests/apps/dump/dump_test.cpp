@@ -47,8 +47,8 @@ BOOST_AUTO_TEST_CASE(golden_cases) {
   BOOST_TEST(cases == 9);
 }
 
-// Pictures in the place of tokens.
-BOOST_AUTO_TEST_CASE(golden_pictures) {
+// Images in the place of tokens.
+BOOST_AUTO_TEST_CASE(golden_images) {
   const fs::path hf = source_dir() + "/tests/golden/hf";
   for (const char* name : {"vit_gap", "vit_tok", "vit_tok_old"}) check_case(hf / name, "f64", 1e-10);
   check_case(hf / "vit_gap_rep", "f32", 1e-4);
@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(golden_pictures) {
     BOOST_TEST(made.code == code);
     BOOST_TEST(made.output.find(words) != std::string::npos, made.output);
   };
-  rejects(" --prompt hello", 2, "this one reads pictures");
+  rejects(" --prompt hello", 2, "this one reads images");
   rejects(" --ids 1,2,3", 3, "1,2,3");
   const Tensor pixels = io::SafetensorsFile((hf / "vit_tok/golden.safetensors").string()).load("pixel_values");
   io::save_safetensors((scratch / "p").string(), {{"pixel_values", pixels}});
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(decoding_within_the_ids_and_the_longest_sequence) {
   wrong(std::to_string(ids.dim(1) + 1) + " 1",
         "expected P from 1 to the " + std::to_string(ids.dim(1)) + " ids of a row");
   wrong("2 9223372036854775807", "longest sequence of 128 tokens in all, found 2 + 9223372036854775807");
-  wrong("2,5", "bad value for --decode: expected a whole number of at least 1, found '2,5'");
+  wrong("2,5", "bad value for --decode: expected an integer of at least 1, found '2,5'");
 }
 
 // Ids of a file that do not fit the model end with 3, those of a flag with 2; nothing is written.
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(ids_that_do_not_fit_the_model) {
   fails(dump("--ids 1,2 --prompt hello"), 2, "found several");
   fails(dump(""), 2,
         "expected one of --ids (a safetensors file with input_ids, or 1,2,3), --prompt and --text, found none");
-  fails(dump("--ids 1,2 --attention first"), 2, "bad value for --attention: expected a list of whole numbers");
+  fails(dump("--ids 1,2 --attention first"), 2, "bad value for --attention: expected a list of integers");
   fails(run("dump " + model + " --ids 1,2 -o x.npz"), 2, "expected a name that ends in .safetensors, found x.npz");
   fails(dump("--ids 1,2 --attention 0,2"), 2, "--attention: expected layers from 0 to 1, found '2'");
   fails(dump("--prompt hello"), 3, "no tokenizer.json in ");

@@ -159,7 +159,7 @@ void write_model(const fs::path& folder) {
   models::save_model(*model, &tokenizer, folder);
 }
 
-void write_picture_model(const fs::path& folder) {
+void write_image_model(const fs::path& folder) {
   const auto spec = models::configure_model("dc-vit-28", {{"hidden_size", "16"},
                                                           {"num_attention_heads", "2"},
                                                           {"num_hidden_layers", "2"},
@@ -177,13 +177,13 @@ struct Row {
   std::regex pattern;
   std::vector<std::string> axes;  // empty: as another tensor
 };
-// The first table is that of models that read text; in the second some rows differ for those that read pictures.
-std::vector<Row> table(bool pictures) {
+// The first table is that of models that read text; in the second some rows differ for those that read images.
+std::vector<Row> table(bool images) {
   std::vector<Row> rows;
   bool second = false;
   for (const std::string& line : detail::split(slurp(source_dir() + "/apps/dump/names.md"), '\n')) {
-    second |= line.starts_with("## Of a model that reads pictures");
-    if (!line.starts_with("| `") || (second && !pictures)) continue;
+    second |= line.starts_with("## Models that read images");
+    if (!line.starts_with("| `") || (second && !images)) continue;
     const std::vector<std::string> cells = detail::split(line, '|');
     BOOST_REQUIRE(cells.size() == 6u);
     std::string name(detail::trim(cells[1])), axes(detail::trim(cells[2]));
@@ -318,8 +318,8 @@ BOOST_AUTO_TEST_CASE(text_instead_of_ids) {
 BOOST_AUTO_TEST_CASE(every_name_is_in_the_table) {
   const Scratch scratch;
   std::set<std::string> missing;
-  const auto dump = [&](bool pictures, const std::vector<std::string>& inputs) {
-    const std::vector<Row> rows = table(pictures);
+  const auto dump = [&](bool images, const std::vector<std::string>& inputs) {
+    const std::vector<Row> rows = table(images);
     std::vector<int> seen(rows.size());
     for (const std::string& input : inputs) {
       const fs::path out = scratch / "out";
@@ -334,7 +334,7 @@ BOOST_AUTO_TEST_CASE(every_name_is_in_the_table) {
   dump(false, {(scratch / "model").string() + " --ids 1,2,3,4,5,6,7 --decode 5 6", kGolden + "attn_static_g2"});
   BOOST_TEST(missing.empty(), "no tensor has the name " + (missing.empty() ? "" : *missing.begin()));
 
-  write_picture_model(scratch / "vit");
+  write_image_model(scratch / "vit");
   io::save_safetensors((scratch / "pictures").string(), {{"pixel_values", normal_tensor({3, 1, 8, 12}, 1, {1, 2})},
                                                          {"labels", from_vector<int64_t>({0, 4, 2}, {3})}});
   missing.clear();

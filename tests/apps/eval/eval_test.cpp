@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(signals_leave_results_that_are_gone_on_with) {
     const Outcome result = process.wait();
     if (signal == SIGINT && result.code != 0) {  // it may have been done already
       BOOST_TEST(result.code == 75, result.output);
-      BOOST_TEST(result.output.find("stopped by SIGINT; the same command goes on") != std::string::npos, result.output);
+      BOOST_TEST(result.output.find("stopped by SIGINT; the same command resumes") != std::string::npos, result.output);
     }
   }
   BOOST_TEST(json_of(task + " -o " + out) == whole);

@@ -260,7 +260,7 @@ BOOST_AUTO_TEST_CASE(chats) {
   BOOST_TEST(server.post("/v1/chat/completions", open.dump()).status == 400);
 }
 
-// Ids of prompt, text and scores, whole and in a stream; a text goes on behind them as if it had never been
+// Ids of prompt, text and scores, whole and in a stream; a text continues behind them as if it had never been
 // interrupted.
 BOOST_AUTO_TEST_CASE(texts_go_on_from_their_tokens) {
   TestServer server;

@@ -63,8 +63,8 @@ BOOST_AUTO_TEST_CASE(runs_are_trained_once_and_collected) {
   const std::string page = slurp(out / "report/report.md");
   for (const char* part : {"# tiny", "| a | 4 | full | 2 |", "expected at least 9 runs"})
     BOOST_TEST(page.find(part) != std::string::npos, page << " lacks " << part);
-  for (const char* picture : {"losses.svg", "differences.svg"})
-    BOOST_TEST(slurp(out / "report" / picture).starts_with("<svg"), picture);
+  for (const char* chart : {"losses.svg", "differences.svg"})
+    BOOST_TEST(slurp(out / "report" / chart).starts_with("<svg"), chart);
 
   // A run of the study is that of braid train with the same settings, bit for bit.
   const fs::path alone = world().fresh();

@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(one_error_of_the_disk_is_survived) {
       const fs::path out = world().fresh();
       const Outcome result = train(out, often, fault(call, part, pass, 1, cause));
       BOOST_TEST(result.code == 0, result.output);
-      BOOST_TEST(has(result, "(failure 1 of 3 in a row; the run goes on and tries again"), result.output);
+      BOOST_TEST(has(result, "(failure 1 of 3 in a row; the run continues and tries again"), result.output);
       check_same(out);
       BOOST_TEST(slurp(out / "latest") == "step-00000010\n");
     }

@@ -1,4 +1,4 @@
-// Runs that go on from the weights of a folder: as the same model, as a DCFormer, with frozen parameters, with LoRA.
+// Runs that continue from the weights of a folder: as the same model, as a DCFormer, with frozen parameters, with LoRA.
 #include <nlohmann/json.hpp>
 
 #include "braid/models/folders/adapter.h"
@@ -18,7 +18,7 @@ const fs::path& transformer() {
   return out;
 }
 
-// Settings of a run that goes on from it, without those of the model.
+// Settings of a run that continues from it, without those of the model.
 std::vector<std::string> further(const fs::path& out, const std::vector<std::string>& more = {}) {
   std::vector<std::string> all;
   for (const std::string& text : settings(out))

@@ -14,11 +14,11 @@ BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
   const auto wrong = [&](const char* setting, const char* words) { check_failure(train(out, {setting}), 2, words); };
   wrong("optimizer.lrr=1", "unknown key 'optimizer.lrr' in the command line; did you mean 'optimizer.lr'?");
   wrong("model.n_haed=2", "unknown key 'model.n_haed' in the command line; did you mean 'model.n_head'?");
-  wrong("train.steps=many", "bad value for train.steps in the command line: expected a whole number");
-  wrong("train.steps=0", "expected a whole number from 1");
+  wrong("train.steps=many", "bad value for train.steps in the command line: expected an integer");
+  wrong("train.steps=0", "expected an integer from 1");
   wrong("optimizer.lr=nan", "bad value for optimizer.lr");
   wrong("model.n_head=3", "bad n_head: expected a divisor of dim = 32, found 3");
-  wrong("model.n_head=x", "bad value for model.n_head in the command line: expected a whole number from 1 to");
+  wrong("model.n_head=x", "bad value for model.n_head in the command line: expected an integer from 1 to");
   wrong("train.lr=1", "unknown key 'train.lr' in the command line; did you mean 'optimizer.lr'?");
   wrong("model.post_compose=false", "did you mean 'model.profile.post_compose'?");
   wrong("--seed=3", "did you mean the setting run.seed=VALUE, without dashes?");
@@ -28,7 +28,7 @@ BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
   wrong("data.seq_len=64", "data.seq_len is longer than the model's block_size: expected at most 32, found 64");
   wrong("schedule.warmup=11", "schedule.warmup is longer than the run");
   wrong("model.profile.rank=-1",
-        "bad value for model.profile.rank in the command line: expected a whole number from 0 to 64");
+        "bad value for model.profile.rank in the command line: expected an integer from 0 to 64");
   wrong("model.profile.branches=pre_q,post_q",
         "bad profile.branches: expected pre_k, which pre_compose reads, found pre_q,post_q; add it, or set "
         "profile.pre_compose=false or profile.key_side=false");
@@ -218,7 +218,7 @@ BOOST_AUTO_TEST_CASE(no_model_is_written_into_a_run_folder) {
   check_failure(result, 2,
                 run_folder.string() + " is the folder of a training run, whose checkpoints a model in it would");
   BOOST_TEST(!fs::exists(run_folder / "config.json"));
-  // Of an older version's, it is said.
+  // A model that an older version wrote there is reported.
   const fs::path mixed = world().fresh();
   fs::copy(run_folder, mixed, fs::copy_options::recursive);
   for (const char* file : {"config.json", "model.safetensors"}) fs::copy(step(mixed, kSteps) / file, mixed / file);

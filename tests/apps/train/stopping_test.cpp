@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(a_stop_does_not_wait_for_the_validation) {
     BOOST_TEST((stopped.code == 75 || stopped.code == 0), stopped.output);
     interrupted =
         stopped.code == 75 && apps::read_log(out).size() == 10 && std::isnan(apps::read_log(out).back().task_acc);
-    if (interrupted) {  // and a kill while the measurements are made up for
+    if (interrupted) {  // and a kill while the measurements are completed
       Process again(settings(out, slow));
       read_until(again, "resuming from ");
       sleep_us(100000);
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(samples_stand_once_after_a_kill) {
   BOOST_TEST(slurp(out / "samples.txt") == slurp(straight / "samples.txt"));
 }
 
-// `braid train ... | head -1`: the run goes on to its end.
+// `braid train ... | head -1`: the run continues to its end.
 BOOST_AUTO_TEST_CASE(a_reader_that_goes_away_does_not_end_the_run) {
   const fs::path out = world().fresh();
   Process process(settings(out));

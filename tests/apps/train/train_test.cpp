@@ -299,7 +299,7 @@ BOOST_AUTO_TEST_CASE(a_finished_run_stays_as_it_is) {
   const Outcome again = train(out);
   BOOST_TEST(again.code == 0);
   BOOST_TEST(
-      again.output.find("already finished (a larger train.steps goes on): trained 10 steps") != std::string::npos,
+      again.output.find("already finished (a larger train.steps continues): trained 10 steps") != std::string::npos,
       again.output);
   BOOST_TEST(again.output.find("nan") == std::string::npos, again.output);
   check_same(out);

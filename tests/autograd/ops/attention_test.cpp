@@ -258,8 +258,8 @@ BOOST_AUTO_TEST_CASE(decoding_reads_sixteen_bit_keys_where_they_are) {
       reset_peak_memory(kCpu);
       const int64_t before = memory_by_use(kCpu).peak();
       const Tensor got = narrow.run(AttentionImpl::fused, 2);
-      const int64_t most = memory_by_use(kCpu).peak() - before, of_keys = 4 * narrow.x[1].numel();
-      BOOST_TEST(most < of_keys, str(dtype) << ", terms " << terms << ": " << most << " bytes");
+      const int64_t max = memory_by_use(kCpu).peak() - before, of_keys = 4 * narrow.x[1].numel();
+      BOOST_TEST(max < of_keys, str(dtype) << ", terms " << terms << ": " << max << " bytes");
       BOOST_TEST(is_close(got, wide.run(AttentionImpl::fused, 2).to(dtype), 0));
     }
   }

@@ -50,7 +50,7 @@ struct Pages {
       if (*t) *t = t->sliced(1, begin, end);
     return c;
   }
-  // Of the rows [begin, end).
+  // Runs the rows [begin, end).
   Tensor run(std::span<const PagedRow> rows, AttentionImpl impl, int64_t begin, int64_t end) const {
     DcmhaOptions o;
     o.groups = s.G, o.impl = impl;
@@ -85,11 +85,11 @@ Tables random_tables(std::mt19937_64& random, int64_t sequences, int64_t columns
 }
 
 // Rows of some sequences, those of a sequence one after the other; windows and rows without keys among them.
-std::vector<PagedRow> random_rows(std::mt19937_64& random, const Tables& tables, int64_t block, int64_t most) {
+std::vector<PagedRow> random_rows(std::mt19937_64& random, const Tables& tables, int64_t block, int64_t max) {
   std::vector<PagedRow> rows;
   const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
   for (const std::vector<int32_t>& table : tables) {
-    const int64_t longest = std::ssize(table) * block, count = std::min(longest, 1 + below(most));
+    const int64_t longest = std::ssize(table) * block, count = std::min(longest, 1 + below(max));
     const int64_t window = below(2) ? 1 + below(longest) : 0, from = below(longest - count + 1);
     for (int64_t t = from; t < from + count; ++t)
       rows.push_back({table, window > 0 ? std::max<int64_t>(0, t + 1 - window) : 0, below(20) == 0 ? 0 : t + 1});
@@ -97,7 +97,7 @@ std::vector<PagedRow> random_rows(std::mt19937_64& random, const Tables& tables,
   return rows;
 }
 
-void check_cases(int count, int64_t columns, int64_t most_rows, uint64_t seed) {
+void check_cases(int count, int64_t columns, int64_t max_rows, uint64_t seed) {
   std::mt19937_64 random(seed);
   const int before = threads();
   const auto variants = cpu::attention::variants<double>();
@@ -113,7 +113,7 @@ void check_cases(int count, int64_t columns, int64_t most_rows, uint64_t seed) {
     const int64_t sequences = pick({1, 2, 5});
     s.blocks = sequences * columns;
     const Tables tables = random_tables(random, sequences, columns);
-    const std::vector<PagedRow> rows = random_rows(random, tables, s.block, most_rows);
+    const std::vector<PagedRow> rows = random_rows(random, tables, s.block, max_rows);
     const Pages pages(s, std::ssize(rows), seed + static_cast<uint64_t>(i), DType::f64);
     BOOST_TEST_CONTEXT("case " << i << ": G " << s.G << " M " << s.M << " share " << s.share << " d " << s.d
                                << " block " << s.block << " terms " << s.terms << ", " << rows.size() << " rows") {

@@ -67,7 +67,7 @@ void block_barrier(const Where& where);
 int block_vote(bool yes, const Where& where);  // a barrier that also counts who said yes
 
 // One lane's arrival at a warp-wide operation. When all lanes of the mask that have not ended are there, the last one
-// calls `compute` with every lane's `mine` (nullptr for absent lanes); then all go on. Without `compute` it is a
+// calls `compute` with every lane's `mine` (nullptr for absent lanes); then all continue. Without `compute` it is a
 // barrier of the warp.
 enum class Lanes { some, all };  // all: the operation needs 32 lanes
 void meet(const char* operation, Lanes need, unsigned mask, void* mine, void (*compute)(void* const* lanes),

@@ -69,7 +69,7 @@ __global__ void fetch(const float4* x, float4* y) {
 }
 __global__ void read_unwritten(float* y) { y[threadIdx.x] = cuda::dynamic_shared<float>()[threadIdx.x]; }
 
-// ---- what cannot go on ----
+// ---- what cannot continue ----
 
 __global__ void two_barriers(int32_t* x) {
   if (threadIdx.x < 40) {
@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(wrong_use_is_named) {
   BOOST_TEST(throws_with([&] { cuda::launch(nothing, {.grid = 0}); }, "a grid of 0 x 1 x 1 blocks"));
   BOOST_TEST(throws_with([&] { cuda::launch(nothing, {.grid = dim3(1, 70000)}); }, "a grid of 1 x 70000 x 1 blocks"));
   BOOST_TEST(throws_with([&] { cuda::launch(nothing, {.shared_bytes = 1 << 20}); }, "1048576 bytes of shared memory"));
-  cuda::launch(nothing, {.grid = 2, .block = 33});  // after all these it goes on
+  cuda::launch(nothing, {.grid = 2, .block = 33});  // after all these it continues
 }
 
 // ---- beyond the end of memory, which ends the program: so in programs of their own, under the address sanitizer ----

@@ -20,12 +20,12 @@ template <int n>
 void count_bank_conflicts(const void* const (&row)[8 * n]) {
   emulated::statistics().tiles += n;
   for (int t = 0; t < n; ++t) {
-    int most = 0, in_group[8] = {};
+    int max = 0, in_group[8] = {};
     for (int r = 0; r < 8; ++r) {
       int& rows = in_group[reinterpret_cast<uintptr_t>(row[8 * t + r]) / 16 % 8];
-      most = ++rows > most ? rows : most;
+      max = ++rows > max ? rows : max;
     }
-    emulated::statistics().bank_conflicts += static_cast<uint64_t>(most - 1);
+    emulated::statistics().bank_conflicts += static_cast<uint64_t>(max - 1);
   }
 }
 

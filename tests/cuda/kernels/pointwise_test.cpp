@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(comparisons_and_choices_of_every_type) {
     return out;
   };
   for (DType type : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8}) {
-    for (int64_t n : {4, 33, 1025}) {  // whole numbers: many are equal
+    for (int64_t n : {4, 33, 1025}) {  // integers: many are equal
       auto numbers = [&](uint64_t stream) { return random_ids({n}, stream, 0, 4).to(type); };
       BOOST_TEST_CONTEXT(str(type) << " " << n) check_on_gpu(run, {numbers(1), numbers(2)}, 0, n == 33);
     }
@@ -154,11 +154,11 @@ BOOST_AUTO_TEST_CASE(nan_stays_visible) {
       BOOST_TEST((std::isnan(got[0]) && std::isnan(got[2]) && !std::isnan(got[3]) && !std::isnan(got[5])));
     }
     table.pointwise.binary(BinaryOp::maximum, u, v, z);
-    std::vector<double> most = z.to_vector<double>();
+    std::vector<double> max = z.to_vector<double>();
     table.pointwise.binary(BinaryOp::minimum, u, v, z);
     std::vector<double> least = z.to_vector<double>();
-    for (size_t i = 0; i < 3; ++i) BOOST_TEST((std::isnan(most[i]) && std::isnan(least[i])));
-    BOOST_TEST((most[3] == 3 && least[3] == -INFINITY && most[5] == 2 && least[5] == -2));
+    for (size_t i = 0; i < 3; ++i) BOOST_TEST((std::isnan(max[i]) && std::isnan(least[i])));
+    BOOST_TEST((max[3] == 3 && least[3] == -INFINITY && max[5] == 2 && least[5] == -2));
   }
 }
 

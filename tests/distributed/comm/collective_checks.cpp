@@ -33,8 +33,8 @@ void exact(const Communicator& world, DType dtype) {
   std::string type = str(dtype);
   for (const Shape& shape : {Shape{5, 6}, Shape{1}, Shape{0}, Shape{3, 7, 2}}) {
     expect_equal(world.all_reduce(value_of(me, shape, dtype)), sum_of(P, shape, dtype), "all_reduce of " + type);
-    Tensor most = world.all_reduce(value_of(me, shape, dtype), dist::Reduction::max);
-    std::vector<double> got = most.to_vector<double>();
+    Tensor max = world.all_reduce(value_of(me, shape, dtype), dist::Reduction::max);
+    std::vector<double> got = max.to_vector<double>();
     for (int r = 0; r < P; ++r) {
       std::vector<double> v = value_of(r, shape, dtype).to_vector<double>();
       for (size_t i = 0; i < v.size(); ++i) expect(got[i] >= v[i], "maximum of " + type);

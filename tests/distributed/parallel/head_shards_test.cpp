@@ -16,7 +16,7 @@ BOOST_AUTO_TEST_CASE(a_rank_requires_what_its_query_heads_read) {
   const dist::HeadShards local = dist::shard_heads(8, 4, 2);
   BOOST_TEST((local.keys.ranges == std::vector<Ranges>{{{0, 2}}, {{2, 4}}}));
   BOOST_TEST((local.required == local.keys));
-  // More ranks than key/value heads: the picture of the header.
+  // More ranks than key/value heads: the diagram of the header.
   const dist::HeadShards shared = dist::shard_heads(8, 2, 4);
   BOOST_TEST((shared.queries == dist::even_partition(8, 4)));
   BOOST_TEST((shared.keys.ranges == std::vector<Ranges>{{{0, 1}}, {{1, 2}}, {{2, 2}}, {{2, 2}}}));

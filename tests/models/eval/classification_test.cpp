@@ -26,7 +26,7 @@ BOOST_AUTO_TEST_CASE(counts_and_means_are_those_by_hand, *boost::unit_test::tole
   ClassificationCounts counts(3, 10);
   counts.add(logits_of({{0.55, 0.35, 0.1}, {0.2, 0.75, 0.05}}), labels_of({0, 0}));
   counts.add(logits_of({{0.56, 0.34, 0.1}, {0.1, 0.1, 0.8}}), labels_of({1, -1}));  // the last one is not counted
-  BOOST_TEST(counts.pictures() == 3);
+  BOOST_TEST(counts.images() == 3);
   BOOST_TEST(counts.top(1) == 1.0 / 3);
   BOOST_TEST(counts.top(5) == 1.0);
   BOOST_TEST(counts.loss() == -(std::log(0.55) + std::log(0.2) + std::log(0.34)) / 3);
@@ -38,9 +38,9 @@ BOOST_AUTO_TEST_CASE(counts_and_means_are_those_by_hand, *boost::unit_test::tole
   BOOST_TEST(counts.recall(1) == 0.0);
   BOOST_TEST(counts.precision(0) == 0.5);
   BOOST_TEST(std::isnan(counts.recall(2)));
-  // Bin 0.5..0.6: two pictures, one right, confidences 0.55 and 0.56; bin 0.7..0.8: one, wrong, 0.75.
-  BOOST_TEST(counts.bins()[5].pictures == 2);
-  BOOST_TEST(counts.bins()[7].pictures == 1);
+  // Bin 0.5..0.6: two images, one right, confidences 0.55 and 0.56; bin 0.7..0.8: one, wrong, 0.75.
+  BOOST_TEST(counts.bins()[5].images == 2);
+  BOOST_TEST(counts.bins()[7].images == 1);
   BOOST_TEST(counts.calibration_error() == (std::abs(1 - 1.11) + 0.75) / 3);
 }
 
@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(ranks_together_count_all, *boost::unit_test::tolerance(1e-1
     ClassificationCounts part(4);
     part.add(logits.sliced(0, begin, begin + 3), labels_of({labels.begin() + begin, labels.begin() + begin + 3}));
     part.sum_over(world);
-    const bool same = part.pictures() == 8 && std::abs(part.loss() - whole.loss()) < 1e-12 &&
+    const bool same = part.images() == 8 && std::abs(part.loss() - whole.loss()) < 1e-12 &&
                       part.top(1) == whole.top(1) &&
                       std::abs(part.calibration_error() - whole.calibration_error()) < 1e-12;
     if (!same) throw std::runtime_error("the counts of ranks differ from those of one");

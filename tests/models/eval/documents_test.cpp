@@ -91,8 +91,8 @@ BOOST_AUTO_TEST_CASE(wrong_lines) {
   rejects("[1]", "expected a JSON object, found [1]");
   rejects(R"({"q": "a", "choice": ["x"], "gold": 1})",
           "expected the field 'choices', found the fields choice, gold, q");
-  rejects(R"({"q": "a", "choices": "x", "gold": 1})", "expected a list of texts as choices, found \"x\"");
-  rejects(R"({"q": "a", "choices": ["x", 2], "gold": 1})", "expected a list of texts as choices");
+  rejects(R"({"q": "a", "choices": "x", "gold": 1})", "expected a list of strings as choices, found \"x\"");
+  rejects(R"({"q": "a", "choices": ["x", 2], "gold": 1})", "expected a list of strings as choices");
   rejects(R"({"q": "a", "choices": ["x"], "gold": 0})", "expected two choices or more, found 1");
   rejects(R"({"q": "a", "choices": [], "gold": 0})", "expected two choices or more");
   rejects(R"({"q": "a", "choices": ["x", ""], "gold": 0})", "expected text as choice 1, found an empty one");

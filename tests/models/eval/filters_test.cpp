@@ -8,8 +8,10 @@ using namespace braid;
 using namespace braid::models::eval;
 
 namespace {
-const Place kPlace{"f.jsonl", 3};
-std::string apply(const std::string& filters, const std::string& text) { return Filters(filters, "x")(text, kPlace); }
+const Location kLocation{"f.jsonl", 3};
+std::string apply(const std::string& filters, const std::string& text) {
+  return Filters(filters, "x")(text, kLocation);
+}
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(eval_filters)

@@ -10,10 +10,10 @@ using namespace braid::models::eval;
 using nlohmann::json;
 
 namespace {
-const Place kPlace{"f.jsonl", 3};
+const Location kLocation{"f.jsonl", 3};
 const json kObject = json::parse(
     R"({"q": "Why?", "n": 7, "inner": {"list": ["a", "b"]}, "yes": true, "none": null, "t": "a|b}c", "q.x": 1})");
-std::string expand(const std::string& format) { return FormatString(format, "x").text(kObject, kPlace); }
+std::string expand(const std::string& format) { return FormatString(format, "x").text(kObject, kLocation); }
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(eval_format_string)
@@ -27,9 +27,9 @@ BOOST_AUTO_TEST_CASE(fields_and_texts) {
 }
 
 BOOST_AUTO_TEST_CASE(a_bare_field_is_its_value) {
-  BOOST_TEST((FormatString("{inner.list}", "x").value(kObject, kPlace) == json({"a", "b"})));
-  BOOST_TEST((FormatString("{yes}", "x").value(kObject, kPlace) == json(true)));
-  BOOST_TEST((FormatString("{n} ", "x").value(kObject, kPlace) == json("7 ")));
+  BOOST_TEST((FormatString("{inner.list}", "x").value(kObject, kLocation) == json({"a", "b"})));
+  BOOST_TEST((FormatString("{yes}", "x").value(kObject, kLocation) == json(true)));
+  BOOST_TEST((FormatString("{n} ", "x").value(kObject, kLocation) == json("7 ")));
 }
 
 BOOST_AUTO_TEST_CASE(wrong_fields) {
@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(wrong_fields) {
                     "did you mean 'list'?");
   BRAID_CHECK_FAILS(expand("{inner.list.2}"), ErrorKind::input, "the field 'inner.list.2', found a list");
   BRAID_CHECK_FAILS(expand("{n.x}"), ErrorKind::input, "the field 'n.x', found a number");
-  BRAID_CHECK_FAILS(expand("{none}"), ErrorKind::input, "a text or a number in the field 'none', found null");
+  BRAID_CHECK_FAILS(expand("{none}"), ErrorKind::input, "a string or a number in the field 'none', found null");
   BRAID_CHECK_FAILS(expand("{inner}"), ErrorKind::input, "found an object");
   BRAID_CHECK_FAILS(expand("{yes}"), ErrorKind::input, "found true or false");
 }

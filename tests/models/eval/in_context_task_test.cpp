@@ -60,8 +60,8 @@ BOOST_AUTO_TEST_CASE(wrong_lines) {
     BRAID_CHECK_FAILS(read_in_context_samples(path), ErrorKind::input, "bad line 2 in " + path, words);
   };
   rejects(R"({"task_id": "a", "text": "[ b ]"})",
-          "expected a text in the field 'texts', found the fields task_id, text");
-  rejects(R"({"task_id": 1, "texts": "[ b ]"})", "a text in the field 'task_id'");
+          "expected a string in the field 'texts', found the fields task_id, text");
+  rejects(R"({"task_id": 1, "texts": "[ b ]"})", "a string in the field 'task_id'");
   rejects(R"({"task_id": "a", "texts": "b"})", "expected answers as '[ answer ]' in the field 'texts', found none");
   rejects(R"({"task_id": "a", "texts": "[ b\n ]"})", "expected an answer as '[ answer ]', found '[ b? ]'");
   rejects(R"({"task_id": "a", "texts": "[ b"})", "expected an answer as '[ answer ]'");

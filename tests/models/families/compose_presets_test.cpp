@@ -265,7 +265,7 @@ BOOST_AUTO_TEST_CASE(a_model_is_the_formula_without_the_rest) {
   }
 }
 
-// A run goes on where only a setting without effect was changed.
+// A run continues where only a setting without effect was changed.
 BOOST_AUTO_TEST_CASE(models_differ_in_settings_that_one_of_them_uses) {
   for (const Family& family : families()) {
     const auto differences = [&](const char* preset, const SettingTexts& settings) {

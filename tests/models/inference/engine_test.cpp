@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(requests_in_any_mixture_get_what_each_gets_alone) {
     const models::EngineLoad load = engine.load();
     BOOST_TEST(load.finished == 30);
     BOOST_TEST(load.new_tokens == new_tokens);
-    BOOST_TEST(log.most_rows <= std::max(options.rows, options.sequences));
+    BOOST_TEST(log.max_rows <= std::max(options.rows, options.sequences));
     interruptions += load.interruptions, shared += load.shared_tokens;
     expect_no_block_in_use(engine);
   }

@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(a_conversation_is_one_text) {
     BOOST_TEST(text.tokens() == all, boost::test_tools::per_element());
   }
   BOOST_TEST(prompt_tokens == 8 + 3);  // each token is computed once; the last one of a reply with the next turn
-  BOOST_TEST(text.room() == 32 - 24);
+  BOOST_TEST(text.remaining() == 32 - 24);
   const models::Generated last = text.generate(100, options);
   BOOST_TEST((last.reason == models::StopReason::context_full));
   BOOST_TEST(last.tokens.size() == 9u);  // the last one has no place in the cache

@@ -79,7 +79,7 @@ inline std::vector<float> hash_logits(const HashModel& model, const std::vector<
 class SharingPool final : public models::SequencePool {
  public:
   struct Log {  // outlives the pool
-    int64_t rows = 0, most_rows = 0, generated = 0;
+    int64_t rows = 0, max_rows = 0, generated = 0;
   };
   SharingPool(int64_t blocks, Log* log = nullptr) : users_(static_cast<size_t>(blocks), 0), log_(log) {}
 
@@ -139,7 +139,7 @@ class SharingPool final : public models::SequencePool {
             [] { return std::string("no room was reserved"); });
     }
     const int64_t rows = std::ssize(out) / 2;
-    if (log_) log_->rows += rows, log_->most_rows = std::max(log_->most_rows, rows);
+    if (log_) log_->rows += rows, log_->max_rows = std::max(log_->max_rows, rows);
     return from_vector(out, {rows, 2});
   }
   bool invariant() const override { return true; }

@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(the_gradient_norm_is_that_of_the_trained_ones) {
   BOOST_TEST(is_close({some.trainer.forward_backward({small_batch(0)}).grad_norm}, {std::sqrt(squares)}, 1e-6));
 }
 
-// First the new weights, then all: the second part goes on from where the first one ended.
+// First the new weights, then all: the second part continues from where the first one ended.
 BOOST_AUTO_TEST_CASE(parameters_thaw_at_their_step_and_resume_exactly) {
   const std::vector<std::string> texts = {"* frozen_until=2", "*.dyn_w_proj.* trained lr=10"};
   Training whole(texts);

@@ -118,9 +118,9 @@ BOOST_AUTO_TEST_CASE(an_identity_start_computes_plain_attention_and_learns) {
       BOOST_TEST(is_close(y, plain(x, &rope()), 0));
       backward(sum(mul(y, randn(y.shape(), {11, 5}).to(DType::f64))));
       const auto largest = [](const Tensor& g) {
-        double most = 0;
-        for (double value : g.to_vector<double>()) most = std::fmax(most, std::fabs(value));
-        return most;
+        double max = 0;
+        for (double value : g.to_vector<double>()) max = std::fmax(max, std::fabs(value));
+        return max;
       };
       for (const nn::NamedTensor& p : nn::parameters(composed)) {
         const Tensor g = grad(p.value);

@@ -98,7 +98,7 @@ class Loops {
     return y;
   }
 
-  // Of the stages before and after softmax, as far as they are on.
+  // The branches of the stages before and after softmax, as far as they are on.
   std::vector<Branch> branches(const std::string& module, const Values& x, bool on) const {
     std::vector<Branch> found(2);
     if (!on || !o_.compose) return found;

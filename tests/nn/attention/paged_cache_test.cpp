@@ -198,10 +198,10 @@ BOOST_AUTO_TEST_CASE(blocks_for_is_enough) {
   const int s = cache.open();
   const auto append = [&](int64_t tokens) {
     BOOST_REQUIRE(cache.reserve(s, tokens));
-    const int64_t most = cache.blocks() - cache.free_blocks();
+    const int64_t max = cache.blocks() - cache.free_blocks();
     cache.begin({{s, tokens}});
     cache.end();
-    BOOST_TEST(most <= cache.blocks_for(cache.length(s)), "at " << cache.length(s) << ": " << most);
+    BOOST_TEST(max <= cache.blocks_for(cache.length(s)), "at " << cache.length(s) << ": " << max);
   };
   append(1280);
   for (int i = 0; i < 40; ++i) append(1);

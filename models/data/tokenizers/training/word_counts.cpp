@@ -59,13 +59,13 @@ void WordCounts::add(const WordCounts& other) {
   for (const Entry& e : other.entries_) add(other.text(e), e.hash, e.count);
 }
 
-int64_t WordCounts::keep_commonest(size_t most) {
-  if (entries_.size() <= most) return 0;
+int64_t WordCounts::keep_commonest(size_t max_words) {
+  if (entries_.size() <= max_words) return 0;
   std::vector<int64_t> counts;
   counts.reserve(entries_.size());
   for (const Entry& e : entries_) counts.push_back(e.count);
   // Kept are the words with a count above that of the first word that has no place.
-  const size_t kept = most - most / 4;
+  const size_t kept = max_words - max_words / 4;
   std::ranges::nth_element(counts, counts.begin() + static_cast<std::ptrdiff_t>(kept), std::greater<>());
   const int64_t dropped = counts[kept];
   WordCounts rest;

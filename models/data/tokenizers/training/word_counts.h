@@ -15,9 +15,9 @@ class WordCounts {
   void add(const WordCounts& other);
   size_t size() const { return entries_.size(); }
 
-  // When there are more than `most` words: drops the rarest, all of a count or none, until at most three quarters of
-  // `most` are left (none, when more have the same count). Returns how many it dropped.
-  int64_t keep_commonest(size_t most);
+  // When there are more than `max_words` words: drops the rarest, all of a count or none, until at most three quarters
+  // of `max_words` are left (none, when more have the same count). Returns how many it dropped.
+  int64_t keep_commonest(size_t max_words);
   // Sorted by the words, so that it does not depend on the order of the calls. Valid until the next change.
   std::vector<CountedWord> sorted() const;
   void clear();

@@ -17,7 +17,7 @@ using nlohmann::json;
 
 constexpr const char* kObjects[] = {"rope_parameters", "rope_scaling"};
 
-struct Place {
+struct NamedValue {
   std::string name;
   const json* value;
 };
@@ -30,9 +30,9 @@ const json* object_at(const json& config, const std::string& name, const std::st
 }
 
 // The places of the keys `outside` of the objects and of `inside` in them.
-std::vector<Place> places(const json& config, const std::vector<std::string>& outside, const std::string& inside,
-                          const std::string& file) {
-  std::vector<Place> found;
+std::vector<NamedValue> named_values(const json& config, const std::vector<std::string>& outside,
+                                     const std::string& inside, const std::string& file) {
+  std::vector<NamedValue> found;
   const auto add = [&](const json& object, const std::string& name, const std::string& full) {
     const json* value = find_key(object, name);
     if (value && !value->is_null()) found.push_back({full, value});
@@ -43,17 +43,17 @@ std::vector<Place> places(const json& config, const std::vector<std::string>& ou
   return found;
 }
 
-double number_at(const Place& place, const ValueRule& rule, const std::string& file) {
+double number_at(const NamedValue& named, const ValueRule& rule, const std::string& file) {
   double number = 0;
-  read_setting(Setting("", &number, "", rule), place.name, *place.value, file);
+  read_setting(Setting("", &number, "", rule), named.name, *named.value, file);
   return number;
 }
 
 // The value that all places agree on; `absent` without any.
-double agreed(const std::vector<Place>& all, const ValueRule& rule, double absent, const std::string& file) {
+double agreed(const std::vector<NamedValue>& all, const ValueRule& rule, double absent, const std::string& file) {
   if (all.empty()) return absent;
   const double first = number_at(all[0], rule, file);
-  for (const Place& other : all) {
+  for (const NamedValue& other : all) {
     if (number_at(other, rule, file) != first)
       bad_config(all[0].name + " and " + other.name + " contradict each other", file, "one value",
                  shown(*all[0].value) + " and " + shown(*other.value),
@@ -101,7 +101,7 @@ RopeScaling read_scaling(const json& dict, const std::string& name, const std::s
     scaling.high_freq_factor = number("high_freq_factor");
     const double original = number("original_max_position_embeddings");
     if (original != std::floor(original))
-      bad_config("bad value for " + name + ".original_max_position_embeddings", file, "a whole number",
+      bad_config("bad value for " + name + ".original_max_position_embeddings", file, "an integer",
                  detail::shortest(original));
     scaling.original_block_size = static_cast<int64_t>(original);
     if (scaling.low_freq_factor >= scaling.high_freq_factor)
@@ -119,11 +119,11 @@ void read_rotary(const Dialect& d, const json& object, DcformerConfig& c, const 
   std::vector<std::string> outside = {d.theta_key};
   if (d.theta_key != "rope_theta") outside.emplace_back("rope_theta");
   c.rope_base =
-      agreed(places(object, outside, "rope_theta", file), find_setting(table, "rope_base")->rule, 10000, file);
+      agreed(named_values(object, outside, "rope_theta", file), find_setting(table, "rope_base")->rule, 10000, file);
 
   outside = {"partial_rotary_factor"};
   if (!d.partial_key.empty()) outside.insert(outside.begin(), d.partial_key);
-  const std::vector<Place> partial = places(object, outside, "partial_rotary_factor", file);
+  const std::vector<NamedValue> partial = named_values(object, outside, "partial_rotary_factor", file);
   c.rotary_pct = agreed(partial, find_setting(table, "rotary_pct")->rule, *detail::parse_float(d.partial_absent), file);
   if (d.partial_key.empty() && c.rotary_pct != 1)
     bad_config("bad value for " + partial[0].name, file, "1", shown(*partial[0].value),

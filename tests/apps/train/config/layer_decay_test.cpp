@@ -14,7 +14,7 @@ BOOST_AUTO_TEST_CASE(it_falls_from_the_last_block_to_the_input) {
                        "layers.0.norm.weight", "layers.1.norm.weight",
                        "norm.weight",          "layers_of_output.weight"};
   BOOST_TEST((apps::layer_factors(0.5, names) == Factors{0.125, 0.25, 0.25, 0.5, 1, 1}));
-  // Of two stacks the first one is further from the output, and its norm belongs to its last block.
+  // The first of two stacks is further from the output, and its norm belongs to its last block.
   const Names pair = {"table.weight", "encoder.layers.0.w", "encoder.norm.weight", "decoder.layers.0.w",
                       "decoder.norm.weight"};
   BOOST_TEST((apps::layer_factors(0.5, pair) == Factors{0.125, 0.25, 0.25, 0.5, 1}));

@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(the_last_row_is_completed) {
   row.val_loss = last.val_loss, row.task_acc = last.task_acc;
   log.complete(row);
   BOOST_TEST(read_log(scratch.path()).size() == 9u);
-  log.append_event(event);  // both files go on at their ends
+  log.append_event(event);  // both files continue at their ends
   fill(scratch, 9, 12);
   BOOST_TEST(slurp(scratch / "log.csv") == slurp(whole / "log.csv"));
   std::string json = slurp(scratch / "log.jsonl");
@@ -154,8 +154,8 @@ BOOST_AUTO_TEST_CASE(says_why_a_log_cannot_be_read) {
   failure("step,loss\n", "no rows in");
   failure("step,loss\n1\n", "line 2: expected 2 fields, found 1");
   failure("step,loss\n1,2\n2,abc\n", "line 3, column loss: expected a number, found 'abc'");
-  failure("step,loss\n-1,2\n", "line 2, column step: expected a whole number, found '-1'");
-  failure("step,loss\n1.5,2\n", "column step: expected a whole number, found '1.5'");
+  failure("step,loss\n-1,2\n", "line 2, column step: expected an integer, found '-1'");
+  failure("step,loss\n1.5,2\n", "column step: expected an integer, found '1.5'");
 }
 
 BOOST_AUTO_TEST_CASE(devices_are_no_logs) {

@@ -1,5 +1,5 @@
 // A ladder to the kernels of cuda/attention: the same attention three times, each rung closer to the hardware. Forward
-// only, and written to be read: README.md says what each rung gains, and where the climb goes on.
+// only, and written to be read: README.md says what each rung gains, and where the climb continues.
 #pragma once
 #include "braid/tensor/kernels/attention.h"
 

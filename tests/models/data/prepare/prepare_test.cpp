@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(a_single_document_is_split_at_its_tail) {
   BOOST_TEST(models::text::read_manifest(o.output).val.tokens == 0);
 }
 
-// The fingerprint of one file as it was before files were split one by one: runs trained on it go on.
+// The fingerprint of one file as it was before files were split one by one: runs trained on it continue.
 BOOST_AUTO_TEST_CASE(one_file_gives_the_bytes_it_always_gave) {
   TempFolder folder;
   const std::string text = thousand_lines();

@@ -1,4 +1,4 @@
-// Calls that are stopped and gone on with, duplicates, threads.
+// Calls that are stopped and resumed, duplicates, threads.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(samples_are_gone_on_with_to_the_same_bytes_at_any_number_of
   o.inputs.push_back(folder.write("bad.jsonl", "{}\n"));
   o.output = folder / "bad";
   BRAID_CHECK_FAILS(models::text::prepare_samples(o, {}), ErrorKind::input, "bad.jsonl at line 1",
-                    "the same command goes on there");
+                    "the same command resumes there");
   BOOST_TEST(models::text::can_resume_prepare(o.output));
 }
 
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(a_stopped_call_is_gone_on_with_unless_something_changed) {
   std::filesystem::remove_all(o.output);
   o.inputs.push_back(folder.write("bad.jsonl", "{}\n"));
   BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::input, "bad.jsonl at line 1",
-                    "the same command goes on there");
+                    "the same command resumes there");
 }
 
 BOOST_AUTO_TEST_CASE(equal_documents_are_left_out_on_request) {

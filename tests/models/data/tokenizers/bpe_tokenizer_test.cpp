@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(a_stream_continues_a_text_of_byte_tokens) {
   }
 }
 
-// Where a run of byte tokens turns out to be no character, its text changes; the stream goes on.
+// Where a run of byte tokens turns out to be no character, its text changes; the stream continues.
 BOOST_AUTO_TEST_CASE(a_stream_survives_text_that_changes) {
   const auto t = golden("llama2");
   const int32_t amp = t->id_of("<0x26>"), bad = t->id_of("<0xE2>");

@@ -86,15 +86,16 @@ BOOST_AUTO_TEST_CASE(templates_pairs_and_specials_as_text) {
                 line["pair"].get<Ids>(), line["t"], "ids of a pair");
       d.compare(tokenizer->encode(text), line["as_text"].get<Ids>(), line["t"], "ids of specials as text");
       // A caller that truncates counts the template's tokens.
-      const auto most = line["max_length"].get<size_t>();
+      const auto max_tokens = line["max_length"].get<size_t>();
       const size_t added = tokenizer->with_template(Ids()).size();
       const auto kept = [&](size_t n) {
         n = std::min(n, ids.size());
         return line["direction"] == "right" ? Ids(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(n))
                                             : Ids(ids.end() - static_cast<std::ptrdiff_t>(n), ids.end());
       };
-      d.compare(tokenizer->with_template(kept(most - added)), line["truncated"].get<Ids>(), line["t"], "truncated ids");
-      d.compare(kept(most), line["truncated_plain"].get<Ids>(), line["t"], "truncated ids without template");
+      d.compare(tokenizer->with_template(kept(max_tokens - added)), line["truncated"].get<Ids>(), line["t"],
+                "truncated ids");
+      d.compare(kept(max_tokens), line["truncated_plain"].get<Ids>(), line["t"], "truncated ids without template");
     }
     d.none(100);
   }
@@ -111,7 +112,7 @@ BOOST_AUTO_TEST_CASE(streams_give_out_whole_characters) {
       for (const int32_t id : line["ids"].get<Ids>()) {
         const std::string piece = stream.push(id);
         all += piece;
-        if (i == line["chunks"].size()) break;  // the package fails here; the stream here goes on
+        if (i == line["chunks"].size()) break;  // the package fails here; the stream here continues
         const json& chunk = line["chunks"][i++];
         d.compare(piece, chunk.is_null() ? std::string() : chunk.get<std::string>(), line["ids"], "piece");
       }

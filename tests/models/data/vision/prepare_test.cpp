@@ -24,7 +24,7 @@ std::string number(uint32_t n) {
 }
 uint8_t pixel(int64_t i, int64_t p) { return static_cast<uint8_t>(i * 37 + p * 11 + i * p); }
 
-// n pictures of H x W; label i % 3.
+// n images of H x W; label i % 3.
 struct Idx {
   std::string images, labels;
   explicit Idx(int64_t n, int64_t H = 4, int64_t W = 5) {
@@ -62,36 +62,36 @@ void rejects(const std::function<void()>& f, const std::vector<std::string>& wor
   for (const std::string& word : words)
     BOOST_TEST(error.find(word) != std::string::npos, "'" << word << "' is not in '" << error << "'");
 }
-void ignore(Picture, int64_t, const std::string&) {}
+void ignore(Image, int64_t, const std::string&) {}
 
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(vision_prepare)
 
-BOOST_AUTO_TEST_CASE(pictures_come_out_as_they_went_in) {
+BOOST_AUTO_TEST_CASE(images_come_out_as_they_went_in) {
   const TempFolder scratch;
   const Idx train(40), val(7);
   const std::string plain = train.write(scratch, "train");
   compressed(scratch / "t10k-labels-idx1-ubyte.gz", val.labels);
   const std::string packed = compressed(scratch / "t10k-images-idx3-ubyte.gz", val.images);
-  PreparePicturesOptions options{.inputs = {plain}, .val_inputs = {packed}, .output = scratch / "data"};
+  PrepareImagesOptions options{.inputs = {plain}, .val_inputs = {packed}, .output = scratch / "data"};
   options.shard_tokens = 100;  // several shards
-  const PictureManifest made = prepare_pictures(options).manifest;
+  const ImageManifest made = prepare_images(options).manifest;
   BOOST_TEST(made.train.documents == 40);
   BOOST_TEST(made.val.documents == 7);
   BOOST_TEST(made.train.shards.size() == 10u);
   BOOST_TEST((made.classes == std::vector<std::string>{"0", "1", "2"}));
-  BOOST_TEST(read_picture_manifest(scratch / "data").fingerprint == made.fingerprint);
+  BOOST_TEST(read_image_manifest(scratch / "data").fingerprint == made.fingerprint);
   double sum = 0, squares = 0;
-  const PictureDataset data(scratch / "data", Split::train), validation(scratch / "data", Split::val);
+  const ImageDataset data(scratch / "data", Split::train), validation(scratch / "data", Split::val);
   BOOST_REQUIRE(data.size() == 40);
   for (int64_t i = 0; i < 40; ++i) {
-    Picture picture;
-    BOOST_TEST(data.read(i, picture) == i % 3);
+    Image image;
+    BOOST_TEST(data.read(i, image) == i % 3);
     BOOST_TEST(data.label(i) == i % 3);
-    BOOST_REQUIRE(picture.pixels.size() == 20u);
+    BOOST_REQUIRE(image.pixels.size() == 20u);
     for (int64_t p = 0; p < 20; ++p) {
-      BOOST_REQUIRE(picture.pixels[static_cast<size_t>(p)] == pixel(i, p));
+      BOOST_REQUIRE(image.pixels[static_cast<size_t>(p)] == pixel(i, p));
       sum += pixel(i, p), squares += pixel(i, p) * pixel(i, p);
     }
   }
@@ -102,21 +102,21 @@ BOOST_AUTO_TEST_CASE(pictures_come_out_as_they_went_in) {
   BOOST_TEST((batch.at("labels").to_vector<int64_t>() == std::vector<int64_t>{0, 1}));
   BOOST_TEST(std::fabs(batch.at("pixel_values").to_vector<double>()[1] -
                        (pixel(3, 1) / 255.0 - made.mean[0]) / made.std[0]) < 1e-5);
-  BOOST_TEST(prepare_pictures(options).unchanged);
+  BOOST_TEST(prepare_images(options).unchanged);
   options.seed = 2;
-  BOOST_TEST(throws_with([&] { prepare_pictures(options); }, "give --replace"));
+  BOOST_TEST(throws_with([&] { prepare_images(options); }, "give --replace"));
   options.replace = true;
-  BOOST_TEST(!prepare_pictures(options).unchanged);
+  BOOST_TEST(!prepare_images(options).unchanged);
 }
 
-BOOST_AUTO_TEST_CASE(a_share_validates_and_equal_pictures_stay_together) {
+BOOST_AUTO_TEST_CASE(a_share_validates_and_equal_images_stay_together) {
   const TempFolder scratch;
   Idx twice(300);
   const std::string one = twice.write(scratch, "a"), two = twice.write(scratch, "b");
   const auto split = [&](const std::vector<std::string>& inputs, uint64_t seed, const std::string& out) {
-    return prepare_pictures({.inputs = inputs, .output = scratch / out, .val_fraction = 0.2, .seed = seed}).manifest;
+    return prepare_images({.inputs = inputs, .output = scratch / out, .val_fraction = 0.2, .seed = seed}).manifest;
   };
-  const PictureManifest first = split({one}, 1, "first"), both = split({one, two}, 1, "both");
+  const ImageManifest first = split({one}, 1, "first"), both = split({one, two}, 1, "both");
   BOOST_TEST(first.val.documents > 30);
   BOOST_TEST(first.val.documents < 90);
   BOOST_TEST(both.val.documents == 2 * first.val.documents);
@@ -134,11 +134,11 @@ BOOST_AUTO_TEST_CASE(damaged_idx_files_are_named) {
   };
   bad([](Idx& f) { f.images.resize(f.images.size() - 1); }, {"images-idx3", "ends too early"});
   bad([](Idx& f) { f.labels.resize(f.labels.size() - 1); }, {"labels-idx1", "ends too early"});
-  bad([](Idx& f) { f.images += 'x'; }, {"images-idx3", "goes on behind its values"});
+  bad([](Idx& f) { f.images += 'x'; }, {"images-idx3", "continues behind its values"});
   bad([](Idx& f) { f.images[2] = 9; }, {"bad IDX header", "0 0 8 3", "0 0 9 3"});
   bad([](Idx& f) { f.labels[7] = 5; }, {"another number of labels", "expected 6", "found 5"});
-  bad([](Idx& f) { f.images.replace(8, 4, number(0xFFFFFFFF)); }, {"bad size of pictures", "4294967295"});
-  bad([](Idx& f) { f.images.replace(8, 8, number(16384) + number(16384)); }, {"bad size of pictures"});
+  bad([](Idx& f) { f.images.replace(8, 4, number(0xFFFFFFFF)); }, {"bad size of images", "4294967295"});
+  bad([](Idx& f) { f.images.replace(8, 8, number(16384) + number(16384)); }, {"bad size of images"});
   bad([](Idx& f) { f.images.resize(3); }, {"ends too early"});
   const std::string alone = scratch.write("alone-images-idx3-ubyte", Idx(2).images);
   rejects([&] { read_idx(alone, ignore); }, {"alone-labels-idx1-ubyte", "missing"});
@@ -154,14 +154,14 @@ BOOST_AUTO_TEST_CASE(cifar_files) {
     for (int p = 0; p < 3072; ++p) ten += static_cast<char>(pixel(i, p)), hundred += static_cast<char>(pixel(i, p));
   }
   int64_t seen = 0;
-  read_cifar(scratch.write("data_batch_1.bin", ten), [&](const Picture& p, int64_t label, const std::string&) {
+  read_cifar(scratch.write("data_batch_1.bin", ten), [&](const Image& p, int64_t label, const std::string&) {
     BOOST_TEST(label == seen + 4);
     BOOST_TEST(p.channels == 3);
     BOOST_TEST(p.pixels[3071] == pixel(seen, 3071));
     ++seen;
   });
   read_cifar(scratch.write("train.bin", hundred),
-             [&](const Picture&, int64_t label, const std::string&) { BOOST_TEST(label == seen++ + 87); });
+             [&](const Image&, int64_t label, const std::string&) { BOOST_TEST(label == seen++ + 87); });
   BOOST_TEST(seen == 6);
   rejects([&] { read_cifar(scratch.write("test_batch.bin", ten + "x"), ignore); }, {"test_batch.bin", "3073"});
   ten[3073] = 10;
@@ -170,36 +170,36 @@ BOOST_AUTO_TEST_CASE(cifar_files) {
   const std::string idx = Idx(3, 32, 32).write(scratch, "train");
   rejects(
       [&] {
-        prepare_pictures({.inputs = {scratch / "data_batch_1.bin", idx}, .output = scratch / "mixed"});
+        prepare_images({.inputs = {scratch / "data_batch_1.bin", idx}, .output = scratch / "mixed"});
       },
-      {"picture 0", "expected channels x height x width = 3 x 32 x 32", "found 1 x 32 x 32"});
+      {"image 0", "expected channels x height x width = 3 x 32 x 32", "found 1 x 32 x 32"});
   BOOST_TEST(!std::filesystem::exists(scratch / "mixed"));
 }
 
 BOOST_AUTO_TEST_CASE(a_damaged_folder_is_noticed) {
   const TempFolder scratch;
-  prepare_pictures({.inputs = {Idx(9).write(scratch, "train")}, .output = scratch / "d", .val_fraction = 0});
-  BOOST_TEST(holds_pictures(scratch / "d"));
-  rejects([&] { PictureDataset(scratch / "d", Split::val); }, {"val split", "no picture"});
+  prepare_images({.inputs = {Idx(9).write(scratch, "train")}, .output = scratch / "d", .val_fraction = 0});
+  BOOST_TEST(holds_images(scratch / "d"));
+  rejects([&] { ImageDataset(scratch / "d", Split::val); }, {"val split", "no image"});
   std::string shard = scratch.read("d/train-00000.tok");
   shard[100] ^= 1;
   scratch.write("d/train-00000.tok", shard);
-  Picture picture;
-  rejects([&] { PictureDataset(scratch / "d", Split::train).read(0, picture); }, {"train-00000.tok", "block 0"});
+  Image image;
+  rejects([&] { ImageDataset(scratch / "d", Split::train).read(0, image); }, {"train-00000.tok", "block 0"});
   std::string manifest = scratch.read("d/dataset.json");
   const size_t at = manifest.find("\"pictures\": 9");
   BOOST_REQUIRE(at != std::string::npos);
   scratch.write("d/dataset.json", manifest.replace(at, 13, "\"pictures\": 8"));
-  rejects([&] { read_picture_manifest(scratch / "d"); }, {"train.pictures", "expected 9", "found 8"});
+  rejects([&] { read_image_manifest(scratch / "d"); }, {"train.pictures", "expected 9", "found 8"});
 }
 
-// A step's pictures do not depend on how many processes share them, nor on where a run was resumed.
+// A step's images do not depend on how many processes share them, nor on where a run was resumed.
 BOOST_AUTO_TEST_CASE(batches_of_a_step) {
   const TempFolder scratch;
-  prepare_pictures({.inputs = {Idx(50, 6, 6).write(scratch, "train")}, .output = scratch / "d", .val_fraction = 0});
-  const PictureDataset data(scratch / "d", Split::train);
+  prepare_images({.inputs = {Idx(50, 6, 6).write(scratch, "train")}, .output = scratch / "d", .val_fraction = 0});
+  const ImageDataset data(scratch / "d", Split::train);
   const models::text::Sampler sampler(data.size(), 3);
-  TrainingPictures options{.seed = 3, .label_smoothing = 0.1, .mixup = 0.4, .sample_keys = true};
+  TrainingImages options{.seed = 3, .label_smoothing = 0.1, .mixup = 0.4, .sample_keys = true};
   options.augment = {.crop_padding = 2, .flip = true, .randaugment_ops = 2, .erase = 0.5};
   const auto step = [&](int64_t first, int64_t count) {
     return step_batches(data, sampler, first, 8, count, {}, options);
@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(batches_of_a_step) {
   options.seed = 4;
   BOOST_TEST(!is_close(step(48, 1)[0].at("pixel_values"), two[0].at("pixel_values"), 0));
   BOOST_TEST(!is_close(step(48, 1)[0].at(models::kSampleKeys), two[0].at(models::kSampleKeys), 0));
-  // Without options a picture is what is in the file.
+  // Without options an image is what is in the file.
   options = {};
   const Batch plain = step(0, 1)[0];
   BOOST_TEST(plain.tensors().size() == 2u);

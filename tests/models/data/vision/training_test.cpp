@@ -1,5 +1,5 @@
 // DC-ViT learns from a prepared folder by the trainer that language models have: its checkpoints, an exact resume with
-// every change of pictures and every dropout, and validation.
+// every change of images and every dropout, and validation.
 #include <boost/test/unit_test.hpp>
 
 #include "braid/models/data/vision/batches.h"
@@ -9,7 +9,7 @@
 #include "braid/models/registry.h"
 #include "braid/models/training/checkpoint/checkpoint_writer.h"
 #include "tests/support/compare.h"
-#include "tests/support/idx_pictures.h"
+#include "tests/support/idx_images.h"
 #include "tests/support/temp_folder.h"
 
 using namespace braid;
@@ -22,17 +22,17 @@ namespace {
 struct Run {
   explicit Run(const std::string& folder)
       : data(folder, Split::train), validation(folder, Split::val), sampler(data.size(), 5) {
-    pictures.augment = {.crop_padding = 1, .erase = 0.1};
+    images.augment = {.crop_padding = 1, .erase = 0.1};
   }
   double step(int64_t number) {
-    return trainer.step(step_batches(data, sampler, number * 16, 8, 2, {}, pictures), 3e-3).loss;
+    return trainer.step(step_batches(data, sampler, number * 16, 8, 2, {}, images), 3e-3).loss;
   }
   double accuracy() const {
     const auto& image = dynamic_cast<const models::ImageModel&>(*model);
     NoGrad off;
     int64_t right = 0, all = 0;
-    for (const auto& places : validation_pictures(validation, 8, 0, {})) {
-      const models::Batch batch = read_batch(validation, places);
+    for (const auto& indices : validation_images(validation, 8, 0, {})) {
+      const models::Batch batch = read_batch(validation, indices);
       const Tensor best = argmax(image.logits(batch.at("pixel_values")));
       const auto got = best.to_vector<int64_t>(), want = batch.at("labels").to_vector<int64_t>();
       for (size_t i = 0; i < got.size(); ++i) right += got[i] == want[i], ++all;
@@ -45,9 +45,9 @@ struct Run {
     return all;
   }
 
-  PictureDataset data, validation;
+  ImageDataset data, validation;
   models::text::Sampler sampler;
-  TrainingPictures pictures{.seed = 5, .augment = {}, .label_smoothing = 0.1, .mixup = 0.2, .sample_keys = true};
+  TrainingImages images{.seed = 5, .augment = {}, .label_smoothing = 0.1, .mixup = 0.2, .sample_keys = true};
   std::unique_ptr<models::Model> model = models::configure_model("dc-vit-28", {{"hidden_size", "32"},
                                                                                {"num_hidden_layers", "2"},
                                                                                {"intermediate_size", "64"},
@@ -66,10 +66,10 @@ BOOST_AUTO_TEST_SUITE(vision_training)
 
 BOOST_AUTO_TEST_CASE(a_dc_vit_learns_and_resumes_bit_for_bit) {
   const TempFolder scratch;
-  const std::string train = write_idx_pictures(scratch.path, "train", 60),
-                    val = write_idx_pictures(scratch.path, "t10k", 20);
+  const std::string train = write_idx_images(scratch.path, "train", 60),
+                    val = write_idx_images(scratch.path, "t10k", 20);
   const std::string folder = scratch / "data";
-  prepare_pictures({.inputs = {train}, .val_inputs = {val}, .output = folder});
+  prepare_images({.inputs = {train}, .val_inputs = {val}, .output = folder});
   Run straight(folder);
   BOOST_TEST(straight.accuracy() <= 0.6);
   std::filesystem::create_directories(scratch / "run");

@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(rejects_unknown_keys_with_the_nearest_name) {
 }
 
 BOOST_AUTO_TEST_CASE(rejects_values_of_another_type) {
-  rejects_keys({{"dim", "wide"}}, {"model key dim", "a whole number from 1 to 1048576", "found 'wide'"});
+  rejects_keys({{"dim", "wide"}}, {"model key dim", "an integer from 1 to 1048576", "found 'wide'"});
   rejects_keys({{"dim", "25.5"}}, {"found '25.5'"});
   rejects_keys({{"dim", "null"}}, {"found 'null'"});
   rejects_keys({{"dim", "9223372036854775808"}}, {"found '9223372036854775808'"});
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(rejects_values_of_another_type) {
   rejects_keys({{"norm_eps", "nan"}}, {"norm_eps", "above 0 and at most 1", "found 'nan'"});
   rejects_keys({{"profile.gelu", "exact"}}, {"profile.gelu", "one of erf, tanh"});
   rejects_keys({{"profile.branches", "pre_q,pre_q"}}, {"profile.branches", "different names"});
-  rejects_keys({{"profile.layer_windows", "8,x"}}, {"profile.layer_windows", "each null or a whole number"});
+  rejects_keys({{"profile.layer_windows", "8,x"}}, {"profile.layer_windows", "each null or an integer"});
 }
 
 BOOST_AUTO_TEST_CASE(rejects_windows_below_one) {

@@ -76,7 +76,7 @@ class Loops {
     return out;
   }
 
-  // Of the rows [begin, end) of a weight (out, in), or of all.
+  // The product with the rows [begin, end) of a weight (out, in), or with all.
   Row product(const std::string& name, const Row& x, int64_t begin = 0, int64_t end = -1) const {
     const Row& w = all_.at(name);
     if (end < 0) end = static_cast<int64_t>(w.size() / x.size());
@@ -108,7 +108,7 @@ class Loops {
     Rows down, up;  // (R, N)
     Row gate;       // (N)
   };
-  // Of branch `c` of the C branches of a module of Compose, at one position.
+  // The factors of branch `c` of the C branches of a module of Compose, at one position.
   Factors factors(const std::string& module, const Row& x, int64_t c, int64_t C) const {
     const int64_t N = c_.num_attention_heads, R = c_.rank, K = 2 * R * N, D = c_.hidden_size;
     const Row &dw1 = all_.at(module + "dw1"), &qkw = all_.at(module + "qkw"), &dd = all_.at(module + "dd");

@@ -12,7 +12,7 @@ using models::Vit, models::VitConfig;
 
 namespace {
 
-constexpr int64_t kPictures = 8;
+constexpr int64_t kImages = 8;
 
 Kept kept_by_step(VitConfig config, int64_t blocks, DType dtype, bool recompute) {
   config.num_hidden_layers = blocks;
@@ -20,14 +20,14 @@ Kept kept_by_step(VitConfig config, int64_t blocks, DType dtype, bool recompute)
   model.to(dtype);
   model.set_recompute(recompute);
   std::vector<int64_t> keys;
-  for (int64_t i = 0; i < kPictures; ++i) keys.push_back(i);
+  for (int64_t i = 0; i < kImages; ++i) keys.push_back(i);
   const auto size = config.image();
   const models::Batch batch{
-      {"pixel_values", randn({kPictures, config.num_channels, size.rows, size.columns}, kVitKey, DType::f32).to(dtype)},
-      {"labels", vit_batch(config, kPictures).at("labels")},
-      {models::kSampleKeys, from_vector(keys, {kPictures})}};
+      {"pixel_values", randn({kImages, config.num_channels, size.rows, size.columns}, kVitKey, DType::f32).to(dtype)},
+      {"labels", vit_batch(config, kImages).at("labels")},
+      {models::kSampleKeys, from_vector(keys, {kImages})}};
   return test::kept_by_step(model, batch,
-                            {.batch = kPictures, .bytes_per_element = size_of(dtype), .recompute = recompute});
+                            {.batch = kImages, .bytes_per_element = size_of(dtype), .recompute = recompute});
 }
 
 }  // namespace

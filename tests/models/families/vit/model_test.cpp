@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(the_derivative_of_a_whole_model) {
 
 // With the terms of Compose zero, or at the identity start, DC-ViT is ViT, to the bit.
 BOOST_AUTO_TEST_CASE(without_dynamic_weights_it_is_vit) {
-  const Batch pictures = vit_batch(small_vit(), 3);
+  const Batch images = vit_batch(small_vit(), 3);
   const Vit plain = random_vit(small_vit(false));
   const Vit zero = random_vit(small_vit());
   for (const nn::NamedTensor& p : nn::parameters(zero)) {
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(without_dynamic_weights_it_is_vit) {
   start.to(DType::f64), without.to(DType::f64);
   for (Vit* model : {&start, &without}) value(*model, "classifier.weight").copy_(randn({3, 8}, {3, 3}, DType::f64));
   NoGrad off;
-  const Tensor pixels = pictures.at("pixel_values");
+  const Tensor pixels = images.at("pixel_values");
   BOOST_TEST(is_close(zero.logits(pixels), plain.logits(pixels), 0));
   BOOST_TEST(is_close(start.logits(pixels), without.logits(pixels), 0));
   BOOST_TEST(!is_close(random_vit(small_vit()).logits(pixels), plain.logits(pixels), 1e-3));
@@ -186,11 +186,11 @@ BOOST_AUTO_TEST_CASE(without_dynamic_weights_it_is_vit) {
 BOOST_AUTO_TEST_CASE(recomputed_blocks_give_the_same_gradients) {
   VitConfig c = small_vit();
   c.drop_path_rate = c.hidden_dropout_prob = c.compose_dropout = 0.3;
-  const Batch pictures = with(vit_batch(c, 3), models::kSampleKeys, from_vector(std::vector<int64_t>{4, 5, 6}, {3}));
+  const Batch images = with(vit_batch(c, 3), models::kSampleKeys, from_vector(std::vector<int64_t>{4, 5, 6}, {3}));
   const auto gradients = [&](bool recompute) {
     Vit model = random_vit(c);
     model.set_recompute(recompute);
-    backward(model.loss_sum(pictures));
+    backward(model.loss_sum(images));
     std::vector<std::vector<double>> all;
     for (const nn::NamedTensor& p : nn::parameters(model)) all.push_back(grad(p.value).to_vector<double>());
     return all;

@@ -17,7 +17,7 @@ using models::Vit, models::VitConfig, models::VitStem;
 
 namespace {
 
-// Pictures of 5 x 6 pixels: 3 x 3 after the first convolution, 2 x 2 after the second, of which each is a patch.
+// Images of 5 x 6 pixels: 3 x 3 after the first convolution, 2 x 2 after the second, of which each is a patch.
 VitConfig small_with_stem() {
   VitConfig c = small_vit();
   c.image_size = {5, 6};

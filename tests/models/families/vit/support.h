@@ -9,7 +9,7 @@
 
 namespace braid::test {
 
-// Two blocks of two heads; pictures of 4 x 6 pixels in patches of 2 x 2.
+// Two blocks of two heads; images of 4 x 6 pixels in patches of 2 x 2.
 inline models::VitConfig small_vit(bool compose = true) {
   models::VitConfig c;
   c.hidden_size = 8;
@@ -37,7 +37,7 @@ inline models::Vit random_vit(const models::VitConfig& config) {
   return model;
 }
 
-// B random pictures, of classes 0, 1, ...
+// B random images, of classes 0, 1, ...
 inline models::Batch vit_batch(const models::VitConfig& c, int64_t B, uint64_t stream = 9) {
   std::vector<int64_t> labels;
   for (int64_t b = 0; b < B; ++b) labels.push_back(b % c.num_labels);
@@ -45,7 +45,7 @@ inline models::Batch vit_batch(const models::VitConfig& c, int64_t B, uint64_t s
           {"labels", from_vector(labels, {B})}};
 }
 
-// The derivative of the loss by pictures and parameters.
+// The derivative of the loss by images and parameters.
 inline GradcheckResult gradcheck_vit(const models::VitConfig& c) {
   models::Vit model = random_vit(c);
   const models::Batch batch = vit_batch(c, 2);

@@ -19,9 +19,9 @@ namespace {
 
 const std::string golden = test::source_dir() + "/tests/golden/bpe/";
 
-CountedCorpus counted(const BpeForm& form, size_t most = size_t{1} << 20) {
+CountedCorpus counted(const BpeForm& form, size_t max_words = size_t{1} << 20) {
   models::text::TextSource source({golden + "text.txt.gz"}, {.require_utf8 = true});
-  return models::text::count_words(source, form, most, [](const models::text::Piece&) {});
+  return models::text::count_words(source, form, max_words, [](const models::text::Piece&) {});
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Attention over a picture against the maps of every query, computed from queries, keys and the weights of Compose.
-#include "braid/models/inspect/picture_attention.h"
+// Attention over an image against the maps of every query, computed from queries, keys and the weights of Compose.
+#include "braid/models/inspect/image_attention.h"
 
 #include <boost/test/unit_test.hpp>
 #include <map>
@@ -13,7 +13,7 @@
 
 using namespace braid;
 using namespace braid::test;
-using models::PictureAttention, models::Vit, models::VitConfig;
+using models::ImageAttention, models::Vit, models::VitConfig;
 
 namespace {
 
@@ -28,20 +28,20 @@ Vit make(bool compose, bool class_token) {
   return model;
 }
 
-const Tensor& picture() {
+const Tensor& image() {
   static const Tensor pixels = randn({1, 1, 4, 6}, {7, 7}, DType::f64);
   return pixels;
 }
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(picture_attention_suite)
+BOOST_AUTO_TEST_SUITE(image_attention_suite)
 
 BOOST_AUTO_TEST_CASE(weights_are_those_of_the_queries_before_and_after_compose) {
   for (const bool compose : {false, true}) {
     for (const bool token : {false, true}) {
       const Vit model = make(compose, token);
-      const PictureAttention found = models::picture_attention(model, picture());
+      const ImageAttention found = models::image_attention(model, image());
       BOOST_TEST(found.layers == 2);
       BOOST_TEST(found.heads == 2);
       BOOST_TEST(found.rows == 2);
@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(weights_are_those_of_the_queries_before_and_after_compose) 
       std::map<std::string, Tensor> seen;
       const nn::ActivationObserver observer{[&](const std::string& name, const Tensor& x) { seen[name] = x; },
                                             [](const std::string&) { return true; }};
-      model.logits(picture(), &observer);
+      model.logits(image(), &observer);
       for (int64_t layer = 0; layer < 2; ++layer) {
         const std::string prefix = "layers." + std::to_string(layer) + ".";
         std::map<std::string, Tensor> of_layer;

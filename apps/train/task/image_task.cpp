@@ -1,4 +1,4 @@
-#include "apps/train/task/picture_task.h"
+#include "apps/train/task/image_task.h"
 
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
@@ -7,11 +7,11 @@
 
 namespace braid::apps {
 
-using models::vision::PictureDataset;
+using models::vision::ImageDataset;
 
 namespace {
 
-models::vision::TrainingPictures changes_of(const TrainConfig& config) {
+models::vision::TrainingImages changes_of(const TrainConfig& config) {
   const TrainConfig::Augment& a = config.augment;
   return {.seed = static_cast<uint64_t>(config.run.seed),
           .augment = {.crop_padding = a.crop_padding,
@@ -24,57 +24,57 @@ models::vision::TrainingPictures changes_of(const TrainConfig& config) {
           .sample_keys = false};
 }
 
-std::optional<PictureDataset> validation_of(const TrainConfig& config) {
+std::optional<ImageDataset> validation_of(const TrainConfig& config) {
   if (config.eval.interval == 0) return std::nullopt;
-  return PictureDataset(config.data.path, models::text::Split::val);
+  return ImageDataset(config.data.path, models::text::Split::val);
 }
 
 }  // namespace
 
-PictureTask::PictureTask(const TrainConfig& config)
+ImageTask::ImageTask(const TrainConfig& config)
     : config_(config),
       train_(config.data.path, models::text::Split::train),
       validation_(validation_of(config)),
       sampler_(train_.size(), static_cast<uint64_t>(config.run.seed)),
-      pictures_(changes_of(config)) {
+      images_(changes_of(config)) {
   for (const auto& [key, value] : {std::pair{"data.seq_len", config.data.seq_len},
                                    {"eval.tasks", config.eval.tasks},
                                    {"sample.interval", config.sample.interval}}) {
     check(value == 0, ErrorKind::setting, [&, key = key, value = value] {
-      return std::string(key) + " is for text, and " + config.data.path + " holds pictures: expected 0, found " +
+      return std::string(key) + " is for text, and " + config.data.path + " holds images: expected 0, found " +
              std::to_string(value);
     });
   }
 }
 
-std::vector<models::Batch> PictureTask::batches(int64_t first, const dist::ProcessMesh& mesh) const {
+std::vector<models::Batch> ImageTask::batches(int64_t first, const dist::ProcessMesh& mesh) const {
   return models::vision::step_batches(train_, sampler_, first, config_.train.batch_size, config_.train.accumulate, mesh,
-                                      pictures_);
+                                      images_);
 }
 
-std::unique_ptr<const models::ModelSpec> PictureTask::model_spec() const {
-  return picture_model_spec(config_, train_.manifest());
+std::unique_ptr<const models::ModelSpec> ImageTask::model_spec() const {
+  return image_model_spec(config_, train_.manifest());
 }
 
-void PictureTask::check_model(const models::Model& model) const {
+void ImageTask::check_model(const models::Model& model) const {
   check(dynamic_cast<const models::ImageModel*>(&model) != nullptr, ErrorKind::input,
-        [&] { return "a model of type " + model.spec()->model_type() + " does not read pictures"; });
+        [&] { return "a model of type " + model.spec()->model_type() + " does not read images"; });
 }
 
-void PictureTask::start(const models::Model& model, const dist::ProcessMesh& mesh) {
+void ImageTask::start(const models::Model& model, const dist::ProcessMesh& mesh) {
   model_ = &dynamic_cast<const models::ImageModel&>(model);
   mesh_ = &mesh;
-  pictures_.sample_keys = model_->random_training();
+  images_.sample_keys = model_->random_training();
 }
 
-bool PictureTask::validate(LogRow& row, const Attempt&) const {
-  const int64_t most = config_.eval.batches * config_.train.batch_size;
+bool ImageTask::validate(LogRow& row, const Attempt&) const {
+  const int64_t max_images = config_.eval.batches * config_.train.batch_size;
   models::eval::ClassificationCounts counts(model_->classes());
-  for (const std::vector<int64_t>& places :
-       models::vision::validation_pictures(*validation_, config_.train.batch_size, most, *mesh_)) {
+  for (const std::vector<int64_t>& indices :
+       models::vision::validation_images(*validation_, config_.train.batch_size, max_images, *mesh_)) {
     if (mesh_->world.any(StopSignals::requested())) return false;
-    if (places.empty()) continue;  // a data rank may have no picture of a batch
-    const models::Batch batch = models::vision::read_batch(*validation_, places);
+    if (indices.empty()) continue;  // a data rank may have no image of a batch
+    const models::Batch batch = models::vision::read_batch(*validation_, indices);
     counts.add(*model_, batch);
   }
   counts.sum_over(mesh_->data);
@@ -85,21 +85,21 @@ bool PictureTask::validate(LogRow& row, const Attempt&) const {
   return true;
 }
 
-void PictureTask::count(LogRow& row, int64_t samples, double rate) const {
-  row.pictures = static_cast<double>(samples);
-  row.pictures_per_s = rate;
+void ImageTask::count(LogRow& row, int64_t samples, double rate) const {
+  row.images = static_cast<double>(samples);
+  row.images_per_s = rate;
 }
 
-std::string PictureTask::size_text() const {
-  const models::vision::PictureManifest& m = train_.manifest();
-  return std::to_string(train_.size()) + " train pictures of " + std::to_string(m.channels) + " x " +
+std::string ImageTask::size_text() const {
+  const models::vision::ImageManifest& m = train_.manifest();
+  return std::to_string(train_.size()) + " train images of " + std::to_string(m.channels) + " x " +
          std::to_string(m.height) + " x " + std::to_string(m.width) + " in " + std::to_string(m.classes.size()) +
          " classes";
 }
 
-void check_no_picture_settings(const TrainConfig& config) {
+void check_no_image_settings(const TrainConfig& config) {
   check(config.augment == TrainConfig::Augment(), ErrorKind::setting, [&] {
-    return "augment.* changes pictures, and " + config.data.path +
+    return "augment.* changes images, and " + config.data.path +
            " holds none: expected a folder made by braid prepare --images, or the defaults of all augment settings";
   });
 }

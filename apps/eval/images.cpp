@@ -1,4 +1,4 @@
-#include "apps/eval/pictures.h"
+#include "apps/eval/images.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@
 namespace braid::apps {
 
 using models::eval::ClassificationCounts;
-using models::vision::PictureDataset;
+using models::vision::ImageDataset;
 
 namespace {
 
@@ -47,12 +47,12 @@ nlohmann::ordered_json json_of(const ClassificationCounts& counts, const std::ve
     confusion.push_back(row);
   }
   for (const ClassificationCounts::Bin& bin : counts.bins()) {
-    const auto n = static_cast<double>(bin.pictures);
-    bins.push_back({{"pictures", bin.pictures},
+    const auto n = static_cast<double>(bin.images);
+    bins.push_back({{"pictures", bin.images},
                     {"accuracy", number(static_cast<double>(bin.right) / n)},
                     {"confidence", number(bin.confidence / n)}});
   }
-  return {{"pictures", counts.pictures()},
+  return {{"pictures", counts.images()},
           {"loss", number(counts.loss())},
           {"top1", number(counts.top(1))},
           {"top5", number(counts.top(5))},
@@ -63,41 +63,40 @@ nlohmann::ordered_json json_of(const ClassificationCounts& counts, const std::ve
 }
 
 // None where a signal stopped it.
-std::optional<ClassificationCounts> count(const models::ImageModel& model, const PictureDataset& data,
+std::optional<ClassificationCounts> count(const models::ImageModel& model, const ImageDataset& data,
                                           const std::string& name, int64_t batch, int64_t limit) {
   ClassificationCounts counts(model.classes());
   Progress progress(stderr);
-  const auto batches = models::vision::validation_pictures(data, batch, limit, {});
+  const auto batches = models::vision::validation_images(data, batch, limit, {});
   for (size_t i = 0; i < batches.size(); ++i) {
     if (StopSignals::requested()) return std::nullopt;
     counts.add(model, models::vision::read_batch(data, batches[i]));
     const size_t n = batches.size();
     progress.update(static_cast<double>(i + 1) / static_cast<double>(n),
-                    preview(name) + "  " + std::to_string(counts.pictures()) + " pictures",
-                    10 * (i + 1) / n != 10 * i / n);
+                    preview(name) + "  " + std::to_string(counts.images()) + " images", 10 * (i + 1) / n != 10 * i / n);
   }
   return counts;
 }
 
-void check_fits(const models::ImageModel& model, const PictureDataset& data, const std::string& folder) {
-  const models::vision::PictureManifest& m = data.manifest();
-  const Shape pictures{m.channels, m.height, m.width};
-  check(model.picture_shape() == pictures && model.classes() == std::ssize(m.classes), ErrorKind::input, [&] {
-    return "the pictures in " + folder + " do not fit the model: expected " + str(model.picture_shape()) + " in " +
-           std::to_string(model.classes()) + " classes, found " + str(pictures) + " in " +
+void check_fits(const models::ImageModel& model, const ImageDataset& data, const std::string& folder) {
+  const models::vision::ImageManifest& m = data.manifest();
+  const Shape images{m.channels, m.height, m.width};
+  check(model.image_shape() == images && model.classes() == std::ssize(m.classes), ErrorKind::input, [&] {
+    return "the images in " + folder + " do not fit the model: expected " + str(model.image_shape()) + " in " +
+           std::to_string(model.classes()) + " classes, found " + str(images) + " in " +
            std::to_string(m.classes.size());
   });
 }
 
 }  // namespace
 
-bool names_pictures(const Arguments& arguments) { return names_task(arguments, kPicturesTask); }
+bool names_images(const Arguments& arguments) { return names_task(arguments, kImagesTask); }
 
 std::string class_table(const ClassificationCounts& counts, const std::vector<std::string>& classes) {
   char line[256];
-  std::snprintf(line, sizeof line, "%lld pictures  top-1 %s  top-5 %s  loss %.4f  calibration error %s\n",
-                static_cast<long long>(counts.pictures()), percent(counts.top(1)).c_str(),
-                percent(counts.top(5)).c_str(), counts.loss(), percent(counts.calibration_error()).c_str());
+  std::snprintf(line, sizeof line, "%lld images  top-1 %s  top-5 %s  loss %.4f  calibration error %s\n",
+                static_cast<long long>(counts.images()), percent(counts.top(1)).c_str(), percent(counts.top(5)).c_str(),
+                counts.loss(), percent(counts.calibration_error()).c_str());
   std::string text = line;
   size_t width = 5;
   for (const std::string& name : classes) width = std::max(width, letters(name));
@@ -126,16 +125,16 @@ std::string class_json(const ClassificationCounts& counts, const std::vector<std
   return json_of(counts, classes).dump(1) + "\n";
 }
 
-int eval_pictures(const Arguments& arguments) {
-  check_only(arguments, kPicturesTask, "pictures");
+int eval_images(const Arguments& arguments) {
+  check_only(arguments, kImagesTask, "images");
   const std::string json = arguments.get("json");
   if (!json.empty()) io::AtomicFile place(json);  // can it be written?
   const StopSignals listening;
   const std::unique_ptr<models::ImageModel> model = models::as_image_model(load_model_of(arguments).model);
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (const std::string& task : arguments.list("TASK")) {
-    const std::string folder = task.substr(std::string(kPicturesTask).size());
-    const PictureDataset data(folder, models::text::Split::val);
+    const std::string folder = task.substr(std::string(kImagesTask).size());
+    const ImageDataset data(folder, models::text::Split::val);
     check_fits(*model, data, folder);
     const auto counts = count(*model, data, task, arguments.get_int("batch"), arguments.get_int("limit"));
     if (!counts) {

@@ -1,18 +1,18 @@
-// braid train on pictures: it learns, resumes to the same bits, computes in bf16, and rejects what does not fit.
+// braid train on images: it learns, resumes to the same bits, computes in bf16, and rejects what does not fit.
 #include <nlohmann/json.hpp>
 
 #include "tests/apps/train/finished_run.h"
-#include "tests/support/idx_pictures.h"
+#include "tests/support/idx_images.h"
 
 using namespace braid;
 using namespace braid::test;
 
 namespace {
 
-const std::string& pictures() {
+const std::string& images() {
   static const std::string data = [] {
     const std::filesystem::path in = world().scratch / "halves";
-    const std::string train = write_idx_pictures(in, "train", 60), val = write_idx_pictures(in, "t10k", 20);
+    const std::string train = write_idx_images(in, "train", 60), val = write_idx_images(in, "t10k", 20);
     const std::string out = (world().scratch / "pictures").string();
     const Outcome made = run("prepare --images " + train + " --val " + val + " -o " + out);
     if (made.code != 0) throw std::runtime_error(made.output);
@@ -21,9 +21,9 @@ const std::string& pictures() {
   return data;
 }
 
-// With every change of pictures and labels and every dropout.
-Outcome train_pictures(const std::filesystem::path& out, const std::string& more = "", const std::string& before = "") {
-  return run("train run.out=" + out.string() + " data.path=" + pictures() +
+// With every change of images and labels and every dropout.
+Outcome train_images(const std::filesystem::path& out, const std::string& more = "", const std::string& before = "") {
+  return run("train run.out=" + out.string() + " data.path=" + images() +
                  " model.preset=dc-vit-28 model.hidden_size=32 model.num_hidden_layers=2 model.intermediate_size=64"
                  " model.drop_path_rate=0.1 model.compose_dropout=0.1 model.hidden_dropout_prob=0.05"
                  " augment.crop_padding=1 augment.erase=0.2 augment.mixup=0.2 augment.label_smoothing=0.1"
@@ -35,20 +35,20 @@ Outcome train_pictures(const std::filesystem::path& out, const std::string& more
 
 const std::filesystem::path& straight() {
   static const std::filesystem::path out =
-      finished_run([](const std::filesystem::path& path) { return train_pictures(path); });
+      finished_run([](const std::filesystem::path& path) { return train_images(path); });
   return out;
 }
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(train_pictures_suite)
+BOOST_AUTO_TEST_SUITE(train_images_suite)
 
-BOOST_AUTO_TEST_CASE(the_log_counts_pictures_and_measures_classes) {
+BOOST_AUTO_TEST_CASE(the_log_counts_images_and_measures_classes) {
   const std::vector<apps::LogRow> log = apps::read_log(straight());
   BOOST_TEST(log.size() == 10u);
-  BOOST_TEST(log.back().pictures == 120);
+  BOOST_TEST(log.back().images == 120);
   BOOST_TEST(std::isnan(log.back().tokens));
-  BOOST_TEST(log.back().pictures_per_s > 0);
+  BOOST_TEST(log.back().images_per_s > 0);
   BOOST_TEST(std::isnan(log[3].val_top1));
   for (const size_t at : {4u, 9u}) {
     BOOST_TEST(log[at].val_loss > 0);
@@ -56,16 +56,16 @@ BOOST_AUTO_TEST_CASE(the_log_counts_pictures_and_measures_classes) {
     BOOST_TEST(log[at].val_top5 == 1);  // of two classes
     BOOST_TEST((log[at].val_ece >= 0 && log[at].val_ece <= 1));
   }
-  const Outcome plan = run("train data.path=" + pictures() + " model.preset=dc-vit-28 --dry-run");
+  const Outcome plan = run("train data.path=" + images() + " model.preset=dc-vit-28 --dry-run");
   BOOST_TEST(plan.code == 0, plan.output);
   BOOST_TEST(plan.output.find("samples per second") != std::string::npos, plan.output);
   const Outcome status = run("status " + straight().string());
-  BOOST_TEST(status.output.find("pictures/s") != std::string::npos, status.output);
+  BOOST_TEST(status.output.find("images/s") != std::string::npos, status.output);
 }
 
 BOOST_AUTO_TEST_CASE(a_resumed_run_ends_with_the_same_bits) {
   const auto train_in = [](const std::filesystem::path& path) {
-    return train_pictures(path, "checkpoint.interval=3", "ulimit -t 100;");
+    return train_images(path, "checkpoint.interval=3", "ulimit -t 100;");
   };
   const std::filesystem::path out = finished_run(train_in);
   check_same(out, straight());
@@ -75,10 +75,10 @@ BOOST_AUTO_TEST_CASE(a_resumed_run_ends_with_the_same_bits) {
 BOOST_AUTO_TEST_CASE(it_learns_the_classes) {
   for (const std::string more : {"", "train.dtype=bf16", "model.use_dcmha=false"}) {
     const std::filesystem::path out = world().fresh();
-    const Outcome result = train_pictures(out,
-                                          "train.steps=150 eval.interval=150 augment.crop_padding=0"
-                                          " augment.erase=0 augment.mixup=0 augment.label_smoothing=0 " +
-                                              more);
+    const Outcome result = train_images(out,
+                                        "train.steps=150 eval.interval=150 augment.crop_padding=0"
+                                        " augment.erase=0 augment.mixup=0 augment.label_smoothing=0 " +
+                                            more);
     BOOST_TEST(result.code == 0, result.output);
     BOOST_TEST(apps::read_log(out).back().val_top1 >= 0.9, more << "\n" << result.output);
     BOOST_TEST(result.output.find("validation accuracy") != std::string::npos, result.output);
@@ -87,27 +87,27 @@ BOOST_AUTO_TEST_CASE(it_learns_the_classes) {
 
 BOOST_AUTO_TEST_CASE(settings_that_do_not_fit_are_rejected) {
   const auto rejected = [](const std::string& more, const std::string& words) {
-    check_failure(train_pictures(world().fresh(), more), 2, words);
+    check_failure(train_images(world().fresh(), more), 2, words);
   };
   rejected("sample.interval=5", "sample.interval is for text");
   rejected("eval.tasks=5", "eval.tasks is for text");
   rejected("data.seq_len=16", "data.seq_len is");
-  rejected("model.num_labels=3", "model.num_labels does not fit the pictures");
-  rejected("model.image_size=28", "model.image_size does not fit the pictures");
+  rejected("model.num_labels=3", "model.num_labels does not fit the images");
+  rejected("model.image_size=28", "model.image_size does not fit the images");
   rejected("augment.erase=2", "augment.erase");
-  check_failure(run("train data.path=" + pictures() + " model.preset=dcformer-tiny"), 2, "does not read pictures");
-  check_failure(train(world().fresh(), {"augment.flip=true"}), 2, "augment.* changes pictures");
+  check_failure(run("train data.path=" + images() + " model.preset=dcformer-tiny"), 2, "does not read images");
+  check_failure(train(world().fresh(), {"augment.flip=true"}), 2, "augment.* changes images");
   check_failure(train(world().fresh(), {"augment.flip=true", "data.path=no/such/folder"}), 2,
                 "no/such/folder holds none: expected a folder made by braid prepare --images");
   check_failure(run("train data.path=" + world().data().string() + " model.preset=vit-28"), 2, "does not model text");
-  check_failure(train_pictures(straight(), "run.seed=7 train.steps=12"), 2, "run.seed");
+  check_failure(train_images(straight(), "run.seed=7 train.steps=12"), 2, "run.seed");
 }
 
 BOOST_AUTO_TEST_CASE(eval_reports_every_class) {
   const std::filesystem::path json = world().scratch / "classes.json";
-  const Outcome result = run("eval " + straight().string() + " pictures:" + pictures() + " --json " + json.string());
+  const Outcome result = run("eval " + straight().string() + " pictures:" + images() + " --json " + json.string());
   BOOST_TEST(result.code == 0, result.output);
-  for (const char* words : {"20 pictures  top-1 ", "recall", "most often taken for"})
+  for (const char* words : {"20 images  top-1 ", "recall", "most often taken for"})
     BOOST_TEST(result.output.find(words) != std::string::npos, result.output);
   const nlohmann::json all = nlohmann::json::parse(slurp(json))["results"][0];
   const apps::LogRow last = apps::read_log(straight()).back();
@@ -124,8 +124,8 @@ BOOST_AUTO_TEST_CASE(eval_reports_every_class) {
   const auto rejected = [&](const std::string& arguments, const std::string& words) {
     check_failure(run("eval " + arguments), 2, words);
   };
-  rejected(straight().string() + " pictures:" + pictures() + " in-context", "tasks of different models");
-  rejected(straight().string() + " pictures:" + pictures() + " --max-length 5", "--max-length is for texts");
+  rejected(straight().string() + " pictures:" + images() + " in-context", "tasks of different models");
+  rejected(straight().string() + " pictures:" + images() + " --max-length 5", "--max-length is for texts");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,4 +1,4 @@
-// Pictures themselves: resizing against Pillow, PNG and JPEG files of every kind, and changes in training.
+// Images themselves: resizing against Pillow, PNG and JPEG files of every kind, and changes in training.
 #include <jpeglib.h>
 #include <png.h>
 #include <zlib.h>
@@ -22,8 +22,8 @@ using namespace braid::models::vision;
 namespace {
 
 // From and to rows of pixels (H, W, C).
-Picture from_rows(const Tensor& x) {
-  Picture p{x.dim(2), x.dim(0), x.dim(1), {}};
+Image from_rows(const Tensor& x) {
+  Image p{x.dim(2), x.dim(0), x.dim(1), {}};
   const Tensor planes = x.permuted({2, 0, 1}).contiguous();
   p.pixels = planes.to_vector<uint8_t>();
   return p;
@@ -66,7 +66,7 @@ std::string jpeg(J_COLOR_SPACE space, int channels, int H, int W, std::vector<ui
   return bytes;
 }
 
-Picture decoded(const std::string& bytes) { return decode_picture(std::as_bytes(std::span(bytes)), "p"); }
+Image decoded(const std::string& bytes) { return decode_image(std::as_bytes(std::span(bytes)), "p"); }
 std::string error_of(const std::string& bytes) {
   try {
     decoded(bytes);
@@ -77,45 +77,45 @@ std::string error_of(const std::string& bytes) {
 }
 void rejects(const std::string& bytes, const std::string& words) {
   const std::string error = error_of(bytes);
-  BOOST_TEST(error.find("bad picture p") == 0u, error);
+  BOOST_TEST(error.find("cannot decode image p") == 0u, error);
   BOOST_TEST(error.find(words) != std::string::npos, "'" << words << "' is not in '" << error << "'");
 }
 
 // Pixel (y, x) of the three channels.
-std::vector<int> colour(const Picture& p, int64_t y, int64_t x) {
+std::vector<int> colour(const Image& p, int64_t y, int64_t x) {
   std::vector<int> c;
   for (int64_t i = 0; i < 3; ++i) c.push_back(p.pixels[static_cast<size_t>((i * p.height + y) * p.width + x)]);
   return c;
 }
 
-Picture sample(int64_t C = 3, int64_t H = 12, int64_t W = 10) {
-  Picture p{C, H, W, {}};
+Image sample(int64_t C = 3, int64_t H = 12, int64_t W = 10) {
+  Image p{C, H, W, {}};
   for (int64_t i = 0; i < C * H * W; ++i) p.pixels.push_back(static_cast<uint8_t>((i * 53 + i * i * 7) % 251));
   return p;
 }
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(vision_picture)
+BOOST_AUTO_TEST_SUITE(vision_image)
 
 BOOST_AUTO_TEST_CASE(resizing_is_that_of_pillow) {
   const io::SafetensorsFile cases(source_dir() + "/tests/golden/images/cases.safetensors");
   for (int i = 0; i < 6; ++i) {
-    const Picture in = from_rows(cases.load(std::to_string(i) + ".image"));
-    const Picture want = from_rows(cases.load(std::to_string(i) + ".resized"));
-    const Picture got = resized(in, want.height, want.width);
+    const Image in = from_rows(cases.load(std::to_string(i) + ".image"));
+    const Image want = from_rows(cases.load(std::to_string(i) + ".resized"));
+    const Image got = resized(in, want.height, want.width);
     BOOST_TEST((got.pixels == want.pixels), "case " << i);
   }
 }
 
 BOOST_AUTO_TEST_CASE(png_files) {
   const std::vector<uint8_t> rgb = {255, 0, 0, 0, 255, 0, 0, 0, 255, 9, 8, 7};  // 2 x 2
-  const Picture plain = decoded(png(PNG_FORMAT_RGB, 2, 2, rgb));
+  const Image plain = decoded(png(PNG_FORMAT_RGB, 2, 2, rgb));
   BOOST_TEST((colour(plain, 0, 1) == std::vector<int>{0, 255, 0}));
   BOOST_TEST((colour(plain, 1, 1) == std::vector<int>{9, 8, 7}));
-  const Picture grey = decoded(png(PNG_FORMAT_GRAY, 1, 2, {10, 200}));
+  const Image grey = decoded(png(PNG_FORMAT_GRAY, 1, 2, {10, 200}));
   BOOST_TEST((colour(grey, 0, 1) == std::vector<int>{200, 200, 200}));
-  const Picture clear = decoded(png(PNG_FORMAT_RGBA, 1, 2, {40, 50, 60, 255, 40, 50, 60, 0}));  // laid on white
+  const Image clear = decoded(png(PNG_FORMAT_RGBA, 1, 2, {40, 50, 60, 255, 40, 50, 60, 0}));  // laid on white
   BOOST_TEST((colour(clear, 0, 0) == std::vector<int>{40, 50, 60}));
   BOOST_TEST((colour(clear, 0, 1) == std::vector<int>{255, 255, 255}));
   const std::vector<uint8_t> map = {1, 2, 3, 70, 80, 90};
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(png_files) {
   BOOST_TEST((colour(decoded(bytes.substr(0, size)), 0, 0) == std::vector<int>{70, 80, 90}));
   std::vector<uint8_t> wide(12);  // 16 bits: linear light, 65535 is white
   for (size_t i = 6; i < 12; ++i) wide[i] = 255;
-  const Picture sixteen = decoded(png(PNG_FORMAT_LINEAR_RGB, 1, 2, wide));
+  const Image sixteen = decoded(png(PNG_FORMAT_LINEAR_RGB, 1, 2, wide));
   BOOST_TEST((colour(sixteen, 0, 0) == std::vector<int>{0, 0, 0}));
   BOOST_TEST((colour(sixteen, 0, 1) == std::vector<int>{255, 255, 255}));
 }
@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(jpeg_files) {
   std::vector<uint8_t> red;
   for (int i = 0; i < 256; ++i) red.insert(red.end(), {200, 30, 40});
   const std::string good = jpeg(JCS_RGB, 3, 16, 16, red);
-  const auto near = [](const Picture& p, int r, int g, int b) {
+  const auto near = [](const Image& p, int r, int g, int b) {
     const std::vector<int> c = colour(p, 8, 8);
     return std::abs(c[0] - r) <= 3 && std::abs(c[1] - g) <= 3 && std::abs(c[2] - b) <= 3;
   };
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(folders_of_classes) {
   scratch.write("in/.hidden", "x");
   std::vector<std::string> classes, names;
   std::vector<int64_t> labels;
-  read_class_folder(scratch / "in", classes, [&](const Picture&, int64_t label, const std::string& name) {
+  read_class_folder(scratch / "in", classes, [&](const Image&, int64_t label, const std::string& name) {
     names.push_back(name), labels.push_back(label);
   });
   BOOST_TEST((classes == std::vector<std::string>{"cat", "dog"}));
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(folders_of_classes) {
               std::vector<std::string>{scratch / "in/cat/c.png", scratch / "in/dog/a.png", scratch / "in/dog/b.png"}));
   const auto rejects_folder = [&](const std::string& words) {
     BOOST_TEST(throws_with(
-        [&] { read_class_folder(scratch / "in", classes, [](Picture, int64_t, const std::string&) {}); }, words));
+        [&] { read_class_folder(scratch / "in", classes, [](Image, int64_t, const std::string&) {}); }, words));
   };
   scratch.write("in/notes.txt", "x");
   rejects_folder("in/notes.txt is no folder");
@@ -202,32 +202,32 @@ BOOST_AUTO_TEST_CASE(folders_of_classes) {
   scratch.write("in/emu/e.png", one);
   rejects_folder("expected one of cat, dog, found");
   scratch.write("in/cat/d.png", one.substr(0, 30));
-  rejects_folder("bad picture " + (scratch / "in/cat/d.png"));
+  rejects_folder("cannot decode image " + (scratch / "in/cat/d.png"));
 }
 
 BOOST_AUTO_TEST_CASE(changes_are_functions_of_the_key) {
-  const Picture p = sample();
+  const Image p = sample();
   const AugmentOptions all{.crop_padding = 3, .flip = true, .randaugment_ops = 2, .erase = 0.5};
   std::set<std::vector<uint8_t>> seen;
   for (uint64_t k = 0; k < 20; ++k) {
-    const Picture a = augmented(p, all, {k, 1}), b = augmented(p, all, {k, 1});
+    const Image a = augmented(p, all, {k, 1}), b = augmented(p, all, {k, 1});
     BOOST_TEST((a.pixels == b.pixels));
     BOOST_TEST(a.pixels.size() == p.pixels.size());
     seen.insert(a.pixels);
   }
   BOOST_TEST(seen.size() >= 18u);
   BOOST_TEST((augmented(p, {}, {1, 1}).pixels == p.pixels));
-  // Flips: one of two pictures, about as often.
+  // Flips: one of two images, about as often.
   int flips = 0;
   for (uint64_t k = 0; k < 200; ++k) {
-    const Picture f = augmented(p, {.flip = true}, {k, 1});
+    const Image f = augmented(p, {.flip = true}, {k, 1});
     const bool mirrored = f.pixels != p.pixels;
     flips += mirrored;
     for (int64_t x = 0; mirrored && x < p.width; ++x) BOOST_REQUIRE(colour(f, 3, x) == colour(p, 3, p.width - 1 - x));
   }
   BOOST_TEST(flips > 70);
   BOOST_TEST(flips < 130);
-  // Crops: the picture moved by at most the padding, zeros beside it.
+  // Crops: the image moved by at most the padding, zeros beside it.
   std::set<std::vector<uint8_t>> crops;
   for (uint64_t k = 0; k < 100; ++k) crops.insert(augmented(p, {.crop_padding = 1}, {k, 2}).pixels);
   BOOST_TEST(crops.size() == 9u);
@@ -236,16 +236,16 @@ BOOST_AUTO_TEST_CASE(changes_are_functions_of_the_key) {
 
 BOOST_AUTO_TEST_CASE(operations_of_randaugment) {
   for (const int64_t channels : {1, 3}) {
-    const Picture p = sample(channels, 24, 24);
+    const Image p = sample(channels, 24, 24);
     for (int64_t op = 0; op < kRandAugmentOps; ++op) {
-      const Picture none = randaugment_op(p, op, 0), some = randaugment_op(p, op, 1.0 / 3);
+      const Image none = randaugment_op(p, op, 0), some = randaugment_op(p, op, 1.0 / 3);
       // Automatic contrast and equalisation have no strength; colour does nothing to grey.
       if (op != 1 && op != 2) BOOST_TEST((none.pixels == p.pixels), op);
       if (op > 0 && !(op == 6 && channels == 1)) BOOST_TEST((some.pixels != p.pixels), op);
       BOOST_TEST(some.pixels.size() == p.pixels.size());
     }
   }
-  const Picture flat{1, 1, 3, {50, 100, 150}};
+  const Image flat{1, 1, 3, {50, 100, 150}};
   BOOST_TEST((randaugment_op(flat, 1, 1).pixels == std::vector<uint8_t>{0, 128, 255}));
   BOOST_TEST((randaugment_op(flat, 4, 0.5).pixels == std::vector<uint8_t>{50, 100, 105}));  // from 128 on inverted
   BOOST_TEST((randaugment_op(flat, 5, 1).pixels == std::vector<uint8_t>{48, 96, 144}));     // four bits

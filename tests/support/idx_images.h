@@ -1,4 +1,4 @@
-// Pictures in IDX files for tests: grey, 8 x 8, in two classes: a bright left half, a bright upper half; and noise.
+// Images in IDX files for tests: grey, 8 x 8, in two classes: a bright left half, a bright upper half; and noise.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -9,9 +9,9 @@
 
 namespace braid::test {
 
-// Writes `n` (at most 255) pictures and their labels into the folder, in turn of either class. Returns the path of the
-// pictures.
-inline std::string write_idx_pictures(const std::filesystem::path& folder, const std::string& set, int n) {
+// Writes `n` (at most 255) images and their labels into the folder, in turn of either class. Returns the path of the
+// images.
+inline std::string write_idx_images(const std::filesystem::path& folder, const std::string& set, int n) {
   std::string images("\0\0\10\3\0\0\0", 7), labels("\0\0\10\1\0\0\0", 7);
   images += static_cast<char>(n), labels += static_cast<char>(n);
   images += std::string("\0\0\0\10\0\0\0\10", 8);

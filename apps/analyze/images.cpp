@@ -1,4 +1,4 @@
-#include "apps/analyze/pictures.h"
+#include "apps/analyze/images.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@
 #include "braid/autograd/ops.h"
 #include "braid/autograd/record.h"
 #include "braid/models/data/vision/batches.h"
-#include "braid/models/inspect/picture_attention.h"
+#include "braid/models/inspect/image_attention.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/file_system.h"
 
@@ -26,14 +26,14 @@ namespace braid::apps::analyze {
 namespace {
 
 namespace fs = std::filesystem;
-using models::PictureAttention;
-using models::vision::Picture, models::vision::PictureDataset;
+using models::ImageAttention;
+using models::vision::Image, models::vision::ImageDataset;
 
 constexpr int64_t kBatch = 64, kMaxMistakes = 60;
 constexpr int64_t kMaxHeads = 48;  // shown when none are chosen
 
 struct Prediction {
-  int64_t picture, label, predicted;
+  int64_t image, label, predicted;
   double confidence;  // probability of the prediction
   bool right() const { return label == predicted; }
 };
@@ -44,34 +44,34 @@ struct Head {
 
 struct Shown {
   Prediction prediction;
-  Picture picture;
-  PictureAttention attention;
+  Image image;
+  ImageAttention attention;
 };
 
 const models::Vit& vit_of(const models::Model& model) {
   const auto* vit = dynamic_cast<const models::Vit*>(&model);
   check(vit != nullptr, ErrorKind::input, [&] {
     return "a model of type " + model.spec()->model_type() +
-           " has no attention over pictures: expected a model of type vit beside --pictures";
+           " has no attention over images: expected a model of type vit beside --pictures";
   });
   return *vit;
 }
 
-void check_fits(const models::Vit& model, const PictureDataset& data) {
-  const models::vision::PictureManifest& m = data.manifest();
-  const Shape pictures{m.channels, m.height, m.width};
-  check(model.picture_shape() == pictures && model.classes() == std::ssize(m.classes), ErrorKind::input, [&] {
-    return "the pictures do not fit the model: expected " + str(model.picture_shape()) + " in " +
-           std::to_string(model.classes()) + " classes, found " + str(pictures) + " in " +
+void check_fits(const models::Vit& model, const ImageDataset& data) {
+  const models::vision::ImageManifest& m = data.manifest();
+  const Shape images{m.channels, m.height, m.width};
+  check(model.image_shape() == images && model.classes() == std::ssize(m.classes), ErrorKind::input, [&] {
+    return "the images do not fit the model: expected " + str(model.image_shape()) + " in " +
+           std::to_string(model.classes()) + " classes, found " + str(images) + " in " +
            std::to_string(m.classes.size());
   });
 }
 
-std::vector<Prediction> predictions(const models::Vit& model, const PictureDataset& data, int64_t limit) {
+std::vector<Prediction> predictions(const models::Vit& model, const ImageDataset& data, int64_t limit) {
   const NoGrad off;
   std::vector<Prediction> all;
   Progress progress(stderr);
-  const auto batches = models::vision::validation_pictures(data, kBatch, limit, {});
+  const auto batches = models::vision::validation_images(data, kBatch, limit, {});
   for (size_t i = 0; i < batches.size(); ++i) {
     const models::Batch batch = models::vision::read_batch(data, batches[i]);
     const Tensor logits = model.logits(batch.at("pixel_values").to(model.device()));
@@ -82,12 +82,12 @@ std::vector<Prediction> predictions(const models::Vit& model, const PictureDatas
       const auto row = p.begin() + static_cast<int64_t>(b) * K;
       const auto best = std::max_element(row, row + K);
       check(std::isfinite(*best), ErrorKind::numerical, [&] {
-        return "the logits of picture " + std::to_string(batches[i][b]) + " are NaN or Inf: nothing can be shown";
+        return "the logits of image " + std::to_string(batches[i][b]) + " are NaN or Inf: nothing can be shown";
       });
       all.push_back({batches[i][b], labels[b], best - row, *best});
     }
     progress.update(static_cast<double>(i + 1) / static_cast<double>(batches.size()),
-                    std::to_string(all.size()) + " pictures", i + 1 == batches.size());
+                    std::to_string(all.size()) + " images", i + 1 == batches.size());
   }
   return all;
 }
@@ -135,31 +135,31 @@ std::string words(const Prediction& p, const std::vector<std::string>& classes) 
                    : label + ", taken for " + found + ", " + percent(p.confidence);
 }
 
-// The picture, and over it the weights of its patches.
-std::string map_html(const std::string& of_picture, const std::vector<double>& weights, const PictureAttention& a,
-                     double most, const std::string& title) {
-  const std::string heat = heat_png(weights, static_cast<int>(a.rows), static_cast<int>(a.columns), most);
-  return "<figure class=\"patches " + of_picture + "\"><img alt=\"" + title + "\" src=\"" + data_url(heat) +
+// The image, and over it the weights of its patches.
+std::string map_html(const std::string& of_image, const std::vector<double>& weights, const ImageAttention& a,
+                     double max, const std::string& title) {
+  const std::string heat = heat_png(weights, static_cast<int>(a.rows), static_cast<int>(a.columns), max);
+  return "<figure class=\"patches " + of_image + "\"><img alt=\"" + title + "\" src=\"" + data_url(heat) +
          "\"><figcaption>" + title + "</figcaption></figure>";
 }
 
-std::string head_html(const Shown& shown, const std::string& of_picture, const Head& head) {
-  const PictureAttention& a = shown.attention;
+std::string head_html(const Shown& shown, const std::string& of_image, const Head& head) {
+  const ImageAttention& a = shown.attention;
   const size_t begin = a.at(head.layer, head.head, 0), count = static_cast<size_t>(a.rows * a.columns);
   const std::vector<double> before(a.before.begin() + static_cast<int64_t>(begin),
                                    a.before.begin() + static_cast<int64_t>(begin + count)),
       after(a.after.begin() + static_cast<int64_t>(begin), a.after.begin() + static_cast<int64_t>(begin + count));
   std::vector<double> change(count);
-  double most = 0;
+  double max = 0;
   for (size_t i = 0; i < count; ++i) {
     change[i] = after[i] - before[i];
-    most = std::max({most, std::fabs(before[i]), std::fabs(after[i])});
+    max = std::max({max, std::fabs(before[i]), std::fabs(after[i])});
   }
   std::string html = "<div class=\"head\"><p>layer " + std::to_string(head.layer) + ", head " +
                      std::to_string(head.head) + "</p>" +
-                     map_html(of_picture, before, a, most, a.composed ? "before" : "");
+                     map_html(of_image, before, a, max, a.composed ? "before" : "");
   if (a.composed)
-    html += map_html(of_picture, after, a, most, "after") + map_html(of_picture, change, a, most, "after - before");
+    html += map_html(of_image, after, a, max, "after") + map_html(of_image, change, a, max, "after - before");
   return html + "</div>\n";
 }
 
@@ -169,7 +169,7 @@ std::string attention_csv(const std::vector<Shown>& shown, const std::vector<Hea
     for (const Head& h : heads)
       for (int64_t patch = 0; patch < s.attention.rows * s.attention.columns; ++patch) {
         const size_t at = s.attention.at(h.layer, h.head, patch);
-        csv.row({s.prediction.picture, s.prediction.label, s.prediction.predicted, h.layer, h.head,
+        csv.row({s.prediction.image, s.prediction.label, s.prediction.predicted, h.layer, h.head,
                  patch / s.attention.columns, patch % s.attention.columns, s.attention.before[at],
                  s.attention.after[at]});
       }
@@ -179,68 +179,66 @@ std::string attention_csv(const std::vector<Shown>& shown, const std::vector<Hea
 std::string mistakes_csv(const std::vector<Prediction>& mistakes, const std::vector<std::string>& classes) {
   Csv csv({"picture", "class", "prediction", "confidence"});
   for (const Prediction& p : mistakes)
-    csv.row({p.picture, classes.at(static_cast<size_t>(p.label)), classes.at(static_cast<size_t>(p.predicted)),
+    csv.row({p.image, classes.at(static_cast<size_t>(p.label)), classes.at(static_cast<size_t>(p.predicted)),
              p.confidence});
   return csv.text();
 }
 
-Picture read(const PictureDataset& data, int64_t i) {
-  Picture picture;
-  data.read(i, picture);
-  return picture;
+Image read(const ImageDataset& data, int64_t i) {
+  Image image;
+  data.read(i, image);
+  return image;
 }
 
-std::string png_of(const Picture& p) {
-  return picture_png(p.pixels, static_cast<int>(p.channels), static_cast<int>(p.height), static_cast<int>(p.width));
+std::string png_of(const Image& p) {
+  return image_png(p.pixels, static_cast<int>(p.channels), static_cast<int>(p.height), static_cast<int>(p.width));
 }
 
 std::string page(const std::string& name, const std::vector<Shown>& shown, const std::vector<Head>& heads,
-                 const std::vector<Prediction>& mistakes, int64_t pictures, const PictureDataset& data) {
+                 const std::vector<Prediction>& mistakes, int64_t images, const ImageDataset& data) {
   const std::vector<std::string>& classes = data.manifest().classes;
-  std::string style(page_part("pictures.css")), attention, wrong;
+  std::string style(page_part("images.css")), attention, wrong;
   for (size_t i = 0; i < shown.size(); ++i) {
-    const std::string of_picture = "picture-" + std::to_string(i);
-    style += "." + of_picture + " { background-image: url(" + data_url(png_of(shown[i].picture)) + "); }\n";
-    attention += "<h3>Picture " + std::to_string(shown[i].prediction.picture) + ": " +
-                 words(shown[i].prediction, classes) + "</h3><div class=\"heads\"><figure class=\"patches " +
-                 of_picture + "\"></figure>\n";
-    for (const Head& head : heads) attention += head_html(shown[i], of_picture, head);
+    const std::string of_image = "image-" + std::to_string(i);
+    style += "." + of_image + " { background-image: url(" + data_url(png_of(shown[i].image)) + "); }\n";
+    attention += "<h3>Image " + std::to_string(shown[i].prediction.image) + ": " + words(shown[i].prediction, classes) +
+                 "</h3><div class=\"heads\"><figure class=\"patches " + of_image + "\"></figure>\n";
+    for (const Head& head : heads) attention += head_html(shown[i], of_image, head);
     attention += "</div>\n";
   }
-  const int64_t most = std::min<int64_t>(kMaxMistakes, std::ssize(mistakes));
-  for (int64_t i = 0; i < most; ++i) {
+  const int64_t max = std::min<int64_t>(kMaxMistakes, std::ssize(mistakes));
+  for (int64_t i = 0; i < max; ++i) {
     const Prediction& p = mistakes[static_cast<size_t>(i)];
-    wrong += "<figure><img class=\"mistake\" alt=\"picture " + std::to_string(p.picture) + "\" src=\"" +
-             data_url(png_of(read(data, p.picture))) + "\"><figcaption>" + words(p, classes) +
-             "</figcaption></figure>\n";
+    wrong += "<figure><img class=\"mistake\" alt=\"image " + std::to_string(p.image) + "\" src=\"" +
+             data_url(png_of(read(data, p.image))) + "\"><figcaption>" + words(p, classes) + "</figcaption></figure>\n";
   }
-  const auto right = static_cast<double>(pictures - std::ssize(mistakes));
+  const auto right = static_cast<double>(images - std::ssize(mistakes));
   const bool token = !shown.empty() && shown[0].attention.class_token;
   const std::string body = fill_template(
-      page_part("pictures.html"),
-      {{"about", std::to_string(pictures) + " pictures of the validation split, " +
-                     percent(right / static_cast<double>(pictures)) + " of them right."},
+      page_part("images.html"),
+      {{"about", std::to_string(images) + " images of the validation split, " +
+                     percent(right / static_cast<double>(images)) + " of them right."},
        {"queries", token ? "of the class token" : "of all patches, on average"},
        {"compose", !shown.empty() && shown[0].attention.composed
                        ? "Each head before Compose, after it, and the difference, with one scale for the three."
                        : "This model mixes no heads, so there is one map of each."},
        {"attention", attention},
        {"mistakes",
-        std::to_string(mistakes.size()) + " of " + std::to_string(pictures) +
-            (most < std::ssize(mistakes) ? ", the " + std::to_string(most) + " most confident ones shown" : "")},
+        std::to_string(mistakes.size()) + " of " + std::to_string(images) +
+            (max < std::ssize(mistakes) ? ", the " + std::to_string(max) + " most confident ones shown" : "")},
        {"wrong", wrong}});
   return html_page({.title = "Analysis of " + name, .style = style, .first_section = "attention", .body = body});
 }
 
 }  // namespace
 
-int analyze_pictures(const Arguments& arguments) {
+int analyze_images(const Arguments& arguments) {
   for (const char* flag : {"text", "prompt", "compare", "window", "sections"})
     check(!arguments.has(flag) || arguments.get(flag).empty(), ErrorKind::setting,
           [&] { return "--" + std::string(flag) + " is for texts: it has no effect beside --pictures; leave it out"; });
   const fs::path out = arguments.get("out");
   check_report_folder(out);
-  const PictureDataset data(arguments.get("pictures"), models::text::Split::val);
+  const ImageDataset data(arguments.get("pictures"), models::text::Split::val);
   const models::LoadedModel loaded =
       load_on_device(arguments, model_folder(arguments.get("MODEL")), {.dtype = dtype_of(arguments)});
   const models::Vit& model = vit_of(*loaded.model);
@@ -255,28 +253,28 @@ int analyze_pictures(const Arguments& arguments) {
   std::ranges::stable_sort(mistakes, std::greater(), &Prediction::confidence);
   std::vector<Shown> shown;
   for (const Prediction& p : chosen(right, mistakes, arguments.get_int("show-pictures"))) {
-    const models::Batch one = models::vision::read_batch(data, {p.picture});
-    shown.push_back({p, read(data, p.picture), models::picture_attention(model, one.at("pixel_values"))});
+    const models::Batch one = models::vision::read_batch(data, {p.image});
+    shown.push_back({p, read(data, p.image), models::image_attention(model, one.at("pixel_values"))});
   }
-  const int64_t pictures = std::ssize(right) + std::ssize(mistakes);
+  const int64_t images = std::ssize(right) + std::ssize(mistakes);
   const std::string name = model_name(arguments.get("MODEL"));
   io::write_file((out / "figures/attention.csv").string(), attention_csv(shown, heads));
   io::write_file((out / "figures/mistakes.csv").string(), mistakes_csv(mistakes, data.manifest().classes));
-  io::write_file((out / "index.html").string(), page(name, shown, heads, mistakes, pictures, data));
-  std::printf("%lld pictures, %lld mistakes\nwrote %s; open it in a browser\n", static_cast<long long>(pictures),
+  io::write_file((out / "index.html").string(), page(name, shown, heads, mistakes, images, data));
+  std::printf("%lld images, %lld mistakes\nwrote %s; open it in a browser\n", static_cast<long long>(images),
               static_cast<long long>(mistakes.size()), (out / "index.html").c_str());
   return 0;
 }
 
-std::vector<Flag> picture_flags() {
+std::vector<Flag> image_flags() {
   return {{.name = "pictures",
            .value = "DATA",
            .help = "for an image model, instead of a text: the validation split of what braid prepare --images wrote"},
           {.name = "heads",
            .value = "LIST",
            .help = "beside --pictures: LAYER.HEAD,... from 0.0 (default: of the last layers)"},
-          integer_flag("show-pictures", "N", "beside --pictures: pictures whose attention is shown", "6", 1, 100),
-          integer_flag("limit", "N", "beside --pictures: only so many pictures; 0 = all", "0", 0, 1e9)};
+          integer_flag("show-pictures", "N", "beside --pictures: images whose attention is shown", "6", 1, 100),
+          integer_flag("limit", "N", "beside --pictures: only so many images; 0 = all", "0", 0, 1e9)};
 }
 
 }  // namespace braid::apps::analyze

@@ -1,4 +1,4 @@
-// braid eval MODEL pictures:DATA: how well a model names the classes of prepared pictures.
+// braid eval MODEL pictures:DATA: how well a model names the classes of prepared images.
 #pragma once
 #include <string>
 
@@ -7,11 +7,11 @@
 
 namespace braid::apps {
 
-inline constexpr const char* kPicturesTask = "pictures:";
+inline constexpr const char* kImagesTask = "pictures:";
 
-bool names_pictures(const Arguments& arguments);  // whether a task begins with kPicturesTask
+bool names_images(const Arguments& arguments);  // whether a task begins with kImagesTask
 // The validation split of each data folder. Prints the table; --json FILE gets everything. Returns the exit code.
-int eval_pictures(const Arguments& arguments);
+int eval_images(const Arguments& arguments);
 
 // Accuracy, loss and calibration error, then each class, its precision, recall and the class that it is mistaken for
 // most often.

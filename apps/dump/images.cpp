@@ -1,4 +1,4 @@
-#include "apps/dump/pictures.h"
+#include "apps/dump/images.h"
 
 #include "apps/dump/gradients.h"
 #include "braid/autograd.h"
@@ -7,17 +7,17 @@ namespace braid::apps {
 
 namespace {
 
-models::Batch read_pictures(const Arguments& arguments, const models::ImageModel& model) {
+models::Batch read_images(const Arguments& arguments, const models::ImageModel& model) {
   for (const char* name : {"prompt", "text", "decode"}) {
     check(!arguments.has(name), ErrorKind::setting, [&] {
       return "--" + std::string(name) +
-             " is for language models: this one reads pictures; give --ids FILE.safetensors "
+             " is for language models: this one reads images; give --ids FILE.safetensors "
              "with pixel_values (B, C, H, W)";
     });
   }
   const io::SafetensorsFile file(arguments.get("ids"));
   check(file.find("pixel_values"), ErrorKind::input, [&] {
-    return "no pixel_values in " + file.path() + ": expected pictures (B, C, H, W) for a model that reads pictures";
+    return "no pixel_values in " + file.path() + ": expected images (B, C, H, W) for a model that reads images";
   });
   const Tensor pixels = file.load("pixel_values");
   const int64_t B = pixels.rank() > 0 ? pixels.dim(0) : 0;
@@ -29,9 +29,9 @@ models::Batch read_pictures(const Arguments& arguments, const models::ImageModel
 
 }  // namespace
 
-io::NamedTensors dump_pictures(const Arguments& arguments, models::ImageModel& model, Device device,
-                               const std::set<std::string>& maps) {
-  const models::Batch batch = read_pictures(arguments, model), here = batch.to(device);
+io::NamedTensors dump_images(const Arguments& arguments, models::ImageModel& model, Device device,
+                             const std::set<std::string>& maps) {
+  const models::Batch batch = read_images(arguments, model), here = batch.to(device);
   const bool with_grad = arguments.has("grad");
   io::NamedTensors out;
   for (const NamedTensor& t : batch.tensors())

@@ -6,13 +6,13 @@
 
 namespace braid::models {
 
-class Draws {
+class RandomStream {
  public:
-  explicit Draws(RandomKey key) : key_(key) {}
-  // Of equal probability in (0, 1), and in (low, high).
+  explicit RandomStream(RandomKey key) : key_(key) {}
+  // Uniform in (0, 1), and in (low, high).
   double unit() { return braid::unit(bits()); }
   double between(double low, double high) { return low + (high - low) * unit(); }
-  // Whole numbers 0 ... n-1: from unit(), of which there are 2^23, or from all 32 bits.
+  // Integers 0 ... n-1: from unit(), of which there are 2^23, or from all 32 bits.
   int64_t below_by_unit(int64_t n) { return static_cast<int64_t>(unit() * static_cast<double>(n)); }
   int64_t below_by_remainder(int64_t n) { return bits() % static_cast<uint32_t>(n); }
 

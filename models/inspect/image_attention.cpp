@@ -1,4 +1,4 @@
-#include "braid/models/inspect/picture_attention.h"
+#include "braid/models/inspect/image_attention.h"
 
 #include "braid/autograd/record.h"
 
@@ -6,7 +6,8 @@ namespace braid::models {
 
 namespace {
 
-// Of one head of attn_probs (N, T, T): the row of the class token's query, or the mean of all rows.
+// Appends a weight per patch from one head of attn_probs (N, T, T): the row of the class token's query, or the mean of
+// all rows.
 void add_weights(std::vector<double>& out, const std::vector<double>& probs, int64_t head, int64_t T, bool token) {
   for (int64_t key = token; key < T; ++key) {
     double sum = 0;
@@ -18,14 +19,14 @@ void add_weights(std::vector<double>& out, const std::vector<double>& probs, int
 
 }  // namespace
 
-PictureAttention picture_attention(const Vit& model, const Tensor& pixel_values) {
+ImageAttention image_attention(const Vit& model, const Tensor& pixel_values) {
   const NoGrad off;
   const VitConfig& config = model.config();
-  PictureAttention found{.layers = config.num_hidden_layers,
-                         .heads = config.num_attention_heads,
-                         .rows = config.grid().rows,
-                         .columns = config.grid().columns,
-                         .class_token = config.class_token()};
+  ImageAttention found{.layers = config.num_hidden_layers,
+                       .heads = config.num_attention_heads,
+                       .rows = config.grid().rows,
+                       .columns = config.grid().columns,
+                       .class_token = config.class_token()};
   const int64_t T = config.tokens();
   const auto take = [&](const std::string& name, const Tensor& x) {
     if (name.find(".dyn.") != name.npos) found.composed = true;

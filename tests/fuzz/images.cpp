@@ -16,14 +16,14 @@ using namespace braid::models::vision;
 
 const std::filesystem::path& scratch() {
   static const std::filesystem::path folder = [] {
-    std::filesystem::path path = std::filesystem::temp_directory_path() / ("fuzz-pictures-" + std::to_string(getpid()));
+    std::filesystem::path path = std::filesystem::temp_directory_path() / ("fuzz-images-" + std::to_string(getpid()));
     std::filesystem::create_directories(path);
     return path;
   }();
   return folder;
 }
 
-void ignore(Picture, int64_t, const std::string&) {}
+void ignore(Image, int64_t, const std::string&) {}
 
 }  // namespace
 
@@ -34,10 +34,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     switch (data[0] % 4) {
       case 0: {
         const size_t cut = rest.size() * data[1] / 256;
-        const std::string pictures = (scratch() / "f-images-idx3-ubyte").string();
-        braid::io::write_file(pictures, rest.substr(0, cut));
-        braid::io::write_file(idx_labels_of(pictures), rest.substr(cut));
-        read_idx(pictures, ignore);
+        const std::string images = (scratch() / "f-images-idx3-ubyte").string();
+        braid::io::write_file(images, rest.substr(0, cut));
+        braid::io::write_file(idx_labels_of(images), rest.substr(cut));
+        read_idx(images, ignore);
         break;
       }
       case 1: {
@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         break;
       }
       default:
-        decode_picture(std::as_bytes(std::span(rest)), "fuzz");
+        decode_image(std::as_bytes(std::span(rest)), "fuzz");
     }
   });
 }

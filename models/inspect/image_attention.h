@@ -1,4 +1,4 @@
-// Attention of a Vision Transformer over one picture: how much each patch is attended to, head by head, before Compose
+// Attention of a Vision Transformer over one image: how much each patch is attended to, head by head, before Compose
 // and after it.
 #pragma once
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace braid::models {
 
-struct PictureAttention {
+struct ImageAttention {
   int64_t layers = 0, heads = 0, rows = 0, columns = 0;  // L, N, of the grid of patches
   bool composed = false;                                 // some layer mixes heads
   bool class_token = false;  // the weights are those of its query; otherwise the mean over the queries of all patches
@@ -22,6 +22,6 @@ struct PictureAttention {
 };
 
 // pixel_values (1, C, H, W), normalised.
-PictureAttention picture_attention(const Vit& model, const Tensor& pixel_values);
+ImageAttention image_attention(const Vit& model, const Tensor& pixel_values);
 
 }  // namespace braid::models

@@ -1,4 +1,4 @@
-// Training of image models on pictures.
+// Training of image models on images.
 #pragma once
 #include <optional>
 
@@ -8,10 +8,10 @@
 
 namespace braid::apps {
 
-class PictureTask final : public TrainingTask {
+class ImageTask final : public TrainingTask {
  public:
   // Error(setting) names settings that are for text alone.
-  explicit PictureTask(const TrainConfig& config);
+  explicit ImageTask(const TrainConfig& config);
 
   int64_t samples() const override { return train_.size(); }
   int64_t sample_tokens() const override { return 1; }
@@ -23,21 +23,21 @@ class PictureTask final : public TrainingTask {
   double forward_flops(const models::ModelSpec& model) const override { return model.forward_flops(1); }
   void start(const models::Model& model, const dist::ProcessMesh& mesh) override;
   bool validate(LogRow& row, const Attempt& attempt) const override;
-  LogKind log_kind() const override { return LogKind::pictures; }
+  LogKind log_kind() const override { return LogKind::images; }
   void count(LogRow& row, int64_t samples, double rate) const override;
   std::string size_text() const override;
 
  private:
   const TrainConfig& config_;
-  models::vision::PictureDataset train_;
-  std::optional<models::vision::PictureDataset> validation_;  // none with eval.interval = 0
+  models::vision::ImageDataset train_;
+  std::optional<models::vision::ImageDataset> validation_;  // none with eval.interval = 0
   models::text::Sampler sampler_;
-  models::vision::TrainingPictures pictures_;
+  models::vision::TrainingImages images_;
   const models::ImageModel* model_ = nullptr;
   const dist::ProcessMesh* mesh_ = nullptr;
 };
 
-// Error(setting) when a setting of augment.* differs from its default, for data that are no pictures.
-void check_no_picture_settings(const TrainConfig& config);
+// Error(setting) when a setting of augment.* differs from its default, for data that are no images.
+void check_no_image_settings(const TrainConfig& config);
 
 }  // namespace braid::apps

@@ -1,4 +1,4 @@
-// braid dump of a model that reads pictures.
+// braid dump of a model that reads images.
 #pragma once
 #include <set>
 #include <string>
@@ -11,7 +11,7 @@ namespace braid::apps {
 
 // Results for pixel_values (B, C, H, W) and, where it has them, labels (B) of the file of --ids; `maps` are the layers'
 // "layers.3.attention_maps". The names are those of names.md.
-io::NamedTensors dump_pictures(const Arguments& arguments, models::ImageModel& model, Device device,
-                               const std::set<std::string>& maps);
+io::NamedTensors dump_images(const Arguments& arguments, models::ImageModel& model, Device device,
+                             const std::set<std::string>& maps);
 
 }  // namespace braid::apps

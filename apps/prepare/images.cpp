@@ -1,4 +1,4 @@
-#include "apps/prepare/pictures.h"
+#include "apps/prepare/images.h"
 
 #include <cstdio>
 
@@ -15,7 +15,7 @@ namespace {
 
 struct Stopped {};
 
-std::string pictures(int64_t n) { return std::to_string(n) + (n == 1 ? " picture" : " pictures"); }
+std::string images(int64_t n) { return std::to_string(n) + (n == 1 ? " image" : " images"); }
 
 std::string list(const std::vector<double>& values) {
   std::string text;
@@ -35,11 +35,11 @@ std::vector<std::string> lines_of(const std::string& file) {
 
 }  // namespace
 
-int prepare_pictures(const Arguments& arguments) {
+int prepare_images(const Arguments& arguments) {
   for (const char* name : {"dedup", "tasks", "tokenizer", "train-bpe", "bpe-form", "answers", "chat"})
     check(!arguments.has(name), ErrorKind::setting,
           [&] { return "--" + std::string(name) + " is for text: expected without --images; leave one of them out"; });
-  models::vision::PreparePicturesOptions options;
+  models::vision::PrepareImagesOptions options;
   options.inputs = arguments.list("INPUT");
   options.val_inputs = arguments.list("val");
   if (arguments.has("classes")) options.classes = lines_of(arguments.get("classes"));
@@ -52,33 +52,33 @@ int prepare_pictures(const Arguments& arguments) {
     return std::string("--val-fraction has no effect beside --val, whose files are the validation split; give one");
   });
   const StopSignals listening;
-  models::vision::PreparePicturesSummary made;
+  models::vision::PrepareImagesSummary made;
   try {
     Progress progress(stdout);
-    made = models::vision::prepare_pictures(options, [&](int64_t n, const std::string& name) {
+    made = models::vision::prepare_images(options, [&](int64_t n, const std::string& name) {
       if (StopSignals::requested()) throw Stopped();
-      if (n % 256 == 0) progress.update(0, pictures(n) + "  " + preview(name, 60), false);
+      if (n % 256 == 0) progress.update(0, images(n) + "  " + preview(name, 60), false);
     });
   } catch (const Stopped&) {
     std::printf("stopped by %s; nothing was written to %s, run the same command again\n", StopSignals::name(),
                 options.output.c_str());
     return exit_stopped;
   }
-  const models::vision::PictureManifest& m = made.manifest;
-  std::printf("wrote %s with pictures of %lld x %lld x %lld (channels x height x width) in %zu classes\n",
+  const models::vision::ImageManifest& m = made.manifest;
+  std::printf("wrote %s with images of %lld x %lld x %lld (channels x height x width) in %zu classes\n",
               options.output.c_str(), static_cast<long long>(m.channels), static_cast<long long>(m.height),
               static_cast<long long>(m.width), m.classes.size());
   std::printf("  %-12s %s, mean %s, deviation %s of pixels from 0 to 1\n", "training",
-              pictures(m.train.documents).c_str(), list(m.mean).c_str(), list(m.std).c_str());
-  std::printf("  %-12s %s\n", "validation", pictures(m.val.documents).c_str());
+              images(m.train.documents).c_str(), list(m.mean).c_str(), list(m.std).c_str());
+  std::printf("  %-12s %s\n", "validation", images(m.val.documents).c_str());
   if (made.unchanged) std::printf("the folder held the same data already (fingerprint %s)\n", m.fingerprint.c_str());
   return 0;
 }
 
-std::vector<Flag> picture_flags() {
+std::vector<Flag> image_flags() {
   return {
       {.name = "images",
-       .help = "INPUT are pictures: IDX files with their labels beside them, CIFAR .bin files, or folders with a "
+       .help = "INPUT are images: IDX files with their labels beside them, CIFAR .bin files, or folders with a "
                "folder of PNG and JPEG files for each class"},
       {.name = "classes",
        .value = "FILE",
