@@ -78,8 +78,8 @@ std::string table(const std::string& name, const models::ModelSpec& spec, const 
 std::string json(const models::ModelSpec& spec, const models::InfoRequest& request,
                  const std::vector<InfoSection>& sections, const std::vector<std::string>& notes) {
   std::string text = "{\n\"config\": " + spec.config_json();
-  if (request.seq_len > 0) text += ",\n\"seq_len\": " + std::to_string(request.seq_len);
-  text += ",\n\"batch\": " + std::to_string(request.batch);
+  if (request.seq_len > 0) text += str(",\n\"seq_len\": ", request.seq_len);
+  text += str(",\n\"batch\": ", request.batch);
   for (const InfoSection& section : sections) {
     text += ",\n\"" + section.key + "\": {";
     for (size_t i = 0; i < section.rows.size(); ++i)
@@ -166,7 +166,7 @@ InfoSection match_section(const models::ModelSpec& spec, const std::string& matc
     try {
       target = load(match, {}, {}, unused, notes)->size().parameters;
     } catch (const Error& e) {
-      fail(e.kind(), "bad value for --match-params: expected an integer or a model; " + std::string(e.what()));
+      fail(e.kind(), str("bad value for --match-params: expected an integer or a model; ", e.what()));
     }
     title += " as " + match;
   }
@@ -213,8 +213,8 @@ std::string info_text(const std::string& model, const InfoOptions& options) {
   const auto spec = load(model, options.settings, options.base, stored, notes);
   const int64_t longest = spec->max_sequence_length();
   check(options.seq_len <= longest || longest == 0, ErrorKind::setting, [&] {
-    return "--seq-len is longer than the model's sequences: expected at most block_size = " + std::to_string(longest) +
-           ", found " + std::to_string(options.seq_len) + "; add block_size=" + std::to_string(options.seq_len);
+    return str("--seq-len is longer than the model's sequences: expected at most block_size = ", longest, ", found ",
+               options.seq_len, "; add block_size=", options.seq_len);
   });
   const models::InfoRequest request{.batch = options.batch,
                                     .seq_len = longest > 0 && options.seq_len > 0 ? options.seq_len : longest};

@@ -39,7 +39,7 @@ class TokenText {
       const std::string part = printable(tokenizer_.decode(tokens.subspan(begin, end - begin)));
       const bool special = kind(begin) & 1, marked = kind(begin) & 2;
       if (colors_)
-        text += (marked ? "\033[32m" : "\033[0m") + std::string(special ? "\033[7m" : "") + part + "\033[0m";
+        text += str(marked ? "\033[32m" : "\033[0m", special ? "\033[7m" : "", part, "\033[0m");
       else
         text += (marked && !was_marked(counted, begin) ? "[" : "") + part +
                 (marked && !(end < tokens.size() && is_counted(counted, end)) ? "]" : "");
@@ -121,8 +121,8 @@ void print_folder(const Arguments& arguments, const std::string& folder) {
   const models::text::SplitInfo& files = split == Split::val ? m.val : m.train;
   const int64_t first = arguments.get_int("first"), last = first + arguments.get_int("documents") - 1;
   check(first == 1 || first <= files.documents, ErrorKind::setting, [&] {
-    return "bad value for --first: expected at most " + std::to_string(files.documents) + ", the " + noun +
-           "s of the " + name(split) + " split, found " + std::to_string(first);
+    return str("bad value for --first: expected at most ", files.documents, ", the ", noun, "s of the ", name(split),
+               " split, found ", first);
   });
   std::printf("%s: %ss, fingerprint %s, tokenizer %s with %lld ids\n", folder.c_str(), noun, m.fingerprint.c_str(),
               m.tokenizer.c_str(), static_cast<long long>(m.vocab_size));
@@ -151,9 +151,8 @@ void print_folder(const Arguments& arguments, const std::string& folder) {
       [&] {
         s.end_document(length);
         if (s.documents >= first && s.documents <= last)
-          shown.push_back(std::string(noun) + " " + std::to_string(s.documents) + ", " + std::to_string(length) +
-                          " tokens\n" + text(beginning, counted) + (length > std::ssize(beginning) ? " ..." : "") +
-                          "\n");
+          shown.push_back(str(noun, " ", s.documents, ", ", length, " tokens\n", text(beginning, counted),
+                              length > std::ssize(beginning) ? " ..." : "", "\n"));
         length = 0, beginning.clear(), counted.clear();
       });
   std::printf("\nthe %s split, %s\n", name(split), folder.c_str());
@@ -230,9 +229,8 @@ int run_inspect(const Arguments& arguments) {
   const bool file = given.ends_with(".toml");
   load_config(schema, file ? given : "", arguments.overrides());
   if (!file) config.data.path = given;
-  check(arguments.has("batch") || (!arguments.has("table") && arguments.overrides().empty()), ErrorKind::setting, [] {
-    return std::string("--table and settings are for the batches of a run: expected --batch N beside them");
-  });
+  check(arguments.has("batch") || (!arguments.has("table") && arguments.overrides().empty()), ErrorKind::setting,
+        "--table and settings are for the batches of a run: expected --batch N beside them");
   check(!config.data.path.empty(), ErrorKind::setting,
         [&] { return given + " sets no data.path: expected a data folder, or the settings of a run"; });
   if (!arguments.has("batch")) {

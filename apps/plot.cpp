@@ -42,9 +42,9 @@ XAxis choose_x(const std::string& column, std::vector<Run>& runs) {
     for (const LogRow& row : run.rows) {
       const double x = scale * (axis.member ? row.*axis.member : static_cast<double>(row.step));
       check(std::isfinite(x), ErrorKind::input, [&] {
-        return "cannot plot " + run.name + " over " + column + ": expected the column " +
-               (column == "time" ? "elapsed_s" : "tokens") + " in every row of its log, found none at step " +
-               std::to_string(row.step) + "; use --x step";
+        return str("cannot plot ", run.name, " over ", column, ": expected the column ",
+                   column == "time" ? "elapsed_s" : "tokens", " in every row of its log, found none at step ", row.step,
+                   "; use --x step");
       });
       run.x.push_back(x);
       largest = std::max(largest, x);
@@ -107,17 +107,16 @@ std::string chart(const std::vector<Run>& runs, const Look& look, const std::str
   size_t drawn = 0;
   for (const Run& run : runs) drawn += std::max<size_t>(1, run.members.size());
   const bool grouped = drawn > runs.size();
-  const std::string title =
-      drawn == 1 ? "Training run " + names[0] : "Comparison of " + std::to_string(drawn) + " training runs";
+  const std::string title = drawn == 1 ? "Training run " + names[0] : str("Comparison of ", drawn, " training runs");
   Svg svg(page_width, height, title, "Runs: " + join(names, ", ") + ". Made by: " + command);
   svg.text(left, 34, preview(title, 80), "title");
   const bool validated = measured(runs, &LogRow::val_loss);
   svg.text(left, 54,
-           std::string(window > 1 ? "lines: moving average over up to " + std::to_string(window) + " steps" +
-                                        (runs.size() > 5 ? "" : "; faint: every step")
-                                  : "lines: every step") +
-               (grouped ? "; of several runs the mean, in a band of one standard deviation" : "") +
-               (validated ? "; circles: validation" : ""),
+           str(window > 1 ? str("lines: moving average over up to ", window, " steps",
+                                runs.size() > 5 ? "" : "; faint: every step")
+                          : "lines: every step",
+               grouped ? "; of several runs the mean, in a band of one standard deviation" : "",
+               validated ? "; circles: validation" : ""),
            "small");
   draw_legend(svg, {left, legend_top, page_width - left - right, 19}, rows, validated);
   draw_panel(svg, {left, loss_top, page_width - left - right, loss_height}, runs, loss, xs, x.name, look.log, window);
@@ -210,8 +209,8 @@ std::vector<Run> read_runs(const std::vector<std::string>& sources, const std::v
     }
   }
   check(!runs.empty(), ErrorKind::input, [&] {
-    return "nothing to plot: expected a run with at least one finite loss, found none in " +
-           std::to_string(sources.size()) + " runs";
+    return str("nothing to plot: expected a run with at least one finite loss, found none in ", sources.size(),
+               " runs");
   });
   return runs;
 }
@@ -219,10 +218,8 @@ std::vector<Run> read_runs(const std::vector<std::string>& sources, const std::v
 int run_plot(const Arguments& arguments) {
   const std::vector<std::string> sources = arguments.list("RUN");
   std::vector<std::string> names = arguments.list("name");
-  check(names.empty() || names.size() == sources.size(), ErrorKind::setting, [&] {
-    return "--name must be given once per run: expected " + std::to_string(sources.size()) + ", found " +
-           std::to_string(names.size());
-  });
+  check(names.empty() || names.size() == sources.size(), ErrorKind::setting,
+        [&] { return str("--name must be given once per run: expected ", sources.size(), ", found ", names.size()); });
   for (const std::string& name : names)
     check(valid_utf8(name), ErrorKind::setting, [&] { return "bad --name '" + preview(name) + "': expected UTF-8"; });
   const bool given = !names.empty();

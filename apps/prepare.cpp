@@ -19,9 +19,7 @@ namespace {
 
 struct Stopped {};
 
-std::string counted(int64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
+std::string counted(int64_t count, const std::string& noun) { return str(count, " ", noun, count == 1 ? "" : "s"); }
 
 // Words about the progress, with the rate since the present stage began.
 class Words {
@@ -76,7 +74,7 @@ int run_prepare(const Arguments& arguments) {
   if (arguments.has("images")) return prepare_images(arguments);
   for (const char* flag : {"size", "classes"})
     check(!arguments.has(flag), ErrorKind::setting,
-          [&] { return "--" + std::string(flag) + " is for images: expected --images beside it; give both"; });
+          [&] { return str("--", flag, " is for images: expected --images beside it; give both"); });
   models::text::PrepareOptions options;
   options.inputs = arguments.list("INPUT");
   options.val_inputs = arguments.list("val");
@@ -90,14 +88,13 @@ int run_prepare(const Arguments& arguments) {
   options.train_bpe = arguments.get_int("train-bpe");
   options.bpe_form = arguments.get("bpe-form");
   check(options.train_bpe > 0 || !arguments.has("bpe-form"), ErrorKind::setting,
-        [] { return std::string("--bpe-form has no effect without --train-bpe N; give both"); });
+        "--bpe-form has no effect without --train-bpe N; give both");
   options.text_field = arguments.get("text-field");
   options.val_fraction = arguments.get_float("val-fraction");
   options.seed = static_cast<uint64_t>(arguments.get_int("seed"));
   options.shard_tokens = arguments.get_int("shard-tokens");
-  check(options.val_inputs.empty() || options.tasks > 0 || !arguments.has("val-fraction"), ErrorKind::setting, [] {
-    return std::string("--val-fraction has no effect beside --val, whose files are the validation split; give one");
-  });
+  check(options.val_inputs.empty() || options.tasks > 0 || !arguments.has("val-fraction"), ErrorKind::setting,
+        "--val-fraction has no effect beside --val, whose files are the validation split; give one");
 
   const std::optional<models::text::SampleFormat> format = sample_format(arguments);
 

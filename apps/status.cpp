@@ -49,7 +49,7 @@ double changed(const fs::path& file) {
 // taking the lock of the folder for a moment could end a run that starts in it.
 bool trains(int64_t pid) {
   if (::kill(static_cast<pid_t>(pid), 0) != 0 && errno != EPERM) return false;
-  std::FILE* file = std::fopen(("/proc/" + std::to_string(pid) + "/cmdline").c_str(), "r");
+  std::FILE* file = std::fopen(str("/proc/", pid, "/cmdline").c_str(), "r");
   if (!file) return true;  // hidden from this user
   char text[65536];
   const size_t n = std::fread(text, 1, sizeof text, file);
@@ -75,7 +75,7 @@ void judge_running(RunView& view) {
   if (s.host == dist::host_name()) {
     if (trains(s.pid)) return;
     view.state = "killed";
-    view.reason = "process " + std::to_string(s.pid) + " is gone and left no message";
+    view.reason = str("process ", s.pid, " is gone and left no message");
     return;
   }
   double step_time = 0;
@@ -83,7 +83,7 @@ void judge_running(RunView& view) {
     step_time = view.last->elapsed_s / static_cast<double>(view.last->step);
   if (view.silence <= 120 + 20 * step_time) return;
   view.state = "silent";
-  view.reason = "process " + std::to_string(s.pid) + " on host " + s.host + " may be gone";
+  view.reason = str("process ", s.pid, " on host ", s.host, " may be gone");
 }
 
 bool is_run(const fs::path& run) {
@@ -123,9 +123,9 @@ std::string fixed(double value) {
 // The words of one run, which stand in columns.
 std::vector<std::string> words_of(const RunView& v) {
   const int64_t step = v.last ? v.last->step : 0;
-  std::string progress = "step " + std::to_string(step) + "/" + (v.status.steps ? std::to_string(v.status.steps) : "?");
+  std::string progress = str("step ", step, "/", v.status.steps ? std::to_string(v.status.steps) : "?");
   if (v.status.steps >= step && step >= 0 && v.status.steps > 0)
-    progress += " (" + std::to_string(100 * step / v.status.steps) + "%)";
+    progress += str(" (", 100 * step / v.status.steps, "%)");
   const auto shown = [&](const char* label, double LogRow::*member) {
     return v.last && std::isfinite((*v.last).*member) ? label + fixed((*v.last).*member) : std::string();
   };
@@ -219,7 +219,7 @@ std::vector<RunView> look(std::vector<std::string>& names) {
       std::fprintf(stderr, "note: %s left out: %s\n", preview(name).c_str(), e.what());
     }
   }
-  check(!views.empty(), ErrorKind::input, [] { return std::string("none of these is a run folder that can be read"); });
+  check(!views.empty(), ErrorKind::input, "none of these is a run folder that can be read");
   return views;
 }
 

@@ -101,9 +101,8 @@ void print_tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
 std::string tokenized_line(Encoder& encoder, const std::string& line, const std::string& path, int64_t number,
                            int64_t begin) {
   const nlohmann::json in = io::parse_json(line, path, begin);
-  check(in.is_object() && in.contains("t") && in["t"].is_string(), ErrorKind::input, [&] {
-    return "bad line " + std::to_string(number) + " in " + path + ": expected {\"t\": text}, found " + preview(line);
-  });
+  check(in.is_object() && in.contains("t") && in["t"].is_string(), ErrorKind::input,
+        [&] { return str("bad line ", number, " in ", path, ": expected {\"t\": text}, found ", preview(line)); });
   const std::vector<int32_t> ids = encoder(in["t"].get_ref<const std::string&>());
   const Tokenizer& tokenizer = encoder.tokenizer;
   const ordered_json out = {{"ids", ids}, {"d", tokenizer.decode(ids)}, {"ds", tokenizer.decode(ids, true)}};
@@ -138,7 +137,7 @@ int run_tokenize(const Arguments& arguments) {
   const bool text = arguments.has("TEXT");
   const std::vector<std::string> files = arguments.list("jsonl");
   check(text + arguments.has("file") + arguments.has("jsonl") <= 1, ErrorKind::setting,
-        [] { return std::string("expected one of TEXT, --file and --jsonl, found several"); });
+        "expected one of TEXT, --file and --jsonl, found several");
   if (const int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   const auto tokenizer = models::text::load_tokenizer(tokenizer_path(arguments.get("TOKENIZER")));
   for (const std::string& note : tokenizer->notes()) std::fprintf(stderr, "note: %s\n", note.c_str());

@@ -65,9 +65,7 @@ const Debug& debug() { return state().switches; }
 
 void watch(const char* op, const std::string& part, const Tensor& y) {
   const auto& [switches, out] = state();
-  const auto name = [&] {
-    return op + (part.empty() ? "" : ", " + part) + ": " + str(y.dtype()) + " " + str(y.shape());
-  };
+  const auto name = [&] { return str(op, part.empty() ? "" : ", " + part, ": ", y.dtype(), " ", y.shape()); };
   if (switches.sync) {
     try {
       backend(y.device()).stream.synchronize();

@@ -59,8 +59,8 @@ Tensor with_history(const Tensor& y, std::shared_ptr<Node> node, bool saves) {
 void check_not_written(const Node& node) {
   const char* advice = " written in place after the op had saved it; write after backward(), or give the op a copy";
   for (size_t i = 0; i < node.inputs.size(); ++i)
-    check(node.inputs[i].saved.holds(), node.op, [&] { return "input " + std::to_string(i) + " was" + advice; });
-  check(node.result.holds(), node.op, [&] { return std::string("its result was") + advice; });
+    check(node.inputs[i].saved.holds(), node.op, [&] { return str("input ", i, " was", advice); });
+  check(node.result.holds(), node.op, [&] { return str("its result was", advice); });
 }
 
 // One pass: counts the consumers of each node that it meets, and runs a node when all of them have run.
@@ -93,10 +93,8 @@ class Walk {
     while (!stack.empty()) {
       Node* node = stack.back();
       stack.pop_back();
-      check(!node->used, node->op, [] {
-        return std::string(
+      check(!node->used, node->op,
             "history already used: backward() was called twice through this op; run the forward pass again");
-      });
       if (++consumers_[node] > 1) continue;
       for (const Node::Input& input : node->inputs) {
         if (input.node) stack.push_back(input.node.get());
@@ -138,8 +136,7 @@ class Walk {
     }
     g = Tensor();
     check(grads.size() == node.inputs.size(), node.op, [&] {
-      return "its derivative returned " + std::to_string(grads.size()) + " gradients for " +
-             std::to_string(node.inputs.size()) + " inputs";
+      return str("its derivative returned ", grads.size(), " gradients for ", node.inputs.size(), " inputs");
     });
     node.used = true;
     node.backward = nullptr;  // frees what the closure saved
@@ -149,10 +146,9 @@ class Walk {
       if (!inputs[i].node) continue;
       if (grads[i]) {
         check(grads[i].shape() == inputs[i].shape, node.op, [&] {
-          return "its derivative has shape " + str(grads[i].shape()) + " for input " + std::to_string(i) +
-                 " of shape " + str(inputs[i].shape);
+          return str("its derivative has shape ", grads[i].shape(), " for input ", i, " of shape ", inputs[i].shape);
         });
-        if (debug().any()) watch(node.op, "derivative for input " + std::to_string(i), grads[i]);
+        if (debug().any()) watch(node.op, str("derivative for input ", i), grads[i]);
       }
       send(std::move(inputs[i].node), std::move(grads[i]), ready);
     }
@@ -184,9 +180,8 @@ bool recording(std::span<const Tensor> inputs) {
 }
 
 void no_gradient(const char* op, const Tensor& x) {
-  check(!recording({x}), op, [] {
-    return std::string("has no derivative, but its input requires a gradient; call it under NoGrad or on x.detach()");
-  });
+  check(!recording({x}), op,
+        "has no derivative, but its input requires a gradient; call it under NoGrad or on x.detach()");
 }
 
 Tensor detail::record(const char* op, Tensor y, Inputs inputs, Backward backward, bool saves) {
@@ -204,7 +199,7 @@ Tensor detail::record(const char* op, Tensor y, Inputs inputs, Backward backward
 std::vector<Tensor> detail::record_many(const char* op, std::vector<Tensor> ys, Inputs inputs, BackwardMany backward,
                                         bool saves) {
   if (debug().any())
-    for (size_t i = 0; i < ys.size(); ++i) watch(op, "result " + std::to_string(i), ys[i]);
+    for (size_t i = 0; i < ys.size(); ++i) watch(op, str("result ", i), ys[i]);
   if (!braid::recording(inputs)) return ys;
   auto arrived = std::make_shared<std::vector<Tensor>>(ys.size());
   auto op_node = make_node(
@@ -226,15 +221,13 @@ std::vector<Tensor> detail::record_many(const char* op, std::vector<Tensor> ys, 
 }
 
 void backward(const Tensor& y, Tensor dy) {
-  check(requires_grad(y), "backward",
-        [] { return std::string("the tensor has no history: nothing it depends on requires a gradient"); });
+  check(requires_grad(y), "backward", "the tensor has no history: nothing it depends on requires a gradient");
   if (!dy) {
-    check(y.numel() == 1, "backward", [&] { return "needs a gradient for a result of shape " + str(y.shape()); });
+    check(y.numel() == 1, "backward", [&] { return str("needs a gradient for a result of shape ", y.shape()); });
     dy = full(y.shape(), 1.0, y.dtype(), y.device());
   }
   check(dy.shape() == y.shape() && dy.dtype() == y.dtype(), "backward", [&] {
-    return "the gradient is " + str(dy.dtype()) + " " + str(dy.shape()) + ", the result " + str(y.dtype()) + " " +
-           str(y.shape());
+    return str("the gradient is ", dy.dtype(), " ", dy.shape(), ", the result ", y.dtype(), " ", y.shape());
   });
   Walk().from(y, std::move(dy), {});
 }

@@ -28,13 +28,13 @@ GradcheckResult gradcheck(const Function& f, const std::vector<Tensor>& inputs, 
   std::vector<Tensor> leaves, moved;
   for (const Tensor& x : inputs) {
     check(!x || !is_float(x.dtype()) || x.dtype() == DType::f64, "gradcheck",
-          [&] { return "runs in f64, got " + str(x.dtype()); });
+          [&] { return str("runs in f64, got ", x.dtype()); });
     leaves.push_back(x ? x.detach().clone() : Tensor());
     moved.push_back(x ? x.detach().clone() : Tensor());
     if (x && is_float(x.dtype())) require_grad(leaves.back());
   }
   Tensor y = f(leaves), weights = projection(y.shape());
-  check(requires_grad(y), "gradcheck", [] { return std::string("the function's result has no history"); });
+  check(requires_grad(y), "gradcheck", "the function's result has no history");
   backward(y, weights);
 
   auto value = [&] {
@@ -61,8 +61,8 @@ GradcheckResult gradcheck(const Function& f, const std::vector<Tensor>& inputs, 
       double error = std::fabs(numeric - expected[i]) / std::fmax(1.0, std::fabs(numeric));
       if (!(error <= worst.error)) {
         worst.error = error;
-        worst.where = "input " + std::to_string(k) + ", element " + std::to_string(i) + ": numeric " +
-                      std::to_string(numeric) + ", analytic " + std::to_string(expected[i]);
+        worst.where = str("input ", k, ", element ", i, ": numeric ", std::to_string(numeric), ", analytic ",
+                          std::to_string(expected[i]));
         if (std::isnan(error)) return worst;
       }
     }

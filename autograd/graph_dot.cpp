@@ -16,7 +16,7 @@ std::string quoted(const std::string& text) {
   return out + '"';
 }
 
-std::string id(size_t box) { return "n" + std::to_string(box); }
+std::string id(size_t box) { return str("n", box); }
 
 }  // namespace
 

@@ -123,38 +123,37 @@ std::string svg(const Tensor& y, const std::vector<NamedTensor>& names) {
   std::string body;
   for (size_t a = 0; a < view.arrows.size(); ++a) {
     const std::vector<size_t>& line = drawing.lines[a];
-    std::string path = "M" + std::to_string(right_of(line[0])) + " " + number(y_of(line[0]));
+    std::string path = str("M", right_of(line[0]), " ", number(y_of(line[0])));
     for (size_t k = 1; k < line.size(); ++k) {
       const int from = right_of(line[k - 1]), to = left_of(line[k]), middle = (from + to) / 2;
-      path += " C" + std::to_string(middle) + " " + number(y_of(line[k - 1])) + " " + std::to_string(middle) + " " +
-              number(y_of(line[k])) + " " + std::to_string(to) + " " + number(y_of(line[k]));
-      if (k + 1 < line.size()) path += " H" + std::to_string(right_of(line[k]));
+      path += str(" C", middle, " ", number(y_of(line[k - 1])), " ", middle, " ", number(y_of(line[k])), " ", to, " ",
+                  number(y_of(line[k])));
+      if (k + 1 < line.size()) path += str(" H", right_of(line[k]));
     }
     const int start = lefts[spots[line[0]].column] + widths[spots[line[0]].column];
-    body += "<path d=\"" + path + "\" class=\"arrow\" marker-end=\"url(#end)\"/>\n<text x=\"" +
-            std::to_string(start + 6 + width_of(view.arrows[a].label) / 2) + "\" y=\"" +
-            number((3 * y_of(line[0]) + y_of(line[1])) / 4 - 5) + "\" class=\"shape\">" +
-            escaped(view.arrows[a].label) + "</text>\n";
+    body += str("<path d=\"", path, "\" class=\"arrow\" marker-end=\"url(#end)\"/>\n<text x=\"",
+                start + 6 + width_of(view.arrows[a].label) / 2, "\" y=\"",
+                number((3 * y_of(line[0]) + y_of(line[1])) / 4 - 5), "\" class=\"shape\">",
+                escaped(view.arrows[a].label), "</text>\n");
   }
   double bottom = 0;
   for (size_t i = 0; i < view.boxes.size(); ++i) {
     const auto& [label, leaf] = view.boxes[i];
     bottom = std::max(bottom, y_of(i));
-    body += "<rect x=\"" + std::to_string(left_of(i)) + "\" y=\"" + number(y_of(i) - 0.5 * kBox) + "\" width=\"" +
-            std::to_string(width_of(label)) + "\" height=\"" + std::to_string(kBox) + "\" rx=\"" +
-            std::to_string(leaf ? kBox / 2 : 3) + "\" class=\"" + (leaf ? "leaf" : "op") + "\"/>\n<text x=\"" +
-            std::to_string((left_of(i) + right_of(i)) / 2) + "\" y=\"" + number(y_of(i) + 5) + "\">" + escaped(label) +
-            "</text>\n";
+    body += str("<rect x=\"", left_of(i), "\" y=\"", number(y_of(i) - 0.5 * kBox), "\" width=\"", width_of(label),
+                "\" height=\"", kBox, "\" rx=\"", leaf ? kBox / 2 : 3, "\" class=\"", leaf ? "leaf" : "op",
+                "\"/>\n<text x=\"", (left_of(i) + right_of(i)) / 2, "\" y=\"", number(y_of(i) + 5), "\">",
+                escaped(label), "</text>\n");
   }
   const int width = lefts[0] + widths[0] + kMargin;
-  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + std::to_string(width) + "\" height=\"" +
-         number(bottom + kBox + kMargin) +
-         "\">\n<style>text { font: 13px monospace; text-anchor: middle } .shape { font-size: 11px; fill: #777 }\n"
-         ".arrow { fill: none; stroke: #999 } .op { fill: #fff; stroke: #333 } .leaf { fill: #dceaf7; stroke: #333 }\n"
-         "</style>\n<defs><marker id=\"end\" markerWidth=\"8\" markerHeight=\"8\" refX=\"7\" refY=\"4\" "
-         "orient=\"auto\"><path d=\"M0 0 L8 4 L0 8 z\" fill=\"#999\"/></marker></defs>\n"
-         "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n" +
-         body + "</svg>\n";
+  return str(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", width, "\" height=\"", number(bottom + kBox + kMargin),
+      "\">\n<style>text { font: 13px monospace; text-anchor: middle } .shape { font-size: 11px; fill: #777 }\n"
+      ".arrow { fill: none; stroke: #999 } .op { fill: #fff; stroke: #333 } .leaf { fill: #dceaf7; stroke: #333 }\n"
+      "</style>\n<defs><marker id=\"end\" markerWidth=\"8\" markerHeight=\"8\" refX=\"7\" refY=\"4\" "
+      "orient=\"auto\"><path d=\"M0 0 L8 4 L0 8 z\" fill=\"#999\"/></marker></defs>\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
+      body, "</svg>\n");
 }
 
 void write_svg(const Tensor& y, const std::string& path, const std::vector<NamedTensor>& names) {

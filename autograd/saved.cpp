@@ -31,10 +31,8 @@ Tensor recomputable(Tensor y, std::function<Tensor()> compute, int views) {
 Tensor value_of(detail::Recomputed& x) {
   if (x.value) return x.value;
   for (const SavedVersion& input : x.inputs)
-    check(input.holds(), x.op, [] {
-      return std::string(
+    check(input.holds(), x.op,
           "an input was written in place after the op had saved it; write after backward(), or give the op a copy");
-    });
   const NoGrad off;
   return x.value = x.compute();
 }

@@ -38,7 +38,7 @@ Batch Batch::to(Device device) const {
 Batch text_batch(const Tensor& input_ids, const Tensor& targets, const Tensor& positions) {
   for (auto& [name, value] : {std::pair{"targets", &targets}, {kPositions, &positions}}) {
     check(!*value || value->shape() == input_ids.shape(), "text_batch", [&, name = name, value = value] {
-      return name + (" " + str(value->shape())) + " do not match input_ids " + str(input_ids.shape());
+      return str(name, " ", value->shape(), " do not match input_ids ", input_ids.shape());
     });
   }
   if (!positions) return {{"input_ids", input_ids}, {"targets", targets}};

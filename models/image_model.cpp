@@ -18,26 +18,22 @@ void ImageModel::check_batch(const Batch& batch) const {
   check(pixels.rank() == 4 && is_float(pixels.dtype()) && pixels.dim(1) == image[0] && pixels.dim(2) == image[1] &&
             pixels.dim(3) == image[2],
         ErrorKind::input, [&] {
-          return "pixel_values must be floats (B, " + std::to_string(image[0]) + ", " + std::to_string(image[1]) +
-                 ", " + std::to_string(image[2]) + "), found " + str(pixels.dtype()) + " " + str(pixels.shape());
+          return str("pixel_values must be floats (B, ", image[0], ", ", image[1], ", ", image[2], "), found ",
+                     pixels.dtype(), " ", pixels.shape());
         });
   const int64_t B = pixels.dim(0);
   check(labels.rank() == 1 && labels.dim(0) == B, ErrorKind::input,
-        [&] { return "labels must be (" + std::to_string(B) + "), found " + str(labels.shape()); });
+        [&] { return str("labels must be (", B, "), found ", labels.shape()); });
   check_ids("image_model", "label", labels, classes(), true);
   if (batch.has("label_weights")) {
     const Tensor weights = batch.at("label_weights");
-    check(weights.rank() == 2 && weights.dim(0) == B && weights.dim(1) == classes(), ErrorKind::input, [&] {
-      return "label_weights must be (" + std::to_string(B) + ", " + std::to_string(classes()) + "), found " +
-             str(weights.shape());
-    });
+    check(weights.rank() == 2 && weights.dim(0) == B && weights.dim(1) == classes(), ErrorKind::input,
+          [&] { return str("label_weights must be (", B, ", ", classes(), "), found ", weights.shape()); });
   }
   if (batch.has(kSampleKeys)) {
     const Tensor keys = batch.at(kSampleKeys);
-    check(keys.rank() == 1 && keys.dim(0) == B && keys.dtype() == DType::i64, ErrorKind::input, [&] {
-      return "sample_keys must be i64 (" + std::to_string(B) + "), found " + str(keys.dtype()) + " " +
-             str(keys.shape());
-    });
+    check(keys.rank() == 1 && keys.dim(0) == B && keys.dtype() == DType::i64, ErrorKind::input,
+          [&] { return str("sample_keys must be i64 (", B, "), found ", keys.dtype(), " ", keys.shape()); });
   }
 }
 

@@ -38,8 +38,8 @@ void LanguageModel::check_batch(const Batch& batch) const {
   });
   const Tensor positions = batch.at(kPositions);
   check(positions.shape() == batch.at("input_ids").shape() && is_index(positions.dtype()), ErrorKind::input, [&] {
-    return "positions must be integers of shape " + str(batch.at("input_ids").shape()) + ", found " +
-           str(positions.dtype()) + " " + str(positions.shape());
+    return str("positions must be integers of shape ", batch.at("input_ids").shape(), ", found ", positions.dtype(),
+               " ", positions.shape());
   });
   documents_of(positions);
 }

@@ -23,7 +23,7 @@ void WeightProblems::add(const std::string& text) {
 void WeightProblems::raise(const std::string& folder) const {
   check(found_ == 0, ErrorKind::input, [&] {
     std::vector<std::string> shown = list_;
-    if (found_ > kShown) shown.insert(shown.end() - 1, std::to_string(found_ - kShown) + " more like these");
+    if (found_ > kShown) shown.insert(shown.end() - 1, str(found_ - kShown, " more like these"));
     return "the weights in " + folder + " do not fit the model: " + detail::join(shown, "; ") +
            (explanation_.empty() ? "" : "; " + explanation_);
   });
@@ -31,9 +31,9 @@ void WeightProblems::raise(const std::string& folder) const {
 
 void check_stored(const io::TensorInfo& info, const Shape& shape, WeightProblems& problems) {
   if (!(info.shape == shape)) {
-    problems.add(info.name + " has shape " + str(info.shape) + ", expected " + str(shape));
+    problems.add(str(info.name, " has shape ", info.shape, ", expected ", shape));
   } else if (!info.loadable || !is_float(info.dtype)) {
-    problems.add(info.name + " " + str(shape) + " has type " + info.dtype_name + ", expected F64, F32, BF16 or F16");
+    problems.add(str(info.name, " ", shape, " has type ", info.dtype_name, ", expected F64, F32, BF16 or F16"));
   }
 }
 
@@ -41,7 +41,7 @@ Tensor WeightReader::load(const std::string& name) {
   Tensor x = files_.load(name);
   if (reported_.count(name) == 0 && !nn::all_finite(x)) {
     reported_.insert(name);
-    problems_.add(name + " " + str(x.shape()) + " contains NaN or Inf");
+    problems_.add(str(name, " ", x.shape(), " contains NaN or Inf"));
   }
   return x;
 }
@@ -50,7 +50,7 @@ Tensor WeightReader::convert(const std::string& name, const Tensor& x) {
   Tensor y = x.to(dtype_);
   if (size_of(dtype_) < size_of(x.dtype()) || (dtype_ == DType::f16 && x.dtype() == DType::bf16)) {
     if (!nn::all_finite(y) && reported_.insert(name).second)
-      problems_.add(name + " " + str(x.shape()) + " holds values too large for " + str(dtype_));
+      problems_.add(str(name, " ", x.shape(), " holds values too large for ", dtype_));
   }
   return y;
 }
@@ -75,12 +75,11 @@ WeightFormat one_tensor_per_parameter(const io::TensorFiles& files, const std::v
     if (const io::TensorInfo* info = files.find(p.name)) {
       check_stored(*info, p.value.shape(), problems);
     } else {
-      problems.add(p.name + " is missing (expected " + str(p.value.shape()) + ")");
+      problems.add(str(p.name, " is missing (expected ", p.value.shape(), ")"));
     }
   }
   for (const io::TensorInfo& info : files.tensors()) {
-    if (known.count(info.name) == 0)
-      problems.add(info.name + " " + str(info.shape) + " is not a parameter of this model");
+    if (known.count(info.name) == 0) problems.add(str(info.name, " ", info.shape, " is not a parameter of this model"));
   }
   problems.raise(files.path());
   return stored_tensors(files);
@@ -116,9 +115,9 @@ void write_tensors(const WeightFormat& format, const std::filesystem::path& fold
                                const Tensor x = value(t);
                                Tensor stored = x.to(t.dtype);
                                check(nn::all_finite(stored), ErrorKind::numerical, [&] {
-                                 return t.name + " cannot be stored as " + str(t.dtype) + ": " +
-                                        (nn::all_finite(x) ? "it holds larger values; choose a wider type"
-                                                           : "it contains NaN or Inf");
+                                 return str(t.name, " cannot be stored as ", t.dtype, ": ",
+                                            nn::all_finite(x) ? "it holds larger values; choose a wider type"
+                                                              : "it contains NaN or Inf");
                                });
                                return stored;
                              }});
@@ -126,7 +125,7 @@ void write_tensors(const WeightFormat& format, const std::filesystem::path& fold
   if (format.sharded) {
     io::save_sharded(folder.string(), files, format.metadata, format.index_metadata);
   } else {
-    check(files.size() == 1, "write_tensors", [] { return std::string("a format without index has one file"); });
+    check(files.size() == 1, "write_tensors", "a format without index has one file");
     io::save_lazily((folder / files.begin()->first).string(), files.begin()->second, format.metadata);
   }
 }

@@ -21,7 +21,7 @@ Tensor Init::make(const Shape& shape, RandomKey key, DType dtype) const {
       backend(kCpu).random.normal(0, value, key, x);
       break;
     case Kind::xavier_uniform: {
-      check(shape.rank() == 2, "init", [&] { return "Xavier initialisation is for matrices, got " + str(shape); });
+      check(shape.rank() == 2, "init", [&] { return str("Xavier initialisation is for matrices, got ", shape); });
       double limit = std::sqrt(6.0 / static_cast<double>(shape[0] + shape[1]));
       backend(kCpu).random.uniform(-limit, limit, key, x);
       break;

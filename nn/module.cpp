@@ -140,7 +140,7 @@ void convert(Module& m, Target target) {
 }  // namespace
 
 void to(Module& m, DType dtype) {
-  if (dtype != DType::f32) check_not_quantized(m, ("converted to " + str(dtype)).c_str());
+  if (dtype != DType::f32) check_not_quantized(m, str("converted to ", dtype).c_str());
   convert(m, dtype);
 }
 void to(Module& m, Device device) { convert(m, device); }
@@ -157,20 +157,20 @@ void load(Module& m, const std::vector<NamedTensor>& source, const std::string& 
   for (const auto& [name, p] : parameters(m)) {
     auto it = given.find(name);
     if (it == given.end()) {
-      problem(name + " is missing (expected " + str(p.shape()) + ")");
+      problem(str(name, " is missing (expected ", p.shape(), ")"));
       continue;
     }
     const Tensor& x = *it->second;
     if (!(x.shape() == p.shape())) {
-      problem(name + " has shape " + str(x.shape()) + ", expected " + str(p.shape()));
+      problem(str(name, " has shape ", x.shape(), ", expected ", p.shape()));
     } else if (!all_finite(x)) {
-      problem(name + " " + str(x.shape()) + " contains NaN or Inf");
+      problem(str(name, " ", x.shape(), " contains NaN or Inf"));
     }
     given.erase(it);
   }
   for (const auto& [name, tensor] : given)
-    problem(name + " " + str(tensor->shape()) + " is not a parameter of this model");
-  if (found > 20) problems += "; and " + std::to_string(found - 20) + " more";
+    problem(str(name, " ", tensor->shape(), " is not a parameter of this model"));
+  if (found > 20) problems += str("; and ", found - 20, " more");
   check(found == 0, ErrorKind::input, [&] { return "the weights in " + what + " do not fit the model: " + problems; });
   for (const NamedTensor& t : source) given[t.name] = &t.value;
   for (NamedTensor& p : parameters(m)) p.value.copy_(*given[p.name]);

@@ -29,7 +29,7 @@ Tensor SampleRandom::omitted(const Tensor& x, double p, int64_t elements) const 
   if (keys_.empty() || p == 0 || x.numel() == 0) return x;
   const int64_t B = x.dim(0);
   check(std::ssize(keys_) == B, "dropout",
-        [&] { return std::to_string(keys_.size()) + " keys do not match a batch of shape " + str(x.shape()); });
+        [&] { return str(keys_.size(), " keys do not match a batch of shape ", x.shape()); });
   Tensor factors = empty({B, elements});
   float* out = factors.mutable_data<float>();
   const auto kept = static_cast<float>(1 / (1 - p));

@@ -35,7 +35,7 @@ struct AttentionRole {
   enum class Positions : uint8_t { none, queries, keys };
   const char *stage, *member;  // "pre" and "q_down"; the stage of q, k and v is ""
   Positions positions;         // what axis 1 of the tensor counts; none: the tensor has no positions
-  std::string name() const { return *stage ? std::string(stage) + "." + member : member; }
+  std::string name() const { return *stage ? str(stage, ".", member) : member; }
 };
 
 // The weights of Compose (arXiv 2405.08553): how the N = G M heads are mixed once, before or after softmax. Rank R; an

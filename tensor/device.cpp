@@ -7,7 +7,7 @@ namespace braid {
 std::string str(Device device) {
   switch (device.kind) {
     case Device::Kind::cuda:
-      return "cuda:" + std::to_string(device.index);
+      return str("cuda:", device.index);
     case Device::Kind::meta:
       return "meta";
     default:
@@ -23,8 +23,8 @@ Device parse_device(const std::string& text) {
       text.find_first_not_of("0123456789", 5) == std::string::npos) {
     int index = std::stoi(text.substr(5)), count = cuda_device_count();
     check(index < count, ErrorKind::setting, [&] {
-      return "device " + text + " does not exist: found " + std::to_string(count) +
-             " CUDA devices; use --device cpu, or run on a machine with an NVIDIA GPU and a build with CUDA";
+      return str("device ", text, " does not exist: found ", count,
+                 " CUDA devices; use --device cpu, or run on a machine with an NVIDIA GPU and a build with CUDA");
     });
     std::string reason = cuda_unsupported_reason(index);
     check(reason.empty(), ErrorKind::setting, [&] { return reason; });

@@ -119,7 +119,7 @@ decltype(auto) visit_float(DType t, const char* op, F&& f) {
     case DType::f16:
       return f.template operator()<float16>();
     default:
-      fail(op, "needs a floating-point tensor, got " + str(t));
+      fail(op, str("needs a floating-point tensor, got ", t));
   }
 }
 
@@ -131,7 +131,7 @@ decltype(auto) visit_index(DType t, const char* op, F&& f) {
     case DType::i32:
       return f.template operator()<int32_t>();
     default:
-      fail(op, "needs an i32 or i64 tensor of indices, got " + str(t));
+      fail(op, str("needs an i32 or i64 tensor of indices, got ", t));
   }
 }
 

@@ -6,9 +6,13 @@
 
 namespace braid {
 
-void fail(const char* op, const std::string& message) {
-  throw Error(ErrorKind::misuse, "[" + std::string(op) + "] " + message);
+std::string detail::concat(std::initializer_list<std::string_view> parts) {
+  std::string text;
+  for (const std::string_view part : parts) text += part;
+  return text;
 }
+
+void fail(const char* op, const std::string& message) { throw Error(ErrorKind::misuse, str("[", op, "] ", message)); }
 
 void fail(ErrorKind kind, const std::string& message) { throw Error(kind, message); }
 

@@ -1,8 +1,11 @@
 // Error messages say what failed, where, what was expected, what was found and what to do about it.
 // Library code throws braid::Error and never prints, aborts or exits; programs turn `kind` into an exit code.
 #pragma once
+#include <concepts>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace braid {
@@ -37,17 +40,43 @@ class OutOfMemory : public Error {
 [[noreturn]] void fail(const char* op, const std::string& message);
 [[noreturn]] void fail(ErrorKind kind, const std::string& message);
 
-// check(x.rank() == 2, "matmul", [&] { return "needs a matrix, got " + str(x.shape()); });
-// The message is built only when the check fails.
-template <class Message>
-void check(bool ok, const char* op, Message&& message) {
-  if (!ok) [[unlikely]]
-    fail(op, std::forward<Message>(message)());
+namespace detail {
+inline std::string_view part(std::string_view text) { return text; }
+template <std::integral T>
+std::string part(T x) {
+  if constexpr (std::same_as<T, char>)
+    return std::string(1, x);
+  else
+    return std::to_string(x);
 }
-template <class Message>
-void check(bool ok, ErrorKind kind, Message&& message) {
-  if (!ok) [[unlikely]]
-    fail(kind, std::forward<Message>(message)());
+template <class T>
+auto part(const T& x) -> decltype(str(x)) {
+  return str(x);
+}
+std::string concat(std::initializer_list<std::string_view> parts);
+
+template <class T>
+concept MessageSource = std::invocable<T> || std::convertible_to<T, const char*>;
+}  // namespace detail
+
+// str("expected ", n, ", found ", shape): the parts of a message as one string. Integers as std::to_string writes them,
+// a shape, type, device or tensor as its own str(); a floating-point number needs detail::shortest(x).
+template <class First, class Second, class... Rest>
+std::string str(const First& first, const Second& second, const Rest&... rest) {
+  return detail::concat({detail::part(first), detail::part(second), detail::part(rest)...});
+}
+
+// check(!xs.empty(), "concat", "needs at least one tensor");
+// check(x.rank() == 2, "matmul", [&] { return str("needs a matrix, got ", x.shape()); });
+// The message is a literal, or a function that is called only when the check fails.
+template <class Where, detail::MessageSource Message>
+void check(bool ok, Where where, Message&& message) {
+  if (!ok) [[unlikely]] {
+    if constexpr (std::invocable<Message>)
+      fail(where, std::forward<Message>(message)());
+    else
+      fail(where, message);
+  }
 }
 
 }  // namespace braid

@@ -25,7 +25,7 @@ void detail::add_graph_cost(const GraphCost& more) {
 Graph::Graph(Device device, const std::function<void()>& work) : device_(device) {
   const Backend& b = backend(device);
   check(static_cast<bool>(b.stream.begin_capture), ErrorKind::setting,
-        [&] { return "graphs are for CUDA devices; " + str(device) + " has none"; });
+        [&] { return str("graphs are for CUDA devices; ", device, " has none"); });
   b.stream.begin_capture();
   try {
     work();

@@ -20,9 +20,8 @@ Allocator& meta_allocator() {
 }
 
 void transfer(In, Out y) {
-  check(y.device() == kMeta, "transfer", [] {
-    return std::string("a tensor on the device meta has a shape but no values: build the model on a real device");
-  });
+  check(y.device() == kMeta, "transfer",
+        "a tensor on the device meta has a shape but no values: build the model on a real device");
 }
 
 void copy(In, Out) {}

@@ -93,7 +93,7 @@ bool pinned_by_environment() {
   const char* text = std::getenv("BRAID_PIN_THREADS");
   const std::string_view value = text ? text : "";
   check(value.empty() || value == "0" || value == "1", ErrorKind::setting, [&] {
-    return "bad value for the environment variable BRAID_PIN_THREADS: expected 0 or 1, found " + std::string(value);
+    return str("bad value for the environment variable BRAID_PIN_THREADS: expected 0 or 1, found ", value);
   });
   return value == "1";
 }
@@ -368,12 +368,10 @@ void parallel_tasks(int64_t n, int64_t workers, FunctionRef<void(int64_t, int64_
 }
 
 void set_threads(int n) {
-  check(n >= 1, "threads", [&] { return "needs at least one thread, got " + std::to_string(n); });
-  check(!inside_body, "threads", [] {
-    return std::string(
+  check(n >= 1, "threads", [&] { return str("needs at least one thread, got ", n); });
+  check(!inside_body, "threads",
         "cannot be set inside a body of parallel_for, which runs on the threads in question; set it "
         "before or after");
-  });
   pool().resize(n);
 }
 
@@ -383,7 +381,7 @@ int threads() {
 }
 
 void pin_threads(bool on) {
-  check(!inside_body, "threads", [] { return std::string("cannot be pinned inside a body of parallel_for"); });
+  check(!inside_body, "threads", "cannot be pinned inside a body of parallel_for");
   pool().pin(on);
 }
 

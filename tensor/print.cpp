@@ -79,10 +79,10 @@ struct Layout {
 std::string str(const Tensor& x, const PrintOptions& options) {
   if (!x) return "(empty handle)";
   check(options.edge >= 1 && options.digits >= 1 && options.digits <= 17, "str", [&] {
-    return "needs at least one element at each edge and 1 to 17 digits, got " + std::to_string(options.edge) + " and " +
-           std::to_string(options.digits);
+    return str("needs at least one element at each edge and 1 to 17 digits, got ", options.edge, " and ",
+               options.digits);
   });
-  const std::string head = str(x.dtype()) + " " + str(x.shape()) + " on " + str(x.device());
+  const std::string head = str(x.dtype(), " ", x.shape(), " on ", x.device());
   if (x.numel() == 0) return head + " []";
   const Tensor shown = edges_of(x.detach(), options.edge);
   Layout layout{x.shape(), shown.shape(), elements(shown, options.digits), options, 0, {}};

@@ -4,9 +4,7 @@
 
 namespace braid {
 
-void Shape::bad_axis(int axis) const {
-  fail("shape", "axis " + std::to_string(axis) + " does not exist in " + str(*this));
-}
+void Shape::bad_axis(int axis) const { fail("shape", str("axis ", axis, " does not exist in ", *this)); }
 
 std::string str(const Shape& shape) {
   std::string s = "(";
@@ -21,12 +19,12 @@ int64_t numel(const Shape& shape) {
   int64_t n = 1;
   bool overflow = false;
   for (int64_t size : shape) {
-    check(size >= 0, "shape", [&] { return "a size is negative in " + str(shape); });
+    check(size >= 0, "shape", [&] { return str("a size is negative in ", shape); });
     overflow = overflow || __builtin_mul_overflow(n, size, &n);
   }
   if (overflow) {  // a zero anywhere makes the tensor empty, whatever the other sizes
     if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
-    fail("shape", "the number of elements of " + str(shape) + " does not fit 63 bits");
+    fail("shape", str("the number of elements of ", shape, " does not fit 63 bits"));
   }
   return n;
 }
@@ -44,8 +42,7 @@ Strides contiguous_strides(const Shape& shape) {
 
 int normal_axis(int axis, int rank, const char* op) {
   int i = axis < 0 ? axis + rank : axis;
-  check(i >= 0 && i < rank, op,
-        [&] { return "axis " + std::to_string(axis) + " does not exist in a tensor of rank " + std::to_string(rank); });
+  check(i >= 0 && i < rank, op, [&] { return str("axis ", axis, " does not exist in a tensor of rank ", rank); });
   return i;
 }
 
@@ -55,9 +52,8 @@ Shape broadcast(const Shape& a, const Shape& b, const char* op) {
   for (int i = 0; i < rank; ++i) {
     int ia = i - (rank - a.rank()), ib = i - (rank - b.rank());
     int64_t na = ia < 0 ? 1 : a[ia], nb = ib < 0 ? 1 : b[ib];
-    check(na == nb || na == 1 || nb == 1, op, [&] {
-      return "shapes " + str(a) + " and " + str(b) + " do not broadcast: sizes must be equal or 1, from the right";
-    });
+    check(na == nb || na == 1 || nb == 1, op,
+          [&] { return str("shapes ", a, " and ", b, " do not broadcast: sizes must be equal or 1, from the right"); });
     out.push_back(na == 1 ? nb : na);
   }
   return out;
@@ -65,11 +61,11 @@ Shape broadcast(const Shape& a, const Shape& b, const char* op) {
 
 Strides broadcast_strides(const Shape& shape, const Strides& strides, const Shape& to, const char* op) {
   int shift = to.rank() - shape.rank();
-  check(shift >= 0, op, [&] { return "cannot expand " + str(shape) + " to " + str(to); });
+  check(shift >= 0, op, [&] { return str("cannot expand ", shape, " to ", to); });
   Strides out;
   for (int i = 0; i < to.rank(); ++i) {
     int64_t size = i < shift ? 1 : shape[i - shift];
-    check(size == to[i] || size == 1, op, [&] { return "cannot expand " + str(shape) + " to " + str(to); });
+    check(size == to[i] || size == 1, op, [&] { return str("cannot expand ", shape, " to ", to); });
     out.push_back(i < shift || (size == 1 && to[i] != 1) ? 0 : strides[i - shift]);
   }
   return out;

@@ -22,7 +22,7 @@ class Shape {
   int64_t operator[](int axis) const { return size_[index(axis)]; }
   int64_t& operator[](int axis) { return size_[index(axis)]; }
   void push_back(int64_t n) {
-    check(rank_ < max_rank, "shape", [] { return std::string("a tensor has at most 6 dimensions"); });
+    check(rank_ < max_rank, "shape", "a tensor has at most 6 dimensions");
     size_[rank_++] = n;
   }
   const int64_t* begin() const { return size_; }

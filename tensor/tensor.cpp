@@ -25,39 +25,36 @@ bool Tensor::is_contiguous() const {
 void Tensor::empty_handle() { fail("tensor", "an empty Tensor handle was used"); }
 
 void Tensor::check_type(DType expected) const {
-  check(impl().dtype == expected, "data",
-        [&] { return "the tensor holds " + str(impl_->dtype) + ", not " + str(expected); });
+  check(impl().dtype == expected, "data", [&] { return str("the tensor holds ", impl_->dtype, ", not ", expected); });
 }
 
 void Tensor::check_raw(const char* member, const char* recorded) const {
   check(!impl().node || !detail::recording, member, [&] {
-    return "is not recorded and would drop the gradient of this tensor, " + str(dtype()) + " " + str(shape()) +
-           "; call " + recorded + ", or x.detach()." + member + "(...) to leave the graph";
+    return str("is not recorded and would drop the gradient of this tensor, ", dtype(), " ", shape(), "; call ",
+               recorded, ", or x.detach().", member, "(...) to leave the graph");
   });
 }
 
 void Tensor::begin_write(const char* member) {
-  check(!has_history(), member, [] {
-    return std::string(
+  check(!has_history(), member,
         "writing in place to the result of a recorded op would make its derivative wrong; use a recorded op "
         "instead, or work under NoGrad");
-  });
   impl_->storage->count_write();
 }
 
 void Tensor::check_order_free(const char* member, const Tensor* source) const {
   const detail::Footprint to{shape(), strides(), impl_->offset};
   check(!detail::repeats(to), member, [&] {
-    return "cannot write to the view " + str(shape()) + " with strides " + str(strides()) +
-           ": several of its indices are one element in memory; write to the tensor it was expanded from, or to a "
-           "clone()";
+    return str("cannot write to the view ", shape(), " with strides ", strides(),
+               ": several of its indices are one element in memory; write to the tensor it was expanded from, or to a "
+               "clone()");
   });
   if (!source || !shares_storage(*source)) return;
   const detail::Footprint from{source->shape(), source->strides(), source->impl_->offset};
   check(detail::same_elements(from, to) || !detail::overlap(from, to), member, [&] {
-    return "the source " + str(source->shape()) + " with strides " + str(source->strides()) +
-           " shares elements with the destination, which has strides " + str(strides()) +
-           ": they would be overwritten before they are read; call " + member + "(source.clone())";
+    return str("the source ", source->shape(), " with strides ", source->strides(),
+               " shares elements with the destination, which has strides ", strides(),
+               ": they would be overwritten before they are read; call ", member, "(source.clone())");
   });
 }
 
@@ -76,7 +73,7 @@ void Tensor::set_node(std::shared_ptr<Node> node, bool has_history) {
 bool Tensor::unique_storage() const { return impl().storage.use_count() == 1 && impl_.use_count() == 1; }
 
 double Tensor::item() const {
-  check(numel() == 1, "item", [&] { return "needs exactly one element, got shape " + str(shape()); });
+  check(numel() == 1, "item", [&] { return str("needs exactly one element, got shape ", shape()); });
   return to_vector<double>()[0];
 }
 
@@ -91,7 +88,7 @@ std::vector<T> Tensor::to_vector() const {
 template <class T>
 Tensor from_vector(const std::vector<T>& values, const Shape& shape, Device device) {
   check(numel(shape) == static_cast<int64_t>(values.size()), "from_vector",
-        [&] { return std::to_string(values.size()) + " values do not fill shape " + str(shape); });
+        [&] { return str(values.size(), " values do not fill shape ", shape); });
   Tensor x = empty(shape, dtype_of<T>());
   if (!values.empty()) std::memcpy(x.mutable_raw(), values.data(), values.size() * sizeof(T));
   return x.to(device);
@@ -131,18 +128,17 @@ Tensor Tensor::reshaped(const Shape& target) const {
   int open = -1;
   for (int i = 0; i < to.rank(); ++i) {
     if (to[i] != -1) continue;
-    check(open < 0, "reshape", [&] { return "only one size may be -1 in " + str(target); });
+    check(open < 0, "reshape", [&] { return str("only one size may be -1 in ", target); });
     to[open = i] = 1;
   }
   if (open >= 0) {
     const int64_t known = braid::numel(to);
-    check(known > 0 && numel() % known == 0, "reshape",
-          [&] { return "cannot view " + str(shape()) + " as " + str(target); });
+    check(known > 0 && numel() % known == 0, "reshape", [&] { return str("cannot view ", shape(), " as ", target); });
     to[open] = numel() / known;
   }
-  check(braid::numel(to) == numel(), "reshape", [&] { return "cannot view " + str(shape()) + " as " + str(target); });
+  check(braid::numel(to) == numel(), "reshape", [&] { return str("cannot view ", shape(), " as ", target); });
   check(is_contiguous(), "reshape",
-        [&] { return "the raw view needs a contiguous tensor, got strides " + str(strides()); });
+        [&] { return str("the raw view needs a contiguous tensor, got strides ", strides()); });
   return raw_view(to, contiguous_strides(to), 0);
 }
 
@@ -159,13 +155,13 @@ Tensor Tensor::transposed(int axis0, int axis1) const {
 Tensor Tensor::permuted(std::initializer_list<int> axes) const {
   check_raw("permuted", "braid::permute(x, axes)");
   check(static_cast<int>(axes.size()) == rank(), "permute",
-        [&] { return "needs one entry per axis of " + str(shape()); });
+        [&] { return str("needs one entry per axis of ", shape()); });
   Shape s;
   Strides t;
   unsigned seen = 0;
   for (int axis : axes) {
     int a = normal_axis(axis, rank(), "permute");
-    check(!(seen >> a & 1u), "permute", [&] { return "axis " + std::to_string(axis) + " stands twice"; });
+    check(!(seen >> a & 1u), "permute", [&] { return str("axis ", axis, " stands twice"); });
     seen |= 1u << a;
     s.push_back(dim(a));
     t.push_back(strides()[a]);
@@ -176,10 +172,8 @@ Tensor Tensor::permuted(std::initializer_list<int> axes) const {
 Tensor Tensor::sliced(int axis, int64_t begin, int64_t end) const {
   check_raw("sliced", "braid::slice(x, axis, begin, end)");
   int a = normal_axis(axis, rank(), "slice");
-  check(0 <= begin && begin <= end && end <= dim(a), "slice", [&] {
-    return "range [" + std::to_string(begin) + ", " + std::to_string(end) + ") does not lie in axis " +
-           std::to_string(axis) + " of " + str(shape());
-  });
+  check(0 <= begin && begin <= end && end <= dim(a), "slice",
+        [&] { return str("range [", begin, ", ", end, ") does not lie in axis ", axis, " of ", shape()); });
   Shape s = shape();
   s[a] = end - begin;
   return raw_view(s, strides(), begin * strides()[a]);
@@ -194,7 +188,7 @@ Tensor Tensor::expanded(const Shape& to) const {
 Tensor Tensor::squeezed(int axis) const {
   check_raw("squeezed", "braid::squeeze(x, axis)");
   int a = normal_axis(axis, rank(), "squeeze");
-  check(dim(a) == 1, "squeeze", [&] { return "axis " + std::to_string(axis) + " of " + str(shape()) + " is not 1"; });
+  check(dim(a) == 1, "squeeze", [&] { return str("axis ", axis, " of ", shape(), " is not 1"); });
   Shape s;
   Strides t;
   for (int i = 0; i < rank(); ++i) {
@@ -257,8 +251,7 @@ Tensor Tensor::to(Device target) const {
 }
 
 void Tensor::copy_(const Tensor& source) {
-  check(source.shape() == shape(), "copy_",
-        [&] { return "shapes differ: " + str(shape()) + " and " + str(source.shape()); });
+  check(source.shape() == shape(), "copy_", [&] { return str("shapes differ: ", shape(), " and ", source.shape()); });
   check_order_free("copy_", &source);
   begin_write("copy_");
   Tensor local = source.detach().to(device());
@@ -267,8 +260,7 @@ void Tensor::copy_(const Tensor& source) {
 
 void Tensor::add_(const Tensor& source) {
   check(source.shape() == shape() && source.dtype() == dtype(), "add_", [&] {
-    return "shapes or types differ: " + str(shape()) + " " + str(dtype()) + " and " + str(source.shape()) + " " +
-           str(source.dtype());
+    return str("shapes or types differ: ", shape(), " ", dtype(), " and ", source.shape(), " ", source.dtype());
   });
   check_order_free("add_", &source);
   begin_write("add_");
@@ -284,7 +276,7 @@ void Tensor::fill(double value) {
 Tensor empty(const Shape& shape, DType dtype, Device device) {
   int64_t bytes = 0;
   check(!__builtin_mul_overflow(numel(shape), size_of(dtype), &bytes) && bytes <= INT64_MAX / 2, "empty",
-        [&] { return str(shape) + " " + str(dtype) + " is larger than any memory"; });
+        [&] { return str(shape, " ", dtype, " is larger than any memory"); });
   Tensor x;
   x.impl_ = std::make_shared<Tensor::Impl>(Tensor::Impl{std::make_shared<Storage>(bytes, device), shape,
                                                         contiguous_strides(shape), 0, dtype, nullptr, false});
@@ -302,7 +294,7 @@ Tensor zeros(const Shape& shape, DType dtype, Device device) { return full(shape
 Tensor zeros_like(const Tensor& x) { return zeros(x.shape(), x.dtype(), x.device()); }
 
 Tensor arange(int64_t n, DType dtype, Device device) {
-  check(n >= 0, "arange", [&] { return "needs at least 0 elements, got " + std::to_string(n); });
+  check(n >= 0, "arange", [&] { return str("needs at least 0 elements, got ", n); });
   Tensor x = empty({n}, DType::i64);
   std::iota(x.mutable_data<int64_t>(), x.mutable_data<int64_t>() + n, int64_t{0});
   return x.to(dtype).to(device);

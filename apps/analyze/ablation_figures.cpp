@@ -14,7 +14,7 @@ using models::AblationResult, models::AnalysisSection;
 constexpr size_t kShownRows = 24;
 
 std::string full_name(const AblationResult& r) {
-  return r.ablation.layer ? "layer " + std::to_string(*r.ablation.layer) + " " + r.ablation.name()
+  return r.ablation.layer ? str("layer ", *r.ablation.layer, " ", r.ablation.name())
                           : "all layers " + r.ablation.name();
 }
 
@@ -99,8 +99,8 @@ void by_token(const AnalysedModel& model, const std::string& id, const FigureSin
   }
   sink({.section = AnalysisSection::ablation,
         .id = id + "ablation-tokens",
-        .caption = "The first tokens of the text; the " + std::to_string(order.size()) +
-                   " parts with the largest mean change. All are in the table.",
+        .caption = str("The first tokens of the text; the ", order.size(),
+                       " parts with the largest mean change. All are in the table."),
         .svg = heat_chart(model.name + ": where the text needs a part", {panel}, 1, {}, 14),
         .csv = csv.text(),
         .on_page = true,

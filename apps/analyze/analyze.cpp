@@ -93,9 +93,8 @@ std::set<AnalysisSection> sections(const Arguments& arguments, const models::Lan
 models::AnalysisRequest request_of(const Arguments& arguments, const Loaded& loaded, int64_t longest) {
   models::AnalysisRequest r{.tokens = tokens_of(arguments, loaded), .sections = sections(arguments, *loaded.model)};
   const int64_t T = std::ssize(r.tokens);
-  check(T >= 2, ErrorKind::setting, [&] {
-    return "the text of the analysis: expected at least 2 tokens, found " + std::to_string(T) + "; give a longer text";
-  });
+  check(T >= 2, ErrorKind::setting,
+        [&] { return str("the text of the analysis: expected at least 2 tokens, found ", T, "; give a longer text"); });
   r.window = arguments.has("window") ? arguments.get_int("window") : std::min(longest, kDefaultWindow);
   if (!arguments.has("window") && T < r.window) {
     std::fprintf(stderr, "note: the text has %lld tokens, fewer than a window of %lld: one window of %lld is read\n",
@@ -120,10 +119,9 @@ AnalysedModel analysed(const Arguments& arguments, Loaded& loaded, int64_t longe
 
 int run_analyze(const Arguments& arguments) {
   if (arguments.has("pictures")) return analyze::analyze_images(arguments);
-  check(!arguments.has("heads"), ErrorKind::setting,
-        [] { return std::string("--heads is for images: expected --pictures DATA beside it"); });
+  check(!arguments.has("heads"), ErrorKind::setting, "--heads is for images: expected --pictures DATA beside it");
   check(arguments.has("text") != arguments.has("prompt"), ErrorKind::setting,
-        [] { return std::string("expected one of --text FILE and --prompt TEXT, found both or none"); });
+        "expected one of --text FILE and --prompt TEXT, found both or none");
   const fs::path out = arguments.get("out");
   analyze::check_report_folder(out);
   std::vector<Loaded> loaded;
@@ -159,10 +157,9 @@ int run_analyze(const Arguments& arguments) {
 
   const models::Analysis& a = models[0].analysis;
   const std::string source = arguments.has("text") ? arguments.get("text") : "the prompt",
-                    about = std::to_string(a.windows) + " window" + (a.windows == 1 ? "" : "s") + " of " +
-                            std::to_string(a.window) + " tokens of " + source +
-                            ", each read from its beginning; maps show the first " + std::to_string(a.shown.size()) +
-                            " tokens.";
+                    about =
+                        str(a.windows, " window", a.windows == 1 ? "" : "s", " of ", a.window, " tokens of ", source,
+                            ", each read from its beginning; maps show the first ", a.shown.size(), " tokens.");
   io::write_file((out / "index.html").string(), analyze::report_page(models, figures, about));
   for (const analyze::SummaryRow& row : analyze::summary(models)) {
     std::printf("%-50s", row.name.c_str());
@@ -180,7 +177,7 @@ namespace analyze {
 
 std::string AnalysedModel::text_of(int32_t id) const {
   const std::string text = tokenizer && id < tokenizer->vocab_size() ? tokenizer->decode(std::vector<int32_t>{id}) : "";
-  return text.empty() ? "#" + std::to_string(id) : detail::replace_invalid_utf8(text);
+  return text.empty() ? str("#", id) : detail::replace_invalid_utf8(text);
 }
 
 std::string slug(const std::vector<AnalysedModel>& models, size_t m) {
@@ -189,7 +186,7 @@ std::string slug(const std::vector<AnalysedModel>& models, size_t m) {
 
 std::vector<std::string> numbered(const std::string& word, int64_t count) {
   std::vector<std::string> names;
-  for (int64_t i = 0; i < count; ++i) names.push_back(word + std::to_string(i));
+  for (int64_t i = 0; i < count; ++i) names.push_back(str(word, i));
   return names;
 }
 

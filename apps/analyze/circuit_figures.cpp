@@ -15,9 +15,9 @@ void spectra(const AnalysedModel& model, const std::string& id, const FigureSink
   for (size_t i = 0; i < model.analysis.circuits.size(); ++i) {
     const Circuits& c = model.analysis.circuits[i];
     for (const auto& [name, spectra] : {std::pair{"QK", &c.qk_spectrum}, {"OV", &c.ov_spectrum}}) {
-      LinePanel panel{.title = "layer " + std::to_string(i) + ": " + name, .x_name = "index", .from_zero = true};
+      LinePanel panel{.title = str("layer ", i, ": ", name), .x_name = "index", .from_zero = true};
       for (size_t n = 0; n < spectra->size(); ++n) {
-        Line line{.name = "head " + std::to_string(n), .x = {}, .y = (*spectra)[n], .hue = static_cast<int>(n)};
+        Line line{.name = str("head ", n), .x = {}, .y = (*spectra)[n], .hue = static_cast<int>(n)};
         for (size_t e = 0; e < line.y.size(); ++e) {
           line.x.push_back(static_cast<double>(e));
           csv.row({static_cast<int64_t>(i), static_cast<int64_t>(n), name, static_cast<int64_t>(e), line.y[e]});
@@ -46,7 +46,7 @@ void token_matrices(const AnalysedModel& model, const std::string& id, const Fig
       Csv csv({"head", "from", "to", "value"});
       const auto& heads = qk ? c.qk : c.ov;
       for (size_t n = 0; n < heads.size(); ++n) {
-        panels.push_back({.title = "head " + std::to_string(n),
+        panels.push_back({.title = str("head ", n),
                           .rows = K,
                           .columns = K,
                           .values = heads[n],
@@ -56,9 +56,9 @@ void token_matrices(const AnalysedModel& model, const std::string& id, const Fig
           csv.row({static_cast<int64_t>(n), names[static_cast<size_t>(e / K)], names[static_cast<size_t>(e % K)],
                    heads[n][static_cast<size_t>(e)]});
       }
-      const std::string layer = "layer " + std::to_string(i);
+      const std::string layer = str("layer ", i);
       sink({.section = AnalysisSection::circuits,
-            .id = id + (qk ? "qk-layer-" : "ov-layer-") + std::to_string(i),
+            .id = str(id, qk ? "qk-layer-" : "ov-layer-", i),
             .caption =
                 qk ? "Score of a query token (row) for a key token (column) by their embeddings alone."
                    : "What attention to a token (row) adds to the logit of a token (column), by the weights alone.",
@@ -76,7 +76,7 @@ void composition(const AnalysedModel& model, const std::string& id, const Figure
   const auto side = static_cast<int>(a.layers * a.heads);
   std::vector<std::string> names;
   for (int64_t i = 0; i < a.layers; ++i)
-    for (int64_t n = 0; n < a.heads; ++n) names.push_back(std::to_string(i) + "." + std::to_string(n));
+    for (int64_t n = 0; n < a.heads; ++n) names.push_back(str(i, ".", n));
   HeatPanel panel{
       .title = "Q-composition",
       .rows = side,

@@ -70,14 +70,14 @@ void spectra(const std::vector<AnalysedModel>& models, const FigureSink& sink) {
     std::vector<LinePanel> panels;
     Csv csv({"model", "layer", "map", "index", "share_of_largest"});
     for (size_t i = 0; i < layers; ++i) {
-      LinePanel panel{.title = "layer " + std::to_string(i), .x_name = "index of the singular value", .log_y = true};
+      LinePanel panel{.title = str("layer ", i), .x_name = "index of the singular value", .log_y = true};
       for (size_t m = 0; m < models.size(); ++m) {
         if (i >= models[m].analysis.measures.size()) continue;
         for (const MapKind kind : kMapKinds) {
           if (is_score(kind) != scores) continue;
           const bool composed = models[m].analysis.composed, after = stage_name(kind)[0] == 'a';
           const std::vector<double>& s = models[m].analysis.measures[i].spectrum[static_cast<size_t>(kind)];
-          Line line{.name = models[m].name + (composed ? std::string(" ") + stage_name(kind) : ""),
+          Line line{.name = models[m].name + (composed ? str(" ", stage_name(kind)) : ""),
                     .x = {},
                     .y = {},
                     .hue = composed ? after + static_cast<int>(m) * 2 : 5};
@@ -156,7 +156,7 @@ void pairwise(const AnalysedModel& model, const std::string& id, const FigureSin
     const LayerMeasures& l = model.analysis.measures[i];
     const auto add = [&](std::vector<HeatPanel>& panels, const std::string& measure, const std::string& of,
                          const std::vector<double>& values, const std::string& title) {
-      panels.push_back({.title = "layer " + std::to_string(i) + ": " + title,
+      panels.push_back({.title = str("layer ", i, ": ", title),
                         .rows = static_cast<int>(l.heads),
                         .columns = static_cast<int>(l.heads),
                         .values = values,
@@ -168,7 +168,7 @@ void pairwise(const AnalysedModel& model, const std::string& id, const FigureSin
     for (const MapKind kind : kMapKinds) {
       if (!l.composed && stage_name(kind)[0] == 'a') continue;
       add(cosines, "cosine", name_of(kind), l.cosines[static_cast<size_t>(kind)],
-          std::string(is_score(kind) ? "scores " : "prob. ") + (l.composed ? stage_name(kind) : ""));
+          str(is_score(kind) ? "scores " : "prob. ", l.composed ? stage_name(kind) : ""));
     }
     for (const RowKind kind : kRowKinds)
       if (l.composed || kind == RowKind::probs)
@@ -203,7 +203,7 @@ void patterns(const AnalysedModel& model, const std::string& id, const FigureSin
                                                              {"self", &LayerMeasures::self},
                                                              {"first token", &LayerMeasures::first}})
     for (size_t after = 0; after < (a.composed ? 2u : 1u); ++after) {
-      HeatPanel panel{.title = std::string(name) + (a.composed ? after ? ", after" : ", before" : ""),
+      HeatPanel panel{.title = str(name, a.composed ? after ? ", after" : ", before" : ""),
                       .rows = static_cast<int>(a.layers),
                       .columns = static_cast<int>(a.heads),
                       .values = {},

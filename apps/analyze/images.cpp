@@ -61,9 +61,8 @@ void check_fits(const models::Vit& model, const ImageDataset& data) {
   const models::vision::ImageManifest& m = data.manifest();
   const Shape images{m.channels, m.height, m.width};
   check(model.image_shape() == images && model.classes() == std::ssize(m.classes), ErrorKind::input, [&] {
-    return "the images do not fit the model: expected " + str(model.image_shape()) + " in " +
-           std::to_string(model.classes()) + " classes, found " + str(images) + " in " +
-           std::to_string(m.classes.size());
+    return str("the images do not fit the model: expected ", model.image_shape(), " in ", model.classes(),
+               " classes, found ", images, " in ", m.classes.size());
   });
 }
 
@@ -81,13 +80,12 @@ std::vector<Prediction> predictions(const models::Vit& model, const ImageDataset
     for (size_t b = 0; b < labels.size(); ++b) {
       const auto row = p.begin() + static_cast<int64_t>(b) * K;
       const auto best = std::max_element(row, row + K);
-      check(std::isfinite(*best), ErrorKind::numerical, [&] {
-        return "the logits of image " + std::to_string(batches[i][b]) + " are NaN or Inf: nothing can be shown";
-      });
+      check(std::isfinite(*best), ErrorKind::numerical,
+            [&] { return str("the logits of image ", batches[i][b], " are NaN or Inf: nothing can be shown"); });
       all.push_back({batches[i][b], labels[b], best - row, *best});
     }
-    progress.update(static_cast<double>(i + 1) / static_cast<double>(batches.size()),
-                    std::to_string(all.size()) + " images", i + 1 == batches.size());
+    progress.update(static_cast<double>(i + 1) / static_cast<double>(batches.size()), str(all.size(), " images"),
+                    i + 1 == batches.size());
   }
   return all;
 }
@@ -107,8 +105,8 @@ std::vector<Head> heads_of(const std::string& text, const models::VitConfig& con
     const auto layer = parts.size() == 2 ? parse_int(parts[0]) : std::nullopt;
     const auto head = parts.size() == 2 ? parse_int(parts[1]) : std::nullopt;
     check(layer && head && *layer >= 0 && *layer < L && *head >= 0 && *head < N, ErrorKind::setting, [&, &item = item] {
-      return "bad value for --heads: expected LAYER.HEAD below " + std::to_string(L) + "." + std::to_string(N) +
-             ", from 0.0, found '" + preview(item) + "'";
+      return str("bad value for --heads: expected LAYER.HEAD below ", L, ".", N, ", from 0.0, found '", preview(item),
+                 "'");
     });
     heads.push_back({*layer, *head});
   }
@@ -155,9 +153,8 @@ std::string head_html(const Shown& shown, const std::string& of_image, const Hea
     change[i] = after[i] - before[i];
     max = std::max({max, std::fabs(before[i]), std::fabs(after[i])});
   }
-  std::string html = "<div class=\"head\"><p>layer " + std::to_string(head.layer) + ", head " +
-                     std::to_string(head.head) + "</p>" +
-                     map_html(of_image, before, a, max, a.composed ? "before" : "");
+  std::string html = str("<div class=\"head\"><p>layer ", head.layer, ", head ", head.head, "</p>",
+                         map_html(of_image, before, a, max, a.composed ? "before" : ""));
   if (a.composed)
     html += map_html(of_image, after, a, max, "after") + map_html(of_image, change, a, max, "after - before");
   return html + "</div>\n";
@@ -199,33 +196,33 @@ std::string page(const std::string& name, const std::vector<Shown>& shown, const
   const std::vector<std::string>& classes = data.manifest().classes;
   std::string style(page_part("images.css")), attention, wrong;
   for (size_t i = 0; i < shown.size(); ++i) {
-    const std::string of_image = "image-" + std::to_string(i);
+    const std::string of_image = str("image-", i);
     style += "." + of_image + " { background-image: url(" + data_url(png_of(shown[i].image)) + "); }\n";
-    attention += "<h3>Image " + std::to_string(shown[i].prediction.image) + ": " + words(shown[i].prediction, classes) +
-                 "</h3><div class=\"heads\"><figure class=\"patches " + of_image + "\"></figure>\n";
+    attention += str("<h3>Image ", shown[i].prediction.image, ": ", words(shown[i].prediction, classes),
+                     "</h3><div class=\"heads\"><figure class=\"patches ", of_image, "\"></figure>\n");
     for (const Head& head : heads) attention += head_html(shown[i], of_image, head);
     attention += "</div>\n";
   }
   const int64_t max = std::min<int64_t>(kMaxMistakes, std::ssize(mistakes));
   for (int64_t i = 0; i < max; ++i) {
     const Prediction& p = mistakes[static_cast<size_t>(i)];
-    wrong += "<figure><img class=\"mistake\" alt=\"image " + std::to_string(p.image) + "\" src=\"" +
-             data_url(png_of(read(data, p.image))) + "\"><figcaption>" + words(p, classes) + "</figcaption></figure>\n";
+    wrong +=
+        str("<figure><img class=\"mistake\" alt=\"image ", p.image, "\" src=\"", data_url(png_of(read(data, p.image))),
+            "\"><figcaption>", words(p, classes), "</figcaption></figure>\n");
   }
   const auto right = static_cast<double>(images - std::ssize(mistakes));
   const bool token = !shown.empty() && shown[0].attention.class_token;
   const std::string body = fill_template(
       page_part("images.html"),
-      {{"about", std::to_string(images) + " images of the validation split, " +
-                     percent(right / static_cast<double>(images)) + " of them right."},
+      {{"about", str(images, " images of the validation split, ", percent(right / static_cast<double>(images)),
+                     " of them right.")},
        {"queries", token ? "of the class token" : "of all patches, on average"},
        {"compose", !shown.empty() && shown[0].attention.composed
                        ? "Each head before Compose, after it, and the difference, with one scale for the three."
                        : "This model mixes no heads, so there is one map of each."},
        {"attention", attention},
-       {"mistakes",
-        std::to_string(mistakes.size()) + " of " + std::to_string(images) +
-            (max < std::ssize(mistakes) ? ", the " + std::to_string(max) + " most confident ones shown" : "")},
+       {"mistakes", str(mistakes.size(), " of ", images,
+                        max < std::ssize(mistakes) ? str(", the ", max, " most confident ones shown") : "")},
        {"wrong", wrong}});
   return html_page({.title = "Analysis of " + name, .style = style, .first_section = "attention", .body = body});
 }
@@ -235,7 +232,7 @@ std::string page(const std::string& name, const std::vector<Shown>& shown, const
 int analyze_images(const Arguments& arguments) {
   for (const char* flag : {"text", "prompt", "compare", "window", "sections"})
     check(!arguments.has(flag) || arguments.get(flag).empty(), ErrorKind::setting,
-          [&] { return "--" + std::string(flag) + " is for texts: it has no effect beside --pictures; leave it out"; });
+          [&] { return str("--", flag, " is for texts: it has no effect beside --pictures; leave it out"); });
   const fs::path out = arguments.get("out");
   check_report_folder(out);
   const ImageDataset data(arguments.get("pictures"), models::text::Split::val);

@@ -32,7 +32,7 @@ std::string stage_svg(const std::string& title, const ShownLayer& layer, int64_t
                               after = square(layer, pre ? MapKind::scores_composed : MapKind::probs_composed, n, t);
     std::vector<double> change(before.size());
     for (size_t e = 0; e < change.size(); ++e) change[e] = after[e] - before[e];
-    const std::string head = "head " + std::to_string(n);
+    const std::string head = str("head ", n);
     panels.push_back({.title = head + " before", .rows = side, .columns = side, .values = before});
     panels.push_back({.title = "after", .rows = side, .columns = side, .values = after});
     panels.push_back({.title = "after - before", .rows = side, .columns = side, .values = change});
@@ -60,10 +60,10 @@ void map_figures(const std::vector<AnalysedModel>& models, const FigureSink& sin
     const models::Analysis& a = models[m].analysis;
     const int64_t t = std::ssize(a.shown);
     for (size_t i = 0; i < a.shown_layers.size(); ++i) {
-      const std::string layer = "layer " + std::to_string(i);
+      const std::string layer = str("layer ", i);
       for (const bool pre : {true, false})
         sink({.section = models::AnalysisSection::maps,
-              .id = slug(models, m) + "maps-layer-" + std::to_string(i) + (pre ? "-scores" : "-probs"),
+              .id = str(slug(models, m), "maps-layer-", i, pre ? "-scores" : "-probs"),
               .caption = layer,
               .svg = stage_svg(models[m].name + ", " + layer + ": " + (pre ? "scores" : "probabilities"),
                                a.shown_layers[i], a.heads, t, pre),

@@ -34,7 +34,7 @@ void mixing_of_layer(const AnalysedModel& model, const std::string& id, int64_t 
   for (const Stage& stage : stages(m)) {
     if (!any_term(stage.mixing)) continue;
     const auto add = [&](const std::string& name, const std::vector<double>& mean, const std::vector<double>& rms) {
-      panels.push_back({.title = std::string(stage.name) + ": " + name,
+      panels.push_back({.title = str(stage.name, ": ", name),
                         .rows = side,
                         .columns = side,
                         .values = mean,
@@ -57,9 +57,9 @@ void mixing_of_layer(const AnalysedModel& model, const std::string& id, int64_t 
   }
   if (panels.empty()) return;
   sink({.section = models::AnalysisSection::mixing,
-        .id = id + "mixing-layer-" + std::to_string(layer),
+        .id = str(id, "mixing-layer-", layer),
         .caption = "Mean over all pairs of the text; rows are the heads read, columns the heads written.",
-        .svg = heat_chart(model.name + ", layer " + std::to_string(layer) + ": mean mixing matrix", panels, 4, max),
+        .svg = heat_chart(str(model.name, ", layer ", layer, ": mean mixing matrix"), panels, 4, max),
         .csv = csv.text(),
         .on_page = true,
         .of = model.name});
@@ -77,7 +77,7 @@ void strength(const AnalysedModel& model, const std::string& id, const FigureSin
                   .row_names = numbered("layer ", a.layers)};
     for (const MixingTerm term : kMixingTerms) {
       all.column_names.push_back(name_of(term));
-      HeatPanel panel{.title = std::string(pre ? "pre: " : "post: ") + name_of(term),
+      HeatPanel panel{.title = str(pre ? "pre: " : "post: ", name_of(term)),
                       .rows = static_cast<int>(a.layers),
                       .columns = static_cast<int>(a.window),
                       .values = std::vector<double>(static_cast<size_t>(a.layers * a.window)),

@@ -30,7 +30,7 @@ std::string joined_scripts() {
     }
   };
   for (const char* file : {"colors.js", "choice.js", "compose.js", "equation.js", "flow.js", "maps.js"})
-    add(serve::find_page_file(std::string("/page/") + file)->contents);
+    add(serve::find_page_file(str("/page/", file))->contents);
   add(page_part("report.js"));
   return script;
 }
@@ -51,8 +51,8 @@ nlohmann::json layer_data(const models::ShownLayer& layer, int64_t heads) {
                                   {"_k.w2", &w->k_up},
                                   {"_k.dd", &w->k_gate}})
       if (*x)
-        weights[std::string(stage) + name] = {{"shape", std::vector<int64_t>(x->shape().begin(), x->shape().end())},
-                                              {"data", floats(x->to_vector<float>())}};
+        weights[str(stage, name)] = {{"shape", std::vector<int64_t>(x->shape().begin(), x->shape().end())},
+                                     {"data", floats(x->to_vector<float>())}};
   return {{"heads", heads}, {"scores", floats(layer.maps[0])}, {"weights", std::move(weights)}};
 }
 
@@ -113,9 +113,9 @@ constexpr Heading kHeadings[] = {
      "Which tokens a head attends to (QK) and what it then writes (OV), from the weights alone."}};
 
 std::string figure_html(const Figure& f, bool both) {
-  return std::string("<figure") + (both ? " class=\"both\"" : "") + " id=\"" + f.id + "\">" + f.svg + "<figcaption>" +
-         escape_html(f.caption) + " <span class=\"files\"><a href=\"figures/" + f.id +
-         ".svg\">SVG</a> <a href=\"figures/" + f.id + ".csv\">CSV</a></span></figcaption></figure>\n";
+  return str("<figure", both ? " class=\"both\"" : "", " id=\"", f.id, "\">", f.svg, "<figcaption>",
+             escape_html(f.caption), " <span class=\"files\"><a href=\"figures/", f.id,
+             ".svg\">SVG</a> <a href=\"figures/", f.id, ".csv\">CSV</a></span></figcaption></figure>\n");
 }
 
 // Figures of several models stand beside each other: the k-th of one beside the k-th of the other.
@@ -163,8 +163,7 @@ std::string fill_template(std::string_view text, const std::vector<std::pair<std
 }
 
 std::string html_page(const HtmlPage& page) {
-  const std::string style =
-      std::string(serve::find_page_file("/page/page.css")->contents) + std::string(page_part("page.css")) + page.style;
+  const std::string style = str(serve::find_page_file("/page/page.css")->contents, page_part("page.css"), page.style);
   return fill_template(page_part("frame.html"), {{"title", escape_html(page.title)},
                                                  {"style", style},
                                                  {"scripts", page.scripts ? "script-src 'unsafe-inline'; " : ""},
@@ -190,8 +189,7 @@ std::vector<SummaryRow> summary(const std::vector<AnalysedModel>& models) {
                                : after ? MapKind::probs_composed
                                        : MapKind::probs);
   };
-  add("layers, heads of each",
-      [](const Analysis& a) { return std::to_string(a.layers) + ", " + std::to_string(a.heads); });
+  add("layers, heads of each", [](const Analysis& a) { return str(a.layers, ", ", a.heads); });
   add("mean loss (nats per token, ± 95 %)",
       [](const Analysis& a) { return human(a.loss.mean, 5) + " ± " + human(kInterval * a.loss.error, 2); });
   for (const bool scores : {true, false}) {
@@ -212,7 +210,7 @@ std::vector<SummaryRow> summary(const std::vector<AnalysedModel>& models) {
     });
   }
   for (const RowKind kind : models::kRowKinds)
-    add(std::string("divergence of heads, ") + name_of(kind), [&](const Analysis& a) {
+    add(str("divergence of heads, ", name_of(kind)), [&](const Analysis& a) {
       if (!a.composed && kind != RowKind::probs) return std::string("-");
       return human(over_layers(a,
                                [&](const LayerMeasures& l) {
@@ -265,7 +263,7 @@ std::string report_page(const std::vector<AnalysedModel>& models, const std::vec
   for (const Heading& heading : kHeadings) {
     const std::string html = section_html(heading, models, figures);
     if (html.empty()) continue;
-    contents += std::string("<a href=\"#") + name_of(heading.section) + "-section\">" + heading.title + "</a>";
+    contents += str("<a href=\"#", name_of(heading.section), "-section\">", heading.title, "</a>");
     sections += html;
   }
   const std::string body =

@@ -33,8 +33,7 @@ std::unique_ptr<models::LanguageModel> decoding_model(const Arguments& arguments
     if (int8) model->quantize_weights();
     return model;
   }
-  check(!arguments.has("preset"), ErrorKind::setting,
-        [] { return std::string("--preset and --model name two models: expected one of them"); });
+  check(!arguments.has("preset"), ErrorKind::setting, "--preset and --model name two models: expected one of them");
   models::LoadOptions options{.settings = override_keys(arguments.overrides()), .tokenizer = false};
   options.int8_weights = int8;
   if (!int8) options.dtype = dtype;
@@ -144,8 +143,8 @@ int bench_decode(const Arguments& arguments) {
   if (!arguments.has("tokens")) steps = std::clamp<int64_t>((longest - kUntimed) / 2, 1, steps);
   if (!arguments.has("context")) T = std::clamp<int64_t>(longest - kUntimed - steps, 1, T);
   check(T + steps <= longest - kUntimed, ErrorKind::setting, [&] {
-    return "--context and --tokens are too long for the model: expected at most " + std::to_string(longest - kUntimed) +
-           " in all, found " + std::to_string(T) + " + " + std::to_string(steps);
+    return str("--context and --tokens are too long for the model: expected at most ", longest - kUntimed,
+               " in all, found ", T, " + ", steps);
   });
   NoGrad off;
   reset_peak_memory(device);
@@ -159,7 +158,7 @@ int bench_decode(const Arguments& arguments) {
   const double cached = times.cache_bytes, read = weights.read + cached;
   const double prompt_flops = static_cast<double>(B) * prompt_pass_flops(*model, T) / times.prompt_seconds;
   const std::string name = arguments.get(arguments.has("model") ? "model" : "preset");
-  const std::string where = device == kCpu ? std::to_string(threads()) + " threads" : str(device);
+  const std::string where = device == kCpu ? str(threads(), " threads") : str(device);
   if (arguments.has("json")) {
     std::printf(
         "{\"framework\": \"braid\", \"dtype\": \"%s\", \"device\": \"%s\", \"parameters\": %lld, \"batch\": %lld, "

@@ -142,10 +142,10 @@ int bench_dry_step(const Arguments& arguments) {
   std::printf("  launches         %lld: %lld kernels, %lld products, %lld calls of cuDNN\n",
               static_cast<long long>(all.launches), static_cast<long long>(all.launches - products - cudnn),
               static_cast<long long>(products), static_cast<long long>(cudnn));
-  std::printf("  captured         %s\n",
-              trainer.replays_steps() ? ("as CUDA graphs, " + std::to_string(graph_cost().nodes) + " nodes").c_str()
-              : reason.empty()        ? "no, every kernel is launched"
-                                      : ("given up: " + reason).c_str());
+  std::printf("  captured         %s\n", trainer.replays_steps()
+                                             ? str("as CUDA graphs, ", graph_cost().nodes, " nodes").c_str()
+                                         : reason.empty() ? "no, every kernel is launched"
+                                                          : ("given up: " + reason).c_str());
   std::printf("  peak memory      %s in tensors, %s reserved, of %s\n",
               bytes_text(static_cast<double>(memory.peak)).c_str(),
               bytes_text(static_cast<double>(memory.reserved)).c_str(), bytes_text(roofline.memory).c_str());

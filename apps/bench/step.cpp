@@ -73,7 +73,7 @@ int run_bench(const Arguments& arguments) {
            "(collectives)";
   });
   check(!(what == "step" && int8_weights(arguments)), ErrorKind::setting,
-        [] { return std::string("--dtype int8 is for bench decode: expected f32, f64 or bf16 for training steps"); });
+        "--dtype int8 is for bench decode: expected f32, f64 or bf16 for training steps");
   check_flags(what, arguments);
   if (int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   if (what == "comm") return bench_comm(arguments);
@@ -82,8 +82,7 @@ int run_bench(const Arguments& arguments) {
   if (arguments.has("dry")) return bench_dry_step(arguments);
   for (const char* flag : {"gpu", "bandwidth", "tflops", "launch", "memory", "no-cudnn"}) {
     check(!arguments.has(flag), ErrorKind::setting, [&] {
-      return "--" + std::string(flag) +
-             " is about a GPU that is not there: add --dry to predict a step, or leave it out";
+      return str("--", flag, " is about a GPU that is not there: add --dry to predict a step, or leave it out");
     });
   }
   const BenchModel bench = bench_model(arguments);
@@ -111,7 +110,7 @@ int run_bench(const Arguments& arguments) {
   }
   double step = median(steps), flops = bench.spec->training_flops(T) * static_cast<double>(B);
   const double peak = measured_flops(device, types.compute);
-  const std::string where = device == kCpu ? std::to_string(threads()) + " threads" : str(device);
+  const std::string where = device == kCpu ? str(threads(), " threads") : str(device);
   const MemoryByUse memory = memory_by_use(device);
   if (arguments.has("json")) {
     std::printf(
@@ -133,7 +132,7 @@ int run_bench(const Arguments& arguments) {
     std::printf(", \"attention\": %s}\n", attention_json().c_str());
     return 0;
   }
-  const std::string of_sample = bench.images ? "images" : "x " + std::to_string(T) + " tokens";
+  const std::string of_sample = bench.images ? "images" : str("x ", T, " tokens");
   std::printf("training step of %s, batch %lld %s, %s%s, %s%s, median of %lld\n", arguments.get("preset").c_str(),
               static_cast<long long>(B), of_sample.c_str(), str(types.compute).c_str(),
               types.compute == types.masters ? "" : " with f32 master weights", where.c_str(),
@@ -171,7 +170,7 @@ std::string attention_json() {
 static BenchModel image_bench(std::unique_ptr<const models::ModelSpec> spec, const models::ImageModel& model,
                               const Arguments& arguments) {
   check(arguments.get_int("seq-len") == 0, ErrorKind::setting,
-        [] { return std::string("--seq-len is for text: an image has the size that the model reads; leave it out"); });
+        "--seq-len is for text: an image has the size that the model reads; leave it out");
   const int64_t B = arguments.get_int("batch");
   const Shape one = model.image_shape();
   std::vector<int64_t> labels;
@@ -201,8 +200,7 @@ BenchModel bench_model(const Arguments& arguments) {
   const int64_t longest = spec->max_sequence_length();
   if (T == 0) T = longest;
   check(T <= longest, ErrorKind::setting, [&] {
-    return "--seq-len is longer than the model's block_size: expected at most " + std::to_string(longest) + ", found " +
-           std::to_string(T);
+    return str("--seq-len is longer than the model's block_size: expected at most ", longest, ", found ", T);
   });
   std::vector<int64_t> ids, targets;
   for (int64_t i = 0; i < B * T; ++i) {

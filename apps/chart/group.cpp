@@ -33,11 +33,11 @@ Run group_of(const std::string& name, std::vector<Run> members) {
     common = std::move(steps);
   }
   check(!common.empty(), ErrorKind::input, [&] {
-    return "the runs of the group '" + preview(name) + "' have no step in common: " + members[0].name + " begins at " +
-           std::to_string(members[0].rows[0].step) + "; plot them apart";
+    return str("the runs of the group '", preview(name), "' have no step in common: ", members[0].name, " begins at ",
+               members[0].rows[0].step, "; plot them apart");
   });
   for (Run& run : members) keep_steps(run, common);
-  Run group{.name = name + " (" + std::to_string(members.size()) + ")", .rows = {}, .x = {}, .members = {}};
+  Run group{.name = str(name, " (", members.size(), ")"), .rows = {}, .x = {}, .members = {}};
   for (size_t i = 0; i < members[0].rows.size(); ++i) {
     const auto mean = [&](auto&& value) {
       std::vector<double> values;

@@ -6,6 +6,7 @@
 
 #include "apps/chart/group.h"
 #include "apps/cli/text.h"
+#include "braid/tensor/error.h"
 
 namespace braid::apps {
 
@@ -82,7 +83,7 @@ std::vector<std::vector<std::string>> legend(const std::vector<Run>& runs, int64
       row.push_back(last(&LogRow::val_loss, 4, 1, ""));
       const Best best = best_validation(run);
       row.push_back(shown_of(run, 4, "", [](const Run& one) { return best_validation(one).value; }) +
-                    (std::isnan(best.value) || !run.members.empty() ? "" : " at " + std::to_string(best.step)));
+                    (std::isnan(best.value) || !run.members.empty() ? "" : str(" at ", best.step)));
     }
     if (tasks) row.push_back(last(&LogRow::task_acc, 1, 100, " %"));
     if (classes) row.push_back(last(&LogRow::val_top1, 2, 100, " %"));

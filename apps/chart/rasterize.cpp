@@ -26,8 +26,7 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
 // A file without a name.
 File temporary_file() {
   File file(std::tmpfile());
-  check(file != nullptr, ErrorKind::output,
-        [] { return std::string("cannot make a temporary file: ") + std::strerror(errno); });
+  check(file != nullptr, ErrorKind::output, [] { return str("cannot make a temporary file: ", std::strerror(errno)); });
   return file;
 }
 
@@ -44,7 +43,7 @@ std::string content(std::FILE* file) {
 std::string png_of(const std::string& svg) {
   const File in = temporary_file(), out = temporary_file(), words = temporary_file();
   check(std::fwrite(svg.data(), 1, svg.size(), in.get()) == svg.size() && std::fflush(in.get()) == 0, ErrorKind::output,
-        [] { return std::string("cannot write a temporary file: ") + std::strerror(errno); });
+        [] { return str("cannot write a temporary file: ", std::strerror(errno)); });
   std::rewind(in.get());
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
@@ -61,8 +60,8 @@ std::string png_of(const std::string& svg) {
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   check(failed == 0, ErrorKind::setting, [&] {
-    return "cannot start rsvg-convert, which makes a .png: " + std::string(std::strerror(failed)) +
-           "; install it (Debian: librsvg2-bin), or write a .svg";
+    return str("cannot start rsvg-convert, which makes a .png: ", std::strerror(failed),
+               "; install it (Debian: librsvg2-bin), or write a .svg");
   });
   int status = 0;
   while (::waitpid(process, &status, 0) < 0 && errno == EINTR) continue;

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "apps/cli/text.h"
+#include "braid/tensor/error.h"
 
 namespace braid::apps {
 namespace {
@@ -154,7 +155,7 @@ void Svg::text(double x, double y, std::string_view words, std::string_view css_
 }
 
 void Svg::clip(double x, double y, double width, double height) {
-  const std::string id = "clip" + std::to_string(clips_++);
+  const std::string id = str("clip", clips_++);
   body_ += "<clipPath" + attribute("id", id) + ">";
   rect(x, y, width, height, "");
   body_ += "</clipPath>\n<g" + attribute("clip-path", "url(#" + id + ")") + ">\n";
@@ -164,9 +165,7 @@ void Svg::unclip() { body_ += "</g>\n"; }
 
 std::string Svg::finish() { return body_ + "</svg>\n"; }
 
-std::string series_class(std::string_view kind, int index) {
-  return std::string(kind) + " c" + std::to_string(index % series_hues);
-}
+std::string series_class(std::string_view kind, int index) { return str(kind, " c", index % series_hues); }
 
 std::string series_dash(int index) {
   constexpr const char* dashes[] = {"", "7 4", "2 4", "10 4 2 4"};

@@ -45,7 +45,7 @@ void ChatSession::reset() { turns_.resize(has_system(turns_) ? 1 : 0); }
 
 void ChatSession::undo() {
   check(turns_.size() >= 2 && turns_.back().role == assistant, ErrorKind::setting,
-        [] { return std::string("nothing was said yet: there is nothing to take back"); });
+        "nothing was said yet: there is nothing to take back");
   turns_.resize(turns_.size() - 2);
 }
 
@@ -74,8 +74,7 @@ std::vector<int32_t> ChatSession::prompt(int64_t& dropped) const {
     if (std::ssize(tokens) + reserve <= longest) return tokens;
     if (std::ssize(kept) - first < 3) {  // what was said last, alone
       check(std::ssize(tokens) < longest, ErrorKind::setting, [&] {
-        return "this is too long for the model: expected fewer than " + std::to_string(longest) + " tokens, found " +
-               std::to_string(tokens.size());
+        return str("this is too long for the model: expected fewer than ", longest, " tokens, found ", tokens.size());
       });
       return tokens;
     }
@@ -96,7 +95,7 @@ Answer ChatSession::say(const std::string& text, const std::function<void(std::s
 
 Answer ChatSession::again(const std::function<void(std::string_view)>& print, const std::function<bool()>& stop) {
   check(!turns_.empty() && turns_.back().role == assistant, ErrorKind::setting,
-        [] { return std::string("nothing was said yet: there is no answer to draw anew"); });
+        "nothing was said yet: there is no answer to draw anew");
   const ChatTurn before = turns_.back();
   turns_.pop_back();
   try {

@@ -35,9 +35,9 @@ ChatLine history(const std::string&, ChatSession& conversation) {
 }
 
 ChatLine save(const std::string& rest, ChatSession& conversation) {
-  check(!rest.empty(), ErrorKind::setting, [] { return std::string("/save needs the name of a file"); });
+  check(!rest.empty(), ErrorKind::setting, "/save needs the name of a file");
   io::write_file(rest, conversation.json() + "\n");
-  return {Kind::done, "saved " + std::to_string(conversation.turns().size()) + " turns to " + rest + "\n"};
+  return {Kind::done, str("saved ", conversation.turns().size(), " turns to ", rest, "\n")};
 }
 
 struct Named {
@@ -79,7 +79,7 @@ constexpr Named commands[] = {
 std::string chat_help() {
   std::string text;
   for (const Named& command : commands) {
-    std::string row = std::string("  /") + command.name + (*command.argument ? " " : "") + command.argument;
+    std::string row = str("  /", command.name, *command.argument ? " " : "", command.argument);
     row.resize(24, ' ');
     text += row + command.help + "\n";
   }

@@ -129,9 +129,9 @@ int dispatch(const std::vector<Command>& commands, std::vector<std::string> argu
   }
   if (!first) return 0;
   const bool flag = arguments[0].starts_with("-");
-  fail(ErrorKind::setting, std::string(flag ? "unknown flag '" : "unknown command '") + preview(arguments[0]) + "'" +
-                               (flag ? "; a command comes first" : did_you_mean(arguments[0], names)) +
-                               " (commands: " + join(names, ", ") + ")");
+  fail(ErrorKind::setting, str(flag ? "unknown flag '" : "unknown command '", preview(arguments[0]), "'",
+                               flag ? "; a command comes first" : did_you_mean(arguments[0], names),
+                               " (commands: ", join(names, ", "), ")"));
 }
 
 }  // namespace
@@ -169,7 +169,7 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
   }
   const auto find_flag = [&](const std::string& typed) -> const Flag& {
     for (const Flag& f : command.flags)
-      if (typed == "--" + f.name || (f.alias && typed == std::string("-") + f.alias)) return f;
+      if (typed == "--" + f.name || (f.alias && typed == str("-", f.alias))) return f;
     fail(ErrorKind::setting, "unknown flag '" + preview(typed) + "' of braid " + command.name +
                                  flag_advice(command, typed, names) + " (braid " + command.name + " --help lists all)");
   };
@@ -205,8 +205,8 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
       given = {"true"};
     } else if (equals != std::string::npos) {
       check(count == 1, ErrorKind::setting, [&] {
-        return "--" + flag.name + " takes " + std::to_string(count) + " values: write --" + flag.name + " " +
-               flag.value + ", found '" + preview(argument) + "'";
+        return str("--", flag.name, " takes ", count, " values: write --", flag.name, " ", flag.value, ", found '",
+                   preview(argument), "'");
       });
       check_value(flag, given.emplace_back(argument.substr(equals + 1)));
     } else if (!flag.alone.empty() && (i + 1 == arguments.size() || !fits(flag, arguments[i + 1]))) {
@@ -215,8 +215,8 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
     }
     while (std::ssize(given) < count) {
       check(i + 1 < arguments.size() && !arguments[i + 1].starts_with("--"), ErrorKind::setting, [&] {
-        return "--" + flag.name + " needs " + (count == 1 ? "a value" : std::to_string(count) + " values") +
-               ": expected " + expectation(flag) + ", found " +
+        return "--" + flag.name + " needs " + (count == 1 ? "a value" : str(count, " values")) + ": expected " +
+               expectation(flag) + ", found " +
                (i + 1 < arguments.size() ? "the flag '" + preview(arguments[i + 1]) + "'" : "the end of the command");
       });
       check_value(flag, given.emplace_back(arguments[++i]));
@@ -249,7 +249,7 @@ std::string help_text(const Command& command) {
   if (!command.overrides.empty()) text += help_row("key=value", command.overrides);
   text += "\n";
   for (const Flag& f : command.flags) {
-    std::string left = (f.alias ? std::string("-") + f.alias + ", " : "    ") + "--" + f.name;
+    std::string left = (f.alias ? str("-", f.alias, ", ") : "    ") + "--" + f.name;
     if (!f.value.empty()) left += " " + f.value;
     std::string right = f.help;
     if (!f.rule.choices.empty()) right += ": " + join(f.rule.choices, ", ");
@@ -310,8 +310,7 @@ int run_program(const std::vector<Command>& commands, const std::vector<std::str
                         "out of memory; use a smaller model, train.batch_size or data.seq_len, or "
                         "train.recompute=true");
   } catch (const std::exception& error) {
-    return report_error(exit_internal,
-                        std::string("internal error: ") + error.what() + "; please report this as a bug");
+    return report_error(exit_internal, str("internal error: ", error.what(), "; please report this as a bug"));
   } catch (...) {
     return report_error(exit_internal, "internal error: unknown exception; please report this as a bug");
   }

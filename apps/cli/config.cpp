@@ -115,7 +115,7 @@ std::string quoted(const std::string& text) {
     else if (c == '\t')
       result += "\\t";
     else if (byte < 0x20 || byte == 0x7F)
-      result += std::string("\\u00") + hex[byte >> 4] + hex[byte & 15];
+      result += str("\\u00", hex[byte >> 4], hex[byte & 15]);
     else
       result += c;
   }
@@ -157,7 +157,7 @@ std::vector<std::string> load_config(const Schema& schema, const std::filesystem
   if (!file.empty()) {
     constexpr int64_t limit = 1 << 20;  // a configuration of more than a megabyte is some other file
     for (const ConfigEntry& entry : parse_config(io::read_text_file(file.string(), limit), file.string())) {
-      const std::string where = file.string() + " line " + std::to_string(entry.line);
+      const std::string where = str(file.string(), " line ", entry.line);
       check(entry.problem.empty(), ErrorKind::setting,
             [&] { return "bad value for " + preview(entry.key) + " in " + where + ": " + entry.problem; });
       if (entry.empty_section)
@@ -184,7 +184,7 @@ std::vector<std::string> load_config(const Schema& schema, const std::filesystem
       dropped.resize(dropped.size() - more);
       if (!dropped.empty())
         notes.push_back(key + "=" + value + " replaces " + join(dropped, ", ") +
-                        (more > 0 ? " and " + std::to_string(more) + " more" : "") + " of " + file.string() +
+                        (more > 0 ? str(" and ", more, " more") : "") + " of " + file.string() +
                         "; give one too to keep it");
     }
   }

@@ -14,8 +14,8 @@ namespace {
 constexpr int kMaxLevels = 32;  // of a key; no setting has more than three. Tables are walked and freed by recursion
 
 [[noreturn]] void too_deep(const std::string& name, int64_t line) {
-  fail(ErrorKind::setting, "cannot read " + name + " line " + std::to_string(line) + ": expected keys of at most " +
-                               std::to_string(kMaxLevels) + " levels, found more");
+  fail(ErrorKind::setting,
+       str("cannot read ", name, " line ", line, ": expected keys of at most ", kMaxLevels, " levels, found more"));
 }
 
 // The first character behind the TOML text that begins at `begin`, or the end of its line where it is not closed.
@@ -57,10 +57,9 @@ Value scalar(const toml::node& node, std::string& problem) {
   if (const auto* v = node.as_integer()) return v->get();
   if (const auto* v = node.as_floating_point()) return v->get();
   if (const auto* v = node.as_string()) return v->get();
-  problem = "expected a number, a string, true, false or a list, found a " +
-            std::string(node.is_table()   ? "table inside a list"
-                        : node.is_array() ? "list inside a list"
-                                          : "date or time");
+  problem = str("expected a number, a string, true, false or a list, found a ", node.is_table() ? "table inside a list"
+                                                                                : node.is_array() ? "list inside a list"
+                                                                                                  : "date or time");
   return false;
 }
 
@@ -78,7 +77,7 @@ Value list(const toml::array& array, std::string& problem) {
 void flatten(const toml::table& table, const std::string& prefix, int levels, const std::string& file,
              std::vector<ConfigEntry>& entries) {
   for (const auto& [name, node] : table) {
-    const std::string key = prefix + std::string(name.str());
+    const std::string key = str(prefix, name.str());
     if (const auto* inner = node.as_table()) {
       if (levels >= kMaxLevels) too_deep(file, static_cast<int64_t>(node.source().begin.line));
       flatten(*inner, key + ".", levels + 1, file, entries);
@@ -104,7 +103,7 @@ std::vector<ConfigEntry> parse_config(const std::string& text, const std::string
   try {
     flatten(toml::parse(text), "", 1, name, entries);
   } catch (const toml::parse_error& error) {
-    problem = " line " + std::to_string(error.source().begin.line) + ": expected TOML; ";
+    problem = str(" line ", error.source().begin.line, ": expected TOML; ");
     problem += preview(error.description(), 200);
   }
   check(problem.empty(), ErrorKind::setting, [&] { return "cannot read " + name + problem; });

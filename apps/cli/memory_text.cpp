@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "apps/cli/text.h"
+#include "braid/tensor/error.h"
 
 namespace braid::apps {
 
@@ -27,8 +28,8 @@ std::string peak_text(const MemoryByUse& memory) {
   for (size_t i = 0; i < kMemoryUses; ++i) {
     if (memory.max[i] == 0) continue;
     const std::string then = bytes_text(double(memory.at_peak[i])), max = bytes_text(double(memory.max[i]));
-    text += (text.find(':') == std::string::npos ? ": " : ", ") + std::string(name(static_cast<MemoryUse>(i))) + " " +
-            then + (max == then ? "" : " (at most " + max + ")");
+    text += str(text.find(':') == std::string::npos ? ": " : ", ", name(static_cast<MemoryUse>(i)), " ", then,
+                max == then ? "" : " (at most " + max + ")");
   }
   return text;
 }

@@ -29,10 +29,10 @@ int terminal_width(std::FILE* out) {
 }  // namespace
 
 std::string progress_words(const ProgressState& s) {
-  std::string text = "step " + std::to_string(s.step) + "/" + std::to_string(s.total) + "  loss " + fixed(s.loss, 4);
+  std::string text = str("step ", s.step, "/", s.total, "  loss ", fixed(s.loss, 4));
   if (!std::isnan(s.val_loss)) {
     text += "  val " + fixed(s.val_loss, 4);
-    if (s.val_step >= 0 && s.val_step != s.step) text += " at " + std::to_string(s.val_step);
+    if (s.val_step >= 0 && s.val_step != s.step) text += str(" at ", s.val_step);
   }
   if (s.tok_per_s > 0) text += "  " + human(s.tok_per_s, 3) + " tok/s";
   if (s.images_per_s > 0) text += "  " + human(s.images_per_s, 3) + " images/s";

@@ -42,9 +42,8 @@ std::string unescape(const std::string& text) {
     const bool byte = next == 'x' && i + 3 < text.size() && digit(text[i + 2]) >= 0 && digit(text[i + 3]) >= 0;
     const size_t letter = letters.find(next);
     check(byte || letter != std::string::npos, ErrorKind::setting, [&] {
-      return "unknown escape '" + preview(text.substr(i, 4)) + "' at byte " + std::to_string(i) + " of '" +
-             preview(text) +
-             "': expected \\n, \\t, \\r, \\0, \\\\, \\\", \\' or \\xHH; without --escape a backslash is literal";
+      return str("unknown escape '", preview(text.substr(i, 4)), "' at byte ", i, " of '", preview(text),
+                 "': expected \\n, \\t, \\r, \\0, \\\\, \\\", \\' or \\xHH; without --escape a backslash is literal");
     });
     result += byte ? static_cast<char>(16 * digit(text[i + 2]) + digit(text[i + 3])) : characters[letter];
     i += byte ? 3 : 1;
@@ -76,9 +75,8 @@ std::vector<int32_t> encode_prompt(const models::text::Tokenizer& tokenizer, con
   if (tokens.empty()) tokens.push_back(models::text::document_end(tokenizer, "an empty prompt begins behind"));
   for (size_t i = 0; i < tokens.size(); ++i) {
     check(tokens[i] < model.vocab_size(), ErrorKind::input, [&] {
-      return "the tokenizer has " + std::to_string(tokenizer.vocab_size()) + " ids, the model " +
-             std::to_string(model.vocab_size()) + ": token " + std::to_string(i) + " of the prompt has id " +
-             std::to_string(tokens[i]) + "; use the tokenizer that the model was trained with";
+      return str("the tokenizer has ", tokenizer.vocab_size(), " ids, the model ", model.vocab_size(), ": token ", i,
+                 " of the prompt has id ", tokens[i], "; use the tokenizer that the model was trained with");
     });
   }
   return tokens;

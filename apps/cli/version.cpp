@@ -32,9 +32,9 @@ std::string backends() { return BRAID_BACKENDS; }
 
 std::string compiler() {
 #if defined(__clang__)
-  const std::string name = "clang " + std::to_string(__clang_major__) + "." + std::to_string(__clang_minor__);
+  const std::string name = str("clang ", __clang_major__, ".", __clang_minor__);
 #else
-  const std::string name = "GCC " + std::to_string(__GNUC__) + "." + std::to_string(__GNUC_MINOR__);
+  const std::string name = str("GCC ", __GNUC__, ".", __GNUC_MINOR__);
 #endif
   return name + ", " BRAID_BUILD_TYPE ", for " + instruction_set();
 }

@@ -12,7 +12,7 @@ std::string file_name(const AttentionRole& role) {
   static const std::map<std::string, std::string> names = {{"base", "w"},     {"q_down", "qw1"}, {"q_up", "qw2"},
                                                            {"k_down", "kw1"}, {"k_up", "kw2"},   {"q_gate", "qdd"},
                                                            {"k_gate", "kdd"}};
-  return *role.stage ? std::string(role.stage) + "." + names.at(role.member) : role.member;
+  return *role.stage ? str(role.stage, ".", names.at(role.member)) : role.member;
 }
 
 class Inputs {
@@ -28,8 +28,8 @@ class Inputs {
           stage, [&](const AttentionRole& role, Tensor& x) { x = optional(role); }, *mixing);
       check(bool(mixing->q_down) == bool(mixing->q_up) && bool(mixing->k_down) == bool(mixing->k_up), ErrorKind::input,
             [&, stage = stage] {
-              return std::string(stage) + ".qw1 and qw2, and kw1 and kw2, come together: expected both or none in " +
-                     file_.path();
+              return str(stage, ".qw1 and qw2, and kw1 and kw2, come together: expected both or none in ",
+                         file_.path());
             });
     }
   }
@@ -50,8 +50,8 @@ class Inputs {
     const Tensor x = file_.load(name);
     const Shape expected = attention_.shape_of(role);
     check(x.shape() == expected && is_float(x.dtype()), ErrorKind::input, [&] {
-      return name + " in " + file_.path() + " does not fit config.json: expected floats of shape " + str(expected) +
-             ", found " + str(x.dtype()) + " " + str(x.shape());
+      return str(name, " in ", file_.path(), " does not fit config.json: expected floats of shape ", expected,
+                 ", found ", x.dtype(), " ", x.shape());
     });
     return x.to(dtype_).to(device_).clone();
   }
@@ -82,8 +82,8 @@ io::NamedTensors dump_attention(const Arguments& arguments, const std::filesyste
                                 const models::AttentionFolder& attention, DType dtype, Device device) {
   for (const char* name : {"ids", "prompt", "text", "decode"}) {
     check(!arguments.has(name), ErrorKind::setting, [&] {
-      return "--" + std::string(name) + " is for models: " + folder.string() +
-             " holds an attention with its own inputs.safetensors";
+      return str("--", name, " is for models: ", folder.string(),
+                 " holds an attention with its own inputs.safetensors");
     });
   }
   const bool with_grad = arguments.has("grad");

@@ -32,16 +32,15 @@ std::set<std::string> requested_maps(const Arguments& arguments, const models::M
   const int64_t L = language ? std::ssize(language->make_cache(1).layers) : model.spec()->size().layers;
   check(L > 0, ErrorKind::setting,
         [&] { return "--attention: a model of type " + model.spec()->model_type() + " has no layers of attention"; });
-  const auto add = [&](int64_t i) { names.insert("layers." + std::to_string(i) + ".attention_maps"); };
+  const auto add = [&](int64_t i) { names.insert(str("layers.", i, ".attention_maps")); };
   if (arguments.get("attention") == kAllLayers) {
     for (int64_t i = 0; i < L; ++i) add(i);
     return names;
   }
   for (const std::string& item : split(arguments.get("attention"), ',')) {
     const auto i = parse_int(trim(item));
-    check(i && *i < L, ErrorKind::setting, [&] {
-      return "--attention: expected layers from 0 to " + std::to_string(L - 1) + ", found '" + preview(item) + "'";
-    });
+    check(i && *i < L, ErrorKind::setting,
+          [&] { return str("--attention: expected layers from 0 to ", L - 1, ", found '", preview(item), "'"); });
     add(*i);
   }
   return names;

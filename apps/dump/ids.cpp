@@ -16,20 +16,19 @@ struct Source {
 // ids must be (B, T) integers in [0, vocabulary), not empty, T <= longest. `negative`: also below 0.
 void check_ids_fit(const Tensor& ids, const Source& from, int64_t vocabulary, int64_t longest, bool negative = false) {
   check(ids.rank() == 2 && is_index(ids.dtype()), from.kind,
-        [&] { return from.name + " must be (B, T) integers, found " + str(ids.dtype()) + " " + str(ids.shape()); });
+        [&] { return str(from.name, " must be (B, T) integers, found ", ids.dtype(), " ", ids.shape()); });
   check(ids.numel() > 0, from.kind,
-        [&] { return from.name + " is empty: expected at least one row of one token, found " + str(ids.shape()); });
+        [&] { return str(from.name, " is empty: expected at least one row of one token, found ", ids.shape()); });
   check(ids.dim(1) <= longest, from.kind, [&] {
-    return from.name + " is too long: expected at most the model's longest sequence of " + std::to_string(longest) +
-           " tokens, found " + std::to_string(ids.dim(1));
+    return str(from.name, " is too long: expected at most the model's longest sequence of ", longest, " tokens, found ",
+               ids.dim(1));
   });
   const std::vector<int64_t> values = ids.to_vector<int64_t>();
   for (size_t i = 0; i < values.size(); ++i) {
     check((negative && values[i] < 0) || (values[i] >= 0 && values[i] < vocabulary), from.kind, [&] {
       const auto T = static_cast<size_t>(ids.dim(1));
-      return from.name + " is out of range at row " + std::to_string(i / T) + ", position " + std::to_string(i % T) +
-             ": expected 0 to " + std::to_string(vocabulary - 1) +
-             (negative ? ", or negative where it is not counted" : "") + ", found " + std::to_string(values[i]);
+      return str(from.name, " is out of range at row ", i / T, ", position ", i % T, ": expected 0 to ", vocabulary - 1,
+                 negative ? ", or negative where it is not counted" : "", ", found ", values[i]);
     });
   }
 }
@@ -58,16 +57,14 @@ void read_decoding(const Arguments& arguments, const models::LanguageModel& mode
   const std::vector<std::string> counts = arguments.list("decode");
   const int64_t P = *parse_int(counts.at(0)), N = *parse_int(counts.at(1)), T = read.ids.dim(1);
   if (!read.decode_prompt) {
-    check(P <= T, ErrorKind::setting, [&] {
-      return "--decode P N: expected P from 1 to the " + std::to_string(T) + " ids of a row, found " +
-             std::to_string(P);
-    });
+    check(P <= T, ErrorKind::setting,
+          [&] { return str("--decode P N: expected P from 1 to the ", T, " ids of a row, found ", P); });
     read.decode_prompt = read.ids.sliced(1, 0, P).clone();
   }
   const int64_t longest = model.max_sequence_length(), prompt = read.decode_prompt.dim(1);
   check(N <= longest - prompt, ErrorKind::setting, [&] {
-    return "--decode P N: expected at most the model's longest sequence of " + std::to_string(longest) +
-           " tokens in all, found " + std::to_string(prompt) + " + " + std::to_string(N);
+    return str("--decode P N: expected at most the model's longest sequence of ", longest, " tokens in all, found ",
+               prompt, " + ", N);
   });
   read.decode_steps = N;
 }
@@ -79,8 +76,8 @@ bool ids_from_text(const Arguments& arguments) { return arguments.has("prompt") 
 void check_one_source(const Arguments& arguments) {
   const int given = arguments.has("ids") + arguments.has("prompt") + arguments.has("text");
   check(given == 1, ErrorKind::setting, [&] {
-    return "expected one of --ids (a safetensors file with input_ids, or 1,2,3), --prompt and --text, found " +
-           std::string(given == 0 ? "none" : "several");
+    return str("expected one of --ids (a safetensors file with input_ids, or 1,2,3), --prompt and --text, found ",
+               given == 0 ? "none" : "several");
   });
 }
 
@@ -105,8 +102,8 @@ DumpIds read_ids(const Arguments& arguments, const models::LanguageModel& model,
     if (file.find("targets")) {
       read.targets = file.load("targets");
       check(read.targets.shape() == read.ids.shape(), ErrorKind::input, [&] {
-        return named("targets").name + " must be integers of shape " + str(read.ids.shape()) + ", found " +
-               str(read.targets.dtype()) + " " + str(read.targets.shape());
+        return str(named("targets").name, " must be integers of shape ", read.ids.shape(), ", found ",
+                   read.targets.dtype(), " ", read.targets.shape());
       });
       check_ids_fit(read.targets, named("targets"), V, longest, true);
     }

@@ -10,9 +10,9 @@ namespace {
 models::Batch read_images(const Arguments& arguments, const models::ImageModel& model) {
   for (const char* name : {"prompt", "text", "decode"}) {
     check(!arguments.has(name), ErrorKind::setting, [&] {
-      return "--" + std::string(name) +
-             " is for language models: this one reads images; give --ids FILE.safetensors "
-             "with pixel_values (B, C, H, W)";
+      return str("--", name,
+                 " is for language models: this one reads images; give --ids FILE.safetensors "
+                 "with pixel_values (B, C, H, W)");
     });
   }
   const io::SafetensorsFile file(arguments.get("ids"));

@@ -80,7 +80,7 @@ bool score_missing(models::GenerationEngine& engine, const std::string& name, co
     ++done;
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const int64_t complete = task.size() - std::ssize(missing) + done;
-    std::string words = preview(name) + "  " + std::to_string(complete) + "/" + std::to_string(task.size());
+    std::string words = str(preview(name), "  ", complete, "/", task.size());
     if (seconds > 1)
       words +=
           "  ETA " + duration(seconds * static_cast<double>(std::ssize(missing) - done) / static_cast<double>(done));
@@ -106,7 +106,7 @@ std::vector<TaskArgument> task_arguments(const Arguments& arguments, const TaskS
     });
   }
   check(settings.shots > 0 || settings.shots_from.empty(), ErrorKind::setting,
-        [] { return std::string("--shots-from has no effect without --shots K; give both"); });
+        "--shots-from has no effect without --shots K; give both");
   return tasks;
 }
 
@@ -131,8 +131,8 @@ int run_eval(const Arguments& arguments) {
   const int64_t longest =
       arguments.has("max-length") ? arguments.get_int("max-length") : loaded.model->max_sequence_length();
   check(longest <= loaded.model->max_sequence_length(), ErrorKind::setting, [&] {
-    return "bad value for --max-length: expected at most " + std::to_string(loaded.model->max_sequence_length()) +
-           ", the model's longest sequence, found " + std::to_string(longest);
+    return str("bad value for --max-length: expected at most ", loaded.model->max_sequence_length(),
+               ", the model's longest sequence, found ", longest);
   });
   models::eval::PairEncoder encoder(*loaded.tokenizer, longest, loaded.model->vocab_size());
   std::vector<std::unique_ptr<EvalTask>> made;  // all of them, so that a bad line is found before anything is computed

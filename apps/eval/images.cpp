@@ -73,7 +73,7 @@ std::optional<ClassificationCounts> count(const models::ImageModel& model, const
     counts.add(model, models::vision::read_batch(data, batches[i]));
     const size_t n = batches.size();
     progress.update(static_cast<double>(i + 1) / static_cast<double>(n),
-                    preview(name) + "  " + std::to_string(counts.images()) + " images", 10 * (i + 1) / n != 10 * i / n);
+                    str(preview(name), "  ", counts.images(), " images"), 10 * (i + 1) / n != 10 * i / n);
   }
   return counts;
 }
@@ -82,9 +82,8 @@ void check_fits(const models::ImageModel& model, const ImageDataset& data, const
   const models::vision::ImageManifest& m = data.manifest();
   const Shape images{m.channels, m.height, m.width};
   check(model.image_shape() == images && model.classes() == std::ssize(m.classes), ErrorKind::input, [&] {
-    return "the images in " + folder + " do not fit the model: expected " + str(model.image_shape()) + " in " +
-           std::to_string(model.classes()) + " classes, found " + str(images) + " in " +
-           std::to_string(m.classes.size());
+    return str("the images in ", folder, " do not fit the model: expected ", model.image_shape(), " in ",
+               model.classes(), " classes, found ", images, " in ", m.classes.size());
   });
 }
 
@@ -115,8 +114,7 @@ std::string class_table(const ClassificationCounts& counts, const std::vector<st
     }
     row(classes.at(static_cast<size_t>(k)), percent(counts.recall(k)), percent(counts.precision(k)),
         other < 0 ? "-"
-                  : classes.at(static_cast<size_t>(other)) + " (" + std::to_string(counts.confusion(k, other)) +
-                        " of " + std::to_string(all) + ")");
+                  : str(classes.at(static_cast<size_t>(other)), " (", counts.confusion(k, other), " of ", all, ")"));
   }
   return text;
 }

@@ -23,10 +23,10 @@ void check_fits(const models::Seq2Seq& model, const models::PairTask& task) {
   check(c.vocab_size == models::kPairVocabulary && c.max_source_length == task.source_length() &&
             c.max_target_length == task.target_length(),
         ErrorKind::input, [&] {
-          return std::string(models::kPairsPrefix) + task.name() + " does not fit the model: expected sources of " +
-                 std::to_string(c.max_source_length) + " and targets of " + std::to_string(c.max_target_length) +
-                 " of " + std::to_string(c.vocab_size) + " symbols, found " + std::to_string(task.source_length()) +
-                 ", " + std::to_string(task.target_length()) + " and " + std::to_string(models::kPairVocabulary);
+          return str(models::kPairsPrefix, task.name(), " does not fit the model: expected sources of ",
+                     c.max_source_length, " and targets of ", c.max_target_length, " of ", c.vocab_size,
+                     " symbols, found ", task.source_length(), ", ", task.target_length(), " and ",
+                     models::kPairVocabulary);
         });
 }
 

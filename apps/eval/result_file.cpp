@@ -59,8 +59,8 @@ void ResultFile::read(const Fingerprint& fingerprint) {
   int64_t last = -1;
   for (io::LineReader lines(path_); lines.next() && lines.complete();) {
     const auto bad = [&](const std::string& expected) {
-      fail(ErrorKind::input, "bad line " + std::to_string(lines.number()) + " in " + path_ + ": expected " + expected +
-                                 ", found " + preview(lines.text()) + advice());
+      fail(ErrorKind::input, str("bad line ", lines.number(), " in ", path_, ": expected ", expected, ", found ",
+                                 preview(lines.text()), advice()));
     };
     const json object = io::parse_json(lines.text(), path_, lines.begin());
     if (lines.number() == 1) {
@@ -79,9 +79,9 @@ void ResultFile::read(const Fingerprint& fingerprint) {
       const bool named = object.is_object() && object.contains("item") && object["item"].is_number_unsigned();
       const int64_t item = named ? object["item"].get<int64_t>() : -1;
       if (item < 0 || item >= task_.size() || scores_.contains(item))
-        bad("an item from 0 to " + std::to_string(task_.size() - 1) + ", each once");
+        bad(str("an item from 0 to ", task_.size() - 1, ", each once"));
       const std::optional<ItemScores> scores = parse_scores(object, task_.sequences(item));
-      if (!scores) bad("the scores of item " + std::to_string(item));
+      if (!scores) bad(str("the scores of item ", item));
       scores_.emplace(item, *scores);
       ordered_ = ordered_ && item > last;
       last = item;

@@ -60,7 +60,7 @@ class Entries {
   }
 
  private:
-  std::string at(const ConfigEntry& entry) const { return name_ + " line " + std::to_string(entry.line); }
+  std::string at(const ConfigEntry& entry) const { return str(name_, " line ", entry.line); }
   const ConfigEntry* find(const std::string& key) const {
     const auto found = std::ranges::find(entries_, key, &ConfigEntry::key);
     return found == entries_.end() ? nullptr : &*found;

@@ -22,7 +22,7 @@ void check_only(const Arguments& arguments, const std::string& prefix, const std
     });
   for (const char* flag : {"out", "shots-from", "tokenizer", "max-length"})
     check(!arguments.has(flag) || arguments.get(flag).empty(), ErrorKind::setting,
-          [&] { return "--" + std::string(flag) + " is for texts: it has no effect on " + what + "; leave it out"; });
+          [&] { return str("--", flag, " is for texts: it has no effect on ", what, "; leave it out"); });
 }
 
 models::LoadedModel load_model_of(const Arguments& arguments) {

@@ -31,7 +31,7 @@ TrainConfig::Parallel take_parallel(std::vector<std::string>& overrides) {
   load_config(train_schema(config, {}), "", {taken, overrides.end()});
   overrides.erase(taken, overrides.end());
   check(config.parallel.data == 1, ErrorKind::setting, [&] {
-    return "parallel.data is for training: expected 1 in braid generate, found " + std::to_string(config.parallel.data);
+    return str("parallel.data is for training: expected 1 in braid generate, found ", config.parallel.data);
   });
   return config.parallel;
 }
@@ -42,7 +42,7 @@ ReplySpeed print_samples(ReplySettings settings, const std::string& prompt, cons
   const int64_t count = arguments.get_int("count"), longest = settings.model.max_sequence_length();
   ReplySpeed speed;
   for (int64_t i = 0; i < count; ++i) {
-    std::string before = count > 1 ? (i > 0 ? "\n--- " : "--- ") + std::to_string(i + 1) + "\n" : "";
+    std::string before = count > 1 ? str(i > 0 ? "\n--- " : "--- ", i + 1, "\n") : "";
     if (!arguments.has("no-prompt")) before += prompt;
     models::Conversation text(settings.model, std::min(longest, std::ssize(tokens) + settings.max_tokens));
     text.append(tokens);
@@ -61,8 +61,7 @@ std::vector<std::string> stop_texts(const Arguments& arguments) {
   std::vector<std::string> stops = arguments.list("stop");
   for (std::string& stop : stops) {
     stop = flag_text(arguments, stop);
-    check(!stop.empty(), ErrorKind::setting,
-          [] { return std::string("--stop is empty: expected the text to stop at"); });
+    check(!stop.empty(), ErrorKind::setting, "--stop is empty: expected the text to stop at");
   }
   return stops;
 }
@@ -70,24 +69,22 @@ std::vector<std::string> stop_texts(const Arguments& arguments) {
 // Flags that do not go together.
 void check_together(const Arguments& arguments) {
   const int sources = arguments.has("prompts") + arguments.has("ids") + arguments.has("prompt");
-  check(sources <= 1, ErrorKind::setting,
-        [] { return std::string("expected one of --prompt, --prompts and --ids, found several"); });
+  check(sources <= 1, ErrorKind::setting, "expected one of --prompt, --prompts and --ids, found several");
   for (const char* name : {"batch", "out"}) {
     check(arguments.has("prompts") || !arguments.has(name), ErrorKind::setting,
-          [&] { return "--" + std::string(name) + " is for many prompts: expected --prompts FILE beside it"; });
+          [&] { return str("--", name, " is for many prompts: expected --prompts FILE beside it"); });
   }
   for (const char* name : {"prompts", "ids"}) {
     check(!arguments.has(name) || !arguments.has("interactive"), ErrorKind::setting,
-          [&] { return "--" + std::string(name) + " and --interactive exclude each other: expected one of them"; });
+          [&] { return str("--", name, " and --interactive exclude each other: expected one of them"); });
   }
   check(!arguments.has("prompts") || arguments.get_int("count") == 1, ErrorKind::setting,
-        [] { return std::string("--count is for one prompt: expected 1 with --prompts"); });
+        "--count is for one prompt: expected 1 with --prompts");
   if (!arguments.has("interactive")) return;
   check(arguments.get_int("count") == 1, ErrorKind::setting,
-        [] { return std::string("--count is for one prompt: expected 1 with --interactive"); });
-  check(arguments.get("prompt") != "-", ErrorKind::setting, [] {
-    return std::string("--interactive reads its prompts from standard input: expected a text for --prompt");
-  });
+        "--count is for one prompt: expected 1 with --interactive");
+  check(arguments.get("prompt") != "-", ErrorKind::setting,
+        "--interactive reads its prompts from standard input: expected a text for --prompt");
 }
 
 // The list of --ids. Error(setting) for anything but ids of the model.
@@ -96,8 +93,7 @@ std::vector<int32_t> id_prompt(const Arguments& arguments, const models::Languag
   for (const std::string& item : split(arguments.get("ids"), ',')) {
     const auto id = parse_int(trim(item));
     check(id && *id >= 0 && *id < model.vocab_size(), ErrorKind::setting, [&] {
-      return "--ids: expected token ids from 0 to " + std::to_string(model.vocab_size() - 1) + ", found '" +
-             preview(item) + "'";
+      return str("--ids: expected token ids from 0 to ", model.vocab_size() - 1, ", found '", preview(item), "'");
     });
     tokens.push_back(static_cast<int32_t>(*id));
   }
@@ -122,10 +118,10 @@ ReplySpeed print_ids(const models::LanguageModel& model, const std::vector<int32
 // --stats, on stderr.
 void print_statistics(const models::LanguageModel& model, double load_seconds, const ReplySpeed& speed) {
   const auto rate = [](int64_t tokens, double seconds) {
-    return std::to_string(tokens) + " tokens in " + human(seconds, 3) + " s" +
-           (tokens > 0 && seconds > 0 ? ", " + human(static_cast<double>(tokens) / seconds, 3) + " tokens/s" : "");
+    return str(tokens, " tokens in ", human(seconds, 3), " s",
+               tokens > 0 && seconds > 0 ? ", " + human(static_cast<double>(tokens) / seconds, 3) + " tokens/s" : "");
   };
-  const std::string where = model.device() == kCpu ? std::to_string(threads()) + " threads" : str(model.device());
+  const std::string where = model.device() == kCpu ? str(threads(), " threads") : str(model.device());
   std::fprintf(stderr, "\nload      %s parameters in %s s (%s, %s)\n",
                human(static_cast<double>(model.spec()->size().parameters), 3).c_str(), human(load_seconds, 3).c_str(),
                nn::is_quantized(model) ? "int8" : name(model.dtype()), where.c_str());
@@ -154,9 +150,8 @@ int generate(const Arguments& arguments, const Job& job) {
   job.world().set_timeout(parallel.timeout);
   const int64_t processes = job.world().size(), split = parallel.tensor * parallel.context;
   check(processes == 1 || processes == split, ErrorKind::setting, [&] {
-    return "the processes must share the model: expected parallel.tensor x parallel.context = " +
-           std::to_string(processes) + ", found " + std::to_string(split) +
-           "; give parallel.tensor=" + std::to_string(processes);
+    return str("the processes must share the model: expected parallel.tensor x parallel.context = ", processes,
+               ", found ", split, "; give parallel.tensor=", processes);
   });
   const dist::DeviceRanks ranks = dist::device_ranks(job.world(), device_of(arguments));
   const dist::ProcessMesh mesh = mesh_from_config(parallel, ranks.world, "generate");

@@ -53,8 +53,7 @@ std::vector<std::string> read_prompts(const std::string& file) {
     }
     const nlohmann::json object = io::parse_json(line, file, lines.begin());
     check(object.is_object() && object.contains("prompt") && object["prompt"].is_string(), ErrorKind::input, [&] {
-      return "bad line " + std::to_string(lines.number()) + " in " + file + ": expected {\"prompt\": text}, found " +
-             preview(line);
+      return str("bad line ", lines.number(), " in ", file, ": expected {\"prompt\": text}, found ", preview(line));
     });
     prompts.push_back(object["prompt"].get<std::string>());
   }
@@ -70,8 +69,8 @@ ReplySpeed write_replies(const ReplySettings& settings, const std::vector<std::s
     tokens.push_back(encode_prompt(settings.tokenizer, settings.model, settings.prompt_template(prompts[i]),
                                    settings.parse_specials));
     check(std::ssize(tokens[i]) <= settings.model.max_sequence_length(), ErrorKind::setting, [&] {
-      return "prompt " + std::to_string(i + 1) + " has " + std::to_string(tokens[i].size()) +
-             " tokens, the model's longest sequence is " + std::to_string(settings.model.max_sequence_length());
+      return str("prompt ", i + 1, " has ", tokens[i].size(), " tokens, the model's longest sequence is ",
+                 settings.model.max_sequence_length());
     });
     replies.push_back({models::TextStream(settings.tokenizer, settings.stops), {}});
     replies[i].stream.begin(tokens[i]);

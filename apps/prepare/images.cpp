@@ -15,7 +15,7 @@ namespace {
 
 struct Stopped {};
 
-std::string images(int64_t n) { return std::to_string(n) + (n == 1 ? " image" : " images"); }
+std::string images(int64_t n) { return str(n, n == 1 ? " image" : " images"); }
 
 std::string list(const std::vector<double>& values) {
   std::string text;
@@ -38,7 +38,7 @@ std::vector<std::string> lines_of(const std::string& file) {
 int prepare_images(const Arguments& arguments) {
   for (const char* name : {"dedup", "tasks", "tokenizer", "train-bpe", "bpe-form", "answers", "chat"})
     check(!arguments.has(name), ErrorKind::setting,
-          [&] { return "--" + std::string(name) + " is for text: expected without --images; leave one of them out"; });
+          [&] { return str("--", name, " is for text: expected without --images; leave one of them out"); });
   models::vision::PrepareImagesOptions options;
   options.inputs = arguments.list("INPUT");
   options.val_inputs = arguments.list("val");
@@ -48,9 +48,8 @@ int prepare_images(const Arguments& arguments) {
   options.seed = static_cast<uint64_t>(arguments.get_int("seed"));
   options.size = arguments.get_int("size");
   if (arguments.has("val-fraction")) options.val_fraction = arguments.get_float("val-fraction");
-  check(options.val_inputs.empty() || !arguments.has("val-fraction"), ErrorKind::setting, [] {
-    return std::string("--val-fraction has no effect beside --val, whose files are the validation split; give one");
-  });
+  check(options.val_inputs.empty() || !arguments.has("val-fraction"), ErrorKind::setting,
+        "--val-fraction has no effect beside --val, whose files are the validation split; give one");
   const StopSignals listening;
   models::vision::PrepareImagesSummary made;
   try {

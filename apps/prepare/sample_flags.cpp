@@ -28,14 +28,13 @@ std::vector<Flag> sample_flags() {
 std::optional<models::text::SampleFormat> sample_format(const Arguments& arguments) {
   const bool samples = arguments.has("answers") || arguments.has("chat");
   for (const char* name : {"escape", "prompt-field", "answer-field"}) {
-    check(samples || !arguments.has(name), ErrorKind::setting, [&] {
-      return "--" + std::string(name) + " is for samples: expected --answers or --chat TEMPLATE beside it";
-    });
+    check(samples || !arguments.has(name), ErrorKind::setting,
+          [&] { return str("--", name, " is for samples: expected --answers or --chat TEMPLATE beside it"); });
   }
   if (!samples) return std::nullopt;
   for (const char* name : {"tasks", "task-set", "task-items", "text-field", "dedup", "train-bpe", "bpe-form"}) {
     check(!arguments.has(name), ErrorKind::setting,
-          [&] { return "--" + std::string(name) + " is for text: expected none of it beside --answers and --chat"; });
+          [&] { return str("--", name, " is for text: expected none of it beside --answers and --chat"); });
   }
   models::text::SampleFormat format;
   if (arguments.has("chat"))
@@ -50,8 +49,8 @@ std::string words_about_samples(const models::text::SampleSummary& summary) {
   const models::text::Manifest& m = summary.prepared.manifest;
   const int64_t tokens = m.train.tokens + m.val.tokens;
   const double share = tokens > 0 ? 100 * static_cast<double>(summary.counted) / static_cast<double>(tokens) : 0;
-  return std::to_string(m.train.documents + m.val.documents) + " samples of at most " +
-         std::to_string(summary.longest) + " tokens, " + human(share, 3) + "% of the tokens are targets";
+  return str(m.train.documents + m.val.documents, " samples of at most ", summary.longest, " tokens, ", human(share, 3),
+             "% of the tokens are targets");
 }
 
 }  // namespace braid::apps

@@ -66,13 +66,13 @@ std::unique_ptr<Service> make_service(const models::LanguageModel& model, const 
   try {
     return std::make_unique<Service>(model, tokenizer, std::move(options));
   } catch (const OutOfMemory& error) {
-    fail(ErrorKind::setting, std::string(error.what()) + "; --sequences or --positions make the cache smaller");
+    fail(ErrorKind::setting, str(error.what(), "; --sequences or --positions make the cache smaller"));
   }
 }
 
 std::string url_of(const std::string& address, int port) {
   const bool v6 = address.find(':') != std::string::npos;
-  return "http://" + (v6 ? "[" + address + "]" : address) + ":" + std::to_string(port);
+  return str("http://", v6 ? "[" + address + "]" : address, ":", port);
 }
 
 // Until a signal asks to stop. A second one ends the program at once.
@@ -102,7 +102,7 @@ int run_serve(const Arguments& arguments) {
   raise_file_limit(options.requests + options.spare_connections);
   StopSignals signals;
   Server server(*service, options, std::move(address));
-  if (arguments.has("port-file")) io::write_file(arguments.get("port-file"), std::to_string(server.port()) + "\n");
+  if (arguments.has("port-file")) io::write_file(arguments.get("port-file"), str(server.port(), "\n"));
   std::printf("%s: %s parameters, context of %lld tokens, chat template %s\n", name.c_str(),
               human(static_cast<double>(loaded.model->spec()->size().parameters), 3).c_str(),
               static_cast<long long>(loaded.model->max_sequence_length()), preview(chat).c_str());
@@ -121,7 +121,7 @@ int run_serve(const Arguments& arguments) {
 std::string route_table() {
   std::string text = "Routes:\n";
   for (const Route& route : routes()) {
-    std::string left = "  " + std::string(route.method) + " " + route.path;
+    std::string left = str("  ", route.method, " ", route.path);
     left.resize(std::max<size_t>(left.size() + 1, 30), ' ');
     text += left + route.help + "\n";
   }

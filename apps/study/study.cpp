@@ -64,7 +64,7 @@ int run_part(const Study& study, const std::vector<StudyRun>& runs, const Part& 
 int study_with(const Arguments& arguments, const Job& job) {
   Study study = read_study(arguments.get("STUDY"));
   for (const char* name : {"threads", "device"})
-    if (arguments.has(name)) study.base.settings.push_back(std::string("run.") + name + "=" + arguments.get(name));
+    if (arguments.has(name)) study.base.settings.push_back(str("run.", name, "=", arguments.get(name)));
   const Part part = part_of(arguments);
   const std::vector<StudyRun> search = search_runs(study);
   if (arguments.has("dry-run")) {

@@ -32,8 +32,7 @@ struct Elsewhere {
     const bool side_by_side = !all_fit || (one_fits && apart < in_order);
     const double seconds = side_by_side ? apart : in_order;
     return time_in_words(seconds) + ", " + human(seconds * static_cast<double>(gpus) / 3600, 3) + " GPU hours, " +
-           (side_by_side ? "a run on each GPU (--part I/" + std::to_string(gpus) + ")"
-                         : "one run after the other on all of them");
+           (side_by_side ? str("a run on each GPU (--part I/", gpus, ")") : "one run after the other on all of them");
   }
 };
 
@@ -87,7 +86,7 @@ std::string study_plan(const Study& study, const std::vector<StudyRun>& runs) {
     text += row(run.name, human(cost.parameters, 3), human(cost.tokens, 3), std::to_string(run.steps),
                 exponent(cost.flops), time_in_words(time), done[i] ? "finished" : "");
     for (Elsewhere& other : elsewhere) {
-      other.machine = machine_elsewhere({.name = "h100x" + std::to_string(other.gpus)}, type);
+      other.machine = machine_elsewhere({.name = str("h100x", other.gpus)}, type);
       const auto steps = static_cast<double>(run.steps);
       const StepPlan one = plan_step(config, *spec, T, {1, 1, 1}, other.machine, forward);
       other.on_one += one.seconds() * steps;
@@ -99,11 +98,11 @@ std::string study_plan(const Study& study, const std::vector<StudyRun>& runs) {
       if (fits) other.in_order += layouts.front().seconds() * steps;
     }
   }
-  text += row(std::to_string(runs.size()) + " runs", "", "", "", exponent(flops), time_in_words(seconds),
+  text += row(str(runs.size(), " runs"), "", "", "", exponent(flops), time_in_words(seconds),
               left < seconds ? time_in_words(left) + " left" : "");
   if (by_formula) text += "time here by formula (braid train --dry-run): it may take half or twice as long\n";
   if (no_data) text += "the data are not here: the vocabulary is that of the settings\n";
-  for (const Elsewhere& other : elsewhere) text += "on " + std::to_string(other.gpus) + " H100: " + other.text() + "\n";
+  for (const Elsewhere& other : elsewhere) text += str("on ", other.gpus, " H100: ", other.text(), "\n");
   return text + "GPUs at a third of the rate of their data sheet; validation and checkpoints are not counted\n";
 }
 

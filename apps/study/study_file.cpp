@@ -68,7 +68,7 @@ class Reader {
     for (int i = 0; i < levels; ++i) begin = key.find('.', begin) + 1;
     return key.substr(begin);
   }
-  std::string where(const ConfigEntry& entry) const { return file_ + " line " + std::to_string(entry.line); }
+  std::string where(const ConfigEntry& entry) const { return str(file_, " line ", entry.line); }
   std::string at(const ConfigEntry& entry) const {
     return "bad value for " + preview(entry.key) + " in " + where(entry);
   }
@@ -244,16 +244,16 @@ StudyRun make_run(const Study& study, const std::string& size, const std::string
   StudyRun run{
       .name = {}, .size = size, .variant = variant, .budget = budget, .seed = seed, .rate = rate, .search = search};
   const std::string unit = study.budget_unit == "tokens_per_parameter" ? "x" : study.budget_unit[0] == 't' ? "t" : "";
-  run.name = std::string(search ? "search-" : "") + size + "-" + variant + "-" + shortest(budget) + unit + "-s" +
-             std::to_string(seed) + (search ? "-lr" + shortest(*rate) : "");
+  run.name = str(search ? "search-" : "", size, "-", variant, "-", shortest(budget), unit, "-s", seed,
+                 search ? "-lr" + shortest(*rate) : "");
   run.steps = steps_of(study, size, budget);
   run.settings = settings_of(study, size, variant);
   if (rate) run.settings.push_back("optimizer.lr=" + shortest(*rate));
-  run.settings.push_back("train.steps=" + std::to_string(run.steps));
+  run.settings.push_back(str("train.steps=", run.steps));
   if (study.warmup_fraction > 0)
-    run.settings.push_back("schedule.warmup=" + std::to_string(std::max<int64_t>(
-                                                    1, std::llround(study.warmup_fraction * double(run.steps)))));
-  run.settings.push_back("run.seed=" + std::to_string(seed));
+    run.settings.push_back(
+        str("schedule.warmup=", std::max<int64_t>(1, std::llround(study.warmup_fraction * double(run.steps)))));
+  run.settings.push_back(str("run.seed=", seed));
   run.settings.push_back("run.out=" + (fs::path(study.out) / "runs" / run.name).string());
   return run;
 }

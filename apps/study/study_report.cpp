@@ -69,10 +69,11 @@ class Reporter {
   }
 
   std::string write(int64_t missing) {
-    text_ = "# " + study_.name + "\n\n" + std::to_string(results_.size()) + " runs" +
-            (missing > 0 ? ", " + std::to_string(missing) + " not finished" : "") + " in " + duration(total_seconds()) +
-            " of training. Losses are of validation, in nats per token. Intervals in " +
-            "brackets are of 95 %. The baseline is " + study_.baseline + ".\n";
+    text_ = str("# ", study_.name, "\n\n", results_.size(), " runs",
+                missing > 0 ? str(", ", missing, " not finished") : "", " in ", duration(total_seconds()),
+                " of training. Losses are of validation, in nats per token. Intervals in brackets are of 95 %. The "
+                "baseline is ",
+                study_.baseline, ".\n");
     runs();
     rates();
     losses();

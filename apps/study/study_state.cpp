@@ -131,7 +131,7 @@ void open_study(const Study& study, const std::vector<StudyRun>& runs) {
     const RunSettings settings(study, run.settings);
     check_together(settings.config);
     check(settings.config.eval.interval > 0, ErrorKind::setting,
-          [] { return std::string("a study compares validation losses: expected eval.interval above 0, found 0"); });
+          "a study compares validation losses: expected eval.interval above 0, found 0");
     const std::string& path = settings.config.data.path;
     if (!data.contains(path)) data[path] = models::text::read_manifest(path).fingerprint;
   }
@@ -186,9 +186,8 @@ void finish_run(const Study& study, const StudyRun& run) {
   const fs::path folder = folder_of(study, run);
   const RunSettings settings(study, run.settings);
   const LogRow row = read_log(folder).back();
-  check(row.step == run.steps && std::isfinite(row.val_loss), ErrorKind::input, [&] {
-    return "the log of " + folder.string() + " does not end with a validation at step " + std::to_string(run.steps);
-  });
+  check(row.step == run.steps && std::isfinite(row.val_loss), ErrorKind::input,
+        [&] { return str("the log of ", folder.string(), " does not end with a validation at step ", run.steps); });
   if (study.families)
     io::write_file((folder / "families.csv").string(), families_csv(measure_families(settings, folder)));
   write_result(study, run,

@@ -22,9 +22,9 @@ std::optional<std::string> failure_of(TrainingRun& run, const TrainConfig& confi
   if (auto reason = run.trainer().non_finite_reason(metrics, batches)) return reason;
   const SpikeDetector::Verdict verdict = run.spikes().add(metrics.loss);
   if (!verdict.spike) return std::nullopt;
-  return "loss spike at step " + std::to_string(run.step() + 1) + ": " + std::to_string(metrics.loss) + " is " +
-         std::to_string(verdict.z) +
-         " deviations above the recent losses (guard.spike = " + shortest(config.guard.spike) + ")";
+  return str("loss spike at step ", run.step() + 1, ": ", std::to_string(metrics.loss), " is ",
+             std::to_string(verdict.z),
+             " deviations above the recent losses (guard.spike = ", shortest(config.guard.spike), ")");
 }
 
 // The loop. All ranks have the same metrics, so all take the same turns.
@@ -35,7 +35,7 @@ int train_steps(TrainingRun& run, const TrainConfig& config, const dist::Process
     return exit_stopped;
   }
   while (!run.finished()) {
-    mesh.world.set_context("step " + std::to_string(run.step() + 1));
+    mesh.world.set_context(str("step ", run.step() + 1));
     std::vector<models::Batch> batches;
     try {
       dist::run_on_all_ranks(mesh.world, [&] { batches = run.batches(); });  // fails on all of them or on none

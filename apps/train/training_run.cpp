@@ -160,12 +160,12 @@ void TrainingRun::start() {
   const std::string without = size.non_embedding == size.parameters
                                   ? ""
                                   : number(" (%.2fM without embeddings)", double(size.non_embedding) / 1e6);
-  progress_.note(number("%.2fM parameters", double(size.parameters) / 1e6) + without + ", " + task_->size_text() +
-                 ", " + std::to_string(threads()) + " threads");
+  progress_.note(str(number("%.2fM parameters", double(size.parameters) / 1e6), without, ", ", task_->size_text(), ", ",
+                     threads(), " threads"));
   for (const std::string& note : task_->data_notes()) progress_.note(note);
   if (types_.compute != types_.masters || device_ != kCpu)
-    progress_.note(str(types_.compute) + (types_.compute != types_.masters ? " with f32 master weights" : "") + " on " +
-                   str(device_) + gain);
+    progress_.note(
+        str(types_.compute, types_.compute != types_.masters ? " with f32 master weights" : "", " on ", device_, gain));
   if (mesh_.world.size() > 1) {
     std::snprintf(text, sizeof text, "%d processes: %d data x %d context x %d tensor", mesh_.world.size(),
                   mesh_.data.size(), mesh_.context.size(), mesh_.tensor.size());
@@ -217,7 +217,7 @@ std::string TrainingRun::without_numerical_failure(const std::string& name, cons
     return "";
   } catch (const Error& e) {  // on all ranks or on none
     if (e.kind() != ErrorKind::numerical) throw;
-    progress_.note("note: no " + name + " at step " + std::to_string(state_.step) + ": " + e.what());
+    progress_.note(str("note: no ", name, " at step ", state_.step, ": ", e.what()));
     return e.what();
   }
 }
@@ -273,8 +273,8 @@ void TrainingRun::log(LogRow& row) {
   }
   if (const std::string& reason = trainer_.capture_given_up_reason(); !reason.empty() && !capture_noted_) {
     capture_noted_ = true;
-    progress_.note("note: from step " + std::to_string(row.step) +
-                   " on every kernel is launched, because a step could not be captured as a CUDA graph: " + reason);
+    progress_.note(str("note: from step ", row.step,
+                       " on every kernel is launched, because a step could not be captured as a CUDA graph: ", reason));
     warn(log_warned_, [&] { log_->append_event(capture_given_up_event(row.step, reason)); });
   }
   warn(log_warned_, [&] { log_->append(row); });
@@ -296,7 +296,7 @@ void TrainingRun::warn(bool& warned, const std::function<void()>& write) {
     warned = false;
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::output) throw;
-    if (!warned) progress_.note(std::string("warning: ") + e.what() + "; it is kept in memory and written later");
+    if (!warned) progress_.note(str("warning: ", e.what(), "; it is kept in memory and written later"));
     warned = true;
   }
 }

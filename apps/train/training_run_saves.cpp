@@ -57,9 +57,9 @@ void TrainingRun::save_before_error() {
   progress_.finish();
   try {
     write_checkpoint({.step = state_.step});
-    progress_.note("note: the state after step " + std::to_string(state_.step) + " is saved, the run resumes from it");
+    progress_.note(str("note: the state after step ", state_.step, " is saved, the run resumes from it"));
   } catch (const Error& e) {  // what ends the run is the error to report
-    progress_.note(std::string("note: no checkpoint of step ") + std::to_string(state_.step) + ": " + e.what());
+    progress_.note(str("note: no checkpoint of step ", state_.step, ": ", e.what()));
   }
 }
 
@@ -88,7 +88,7 @@ void TrainingRun::fail_step(int64_t step, const models::StepMetrics& metrics, do
     at_root(mesh_.world, [&] { write_failed_step(folder, failed, task_->batches(first, {})); });
     where = "; " + folder.string() + " has its weights, batch and reason";
   } catch (const Error& e) {  // the failed step is the error to report
-    progress_.note(std::string("note: ") + e.what());
+    progress_.note(str("note: ", e.what()));
   }
   throw dist::CollectiveError(ErrorKind::numerical, reason + where + advice(failed));
 }
@@ -105,8 +105,8 @@ std::string TrainingRun::advice(const FailedStep& failed) const {
     text += "; " + all.back().path.filename().string() +
             " has the weights of the failed step: if it fails again, move it away";
   if (failed.times > 1)
-    text += "; it is failure " + std::to_string(failed.times) +
-            " of this step with these settings, and the next start with " + "them will be rejected";
+    text += str("; it is failure ", failed.times,
+                " of this step with these settings, and the next start with them will be rejected");
   return text;
 }
 

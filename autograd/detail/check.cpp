@@ -7,7 +7,7 @@ namespace braid {
 constinit thread_local bool detail::skip_index_check = false;
 
 void check_ids(const char* op, const char* what, const Tensor& ids, int64_t limit, bool negative_allowed) {
-  check(is_index(ids.dtype()), op, [&] { return std::string(what) + " must be i64 or i32, got " + str(ids.dtype()); });
+  check(is_index(ids.dtype()), op, [&] { return str(what, " must be i64 or i32, got ", ids.dtype()); });
   if (ids.numel() == 0 || (detail::skip_index_check && ids.device() != kCpu)) return;
   Tensor range = empty({2}, DType::i64, ids.device());
   backend(ids.device()).index.min_max(ids.contiguous(), range);
@@ -23,7 +23,7 @@ void check_ids(const char* op, const char* what, const Tensor& ids, int64_t limi
     position[a] = rest % ids.dim(a);
     rest /= ids.dim(a);
   }
-  std::string allowed = "0 to " + std::to_string(limit - 1);
+  std::string allowed = str("0 to ", limit - 1);
   if (limit == 0) allowed = "none, because there are no rows";
   if (negative_allowed) allowed += ", or negative for \"not counted\"";
   std::string message = "[";  // appended piece by piece: g++ 12 warns falsely about a literal + a string here

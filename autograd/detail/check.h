@@ -8,13 +8,13 @@ namespace braid {
 // Two inputs of one op must have one type and one device: nothing is promoted or moved silently.
 inline void check_same(const char* op, const Tensor& x, const Tensor& y) {
   check(x.dtype() == y.dtype(), op,
-        [&] { return "the inputs are " + str(x.dtype()) + " and " + str(y.dtype()) + "; cast one of them"; });
+        [&] { return str("the inputs are ", x.dtype(), " and ", y.dtype(), "; cast one of them"); });
   check(x.device() == y.device(), op,
-        [&] { return "the inputs are on " + str(x.device()) + " and " + str(y.device()) + "; move one of them"; });
+        [&] { return str("the inputs are on ", x.device(), " and ", y.device(), "; move one of them"); });
 }
 
 inline void check_float(const char* op, const Tensor& x) {
-  check(is_float(x.dtype()), op, [&] { return "needs a floating-point tensor, got " + str(x.dtype()); });
+  check(is_float(x.dtype()), op, [&] { return str("needs a floating-point tensor, got ", x.dtype()); });
 }
 
 // Ids must lie in [0, limit). `negative_allowed`: negative ids mean "not counted". Throws Error(input) naming the first

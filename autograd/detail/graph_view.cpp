@@ -7,8 +7,7 @@
 namespace braid::detail {
 
 GraphView view_graph(const char* op, const Tensor& y, const std::vector<NamedTensor>& names) {
-  check(requires_grad(y), op,
-        [] { return std::string("the tensor has no history: nothing it depends on collects a gradient"); });
+  check(requires_grad(y), op, "the tensor has no history: nothing it depends on collects a gradient");
   std::map<const Node*, std::string> leaves;
   for (const NamedTensor& leaf : names) {
     if (requires_grad(leaf.value)) leaves[leaf.value.node().get()] = leaf.name;

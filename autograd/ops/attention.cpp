@@ -19,9 +19,7 @@ namespace {
 
 void check_options(const char* op, const SdpaOptions& options) {
   const auto not_negative = [&](const char* name, const char* zero, int64_t value) {
-    check(value >= 0, op, [&] {
-      return std::string("the ") + name + " must be positive, or 0 for " + zero + "; got " + std::to_string(value);
-    });
+    check(value >= 0, op, [&] { return str("the ", name, " must be positive, or 0 for ", zero, "; got ", value); });
   };
   not_negative("window", "none", options.mask.window);
   not_negative("chunk", "automatic", options.chunk);
@@ -274,7 +272,7 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<QueryBloc
 // How the device computes the call, or why it cannot.
 AttentionPlan plan_of(const DcmhaInputs& x, bool derivative) {
   const Backend& device = backend(x.q.device());
-  if (!device.attention.forward) return {.unsupported_reason = "there is no fused kernel on " + str(x.q.device())};
+  if (!device.attention.forward) return {.unsupported_reason = str("there is no fused kernel on ", x.q.device())};
   return device.attention.plan(x, derivative);
 }
 
@@ -327,8 +325,7 @@ AttentionMaps attention_maps(const Tensor& q, const Tensor& k, const HeadMixing&
                              const DcmhaOptions& options) {
   const DcmhaInputs x = inputs_of(q, k, k, pre, post, options.groups, options);
   check_inputs("attention_maps", x);
-  check(!options.documents, "attention_maps",
-        [] { return std::string("gives the maps of whole sequences, not of documents"); });
+  check(!options.documents, "attention_maps", "gives the maps of whole sequences, not of documents");
   check_options("attention_maps", options);
   return reference_maps(with_wide_type(x));
 }

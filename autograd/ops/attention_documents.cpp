@@ -47,24 +47,22 @@ std::vector<QueryBlock> document_blocks(const char* op, const DcmhaInputs& x, co
     const int64_t s0 = std::clamp<int64_t>(d.begin, 0, S), s1 = std::clamp<int64_t>(last, 0, S);
     if (t0 >= t1) continue;
     check(d.sample == sample && t0 == row && s0 < s1, op, [&] {
-      return "the documents must contain every query row, in order: expected one with row " + std::to_string(row) +
-             " of sample " + std::to_string(sample) + " and some of the " + std::to_string(S) + " keys, got [" +
-             std::to_string(d.begin) + ", " + std::to_string(d.end) + ") of sample " + std::to_string(d.sample);
+      return str("the documents must contain every query row, in order: expected one with row ", row, " of sample ",
+                 sample, " and some of the ", S, " keys, got [", d.begin, ", ", d.end, ") of sample ", d.sample);
     });
     blocks.push_back({d.sample, 1, t0, t1 - t0, s0, s1 - s0});
     row = t1;
     if (row == T) row = 0, ++sample;
   }
   check(T == 0 || sample == B, op, [&] {
-    return "the documents must contain every query row: none contains row " + std::to_string(row) + " of sample " +
-           std::to_string(sample);
+    return str("the documents must contain every query row: none contains row ", row, " of sample ", sample);
   });
   return blocks;
 }
 
 std::vector<Document> documents_of(const Tensor& positions) {
   check(positions.rank() == 2, "documents_of",
-        [&] { return "positions must be (B, T), got " + str(positions.shape()); });
+        [&] { return str("positions must be (B, T), got ", positions.shape()); });
   const std::vector<int64_t> place = positions.to_vector<int64_t>();
   const int64_t B = positions.dim(0), T = positions.dim(1);
   std::vector<Document> documents;
@@ -72,8 +70,8 @@ std::vector<Document> documents_of(const Tensor& positions) {
     for (int64_t t = 0; t < T; ++t) {
       const int64_t p = place[static_cast<size_t>(b * T + t)];
       check(p == 0 || (t > 0 && p == place[static_cast<size_t>(b * T + t - 1)] + 1), ErrorKind::input, [&] {
-        return "bad positions of documents at sample " + std::to_string(b) + ", token " + std::to_string(t) +
-               ": expected 0 where a document begins, else one more than the value before, found " + std::to_string(p);
+        return str("bad positions of documents at sample ", b, ", token ", t,
+                   ": expected 0 where a document begins, else one more than the value before, found ", p);
       });
       if (p == 0) documents.push_back({b, t, t + 1});
       documents.back().end = t + 1;

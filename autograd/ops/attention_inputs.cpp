@@ -8,11 +8,9 @@ namespace {
 
 void check_tensor(const char* op, const std::string& name, const Tensor& x, const Shape& expected, const Tensor& q) {
   if (!x) return;
-  check(x.shape() == expected, op,
-        [&] { return name + " must have shape " + str(expected) + ", got " + str(x.shape()); });
+  check(x.shape() == expected, op, [&] { return str(name, " must have shape ", expected, ", got ", x.shape()); });
   check(x.dtype() == q.dtype() && x.device() == q.device(), op, [&] {
-    return name + " is " + str(x.dtype()) + " on " + str(x.device()) + ", the queries are " + str(q.dtype()) + " on " +
-           str(q.device());
+    return str(name, " is ", x.dtype(), " on ", x.device(), ", the queries are ", q.dtype(), " on ", q.device());
   });
 }
 
@@ -36,17 +34,15 @@ void check_mixing(const char* op, const std::string& stage, const HeadMixing& c,
 void check_inputs(const char* op, const DcmhaInputs& x, bool narrow_keys) {
   const Tensor &q = x.q, &k = x.k;
   check(q.rank() == 4 && k.rank() == 4, op, [&] {
-    return "queries must be (B, T, N, d) and keys (B, S, Nkv, d), got " + str(q.shape()) + " and " + str(k.shape());
+    return str("queries must be (B, T, N, d) and keys (B, S, Nkv, d), got ", q.shape(), " and ", k.shape());
   });
   const int64_t N = q.dim(2), G = x.groups;
   const bool narrow = narrow_keys && q.dtype() == DType::f32 && size_of(k.dtype()) == 2 && k.device() == q.device();
   check_tensor(op, "keys", k, {q.dim(0), k.dim(1), k.dim(2), q.dim(3)}, narrow ? k : q);
   check_tensor(op, "values", x.v, k.shape(), narrow ? k : q);
-  check(G >= 1 && N % G == 0, op,
-        [&] { return std::to_string(N) + " heads do not divide into " + std::to_string(G) + " groups"; });
-  check(k.dim(2) >= 1 && N % k.dim(2) == 0, op, [&] {
-    return std::to_string(N) + " query heads do not divide over " + std::to_string(k.dim(2)) + " key/value heads";
-  });
+  check(G >= 1 && N % G == 0, op, [&] { return str(N, " heads do not divide into ", G, " groups"); });
+  check(k.dim(2) >= 1 && N % k.dim(2) == 0, op,
+        [&] { return str(N, " query heads do not divide over ", k.dim(2), " key/value heads"); });
   check_mixing(op, "pre", x.pre, x);
   check_mixing(op, "post", x.post, x);
 }

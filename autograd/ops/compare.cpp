@@ -21,7 +21,7 @@ Tensor compare(const char* name, CompareOp op, const Tensor& x, const Tensor& y)
 // y as a tensor of x's type, which must hold it: 0.5 is no element of an integer tensor.
 Tensor like(const char* name, double y, const Tensor& x) {
   check(is_float(x.dtype()) || y == std::floor(y), name, [&] {
-    return "compares a tensor of " + str(x.dtype()) + " with " + std::to_string(y) + "; cast the tensor to f64";
+    return str("compares a tensor of ", x.dtype(), " with ", std::to_string(y), "; cast the tensor to f64");
   });
   return full({}, y, x.dtype(), x.device());
 }
@@ -47,10 +47,10 @@ Tensor ge(const Tensor& x, double y) { return ge(x, like("ge", y, x)); }
 
 // z = x where mask, else y   dx = dz where mask, else 0;  dy = 0 where mask, else dz; summed over repeated axes
 Tensor where(const Tensor& mask, const Tensor& x, const Tensor& y) {
-  check(mask.dtype() == DType::u8, "where", [&] { return "needs a mask of u8, got " + str(mask.dtype()); });
+  check(mask.dtype() == DType::u8, "where", [&] { return str("needs a mask of u8, got ", mask.dtype()); });
   check_same("where", x, y);
   check(x.device() == mask.device(), "where",
-        [&] { return "x is on " + str(x.device()) + ", the mask on " + str(mask.device()); });
+        [&] { return str("x is on ", x.device(), ", the mask on ", mask.device()); });
   const Shape shape = broadcast(mask.shape(), broadcast(x.shape(), y.shape(), "where"), "where");
   Tensor z = empty(shape, x.dtype(), x.device());
   backend(x.device()).pointwise.where(mask.expanded(shape), x.detach().expanded(shape), y.detach().expanded(shape), z);

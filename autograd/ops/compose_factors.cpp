@@ -12,15 +12,14 @@ void check_products(const Tensor& w, const Tensor& gates) {
   const char* op = "compose_factors";
   check_float(op, gates);
   check(gates.rank() == 5 && gates.dim(3) >= 1 && gates.dim(3) <= kComposeBranches, op, [&] {
-    return "the gates must be (B, T, G, C, M) with C from 1 to " + std::to_string(kComposeBranches) + ", got " +
-           str(gates.shape());
+    return str("the gates must be (B, T, G, C, M) with C from 1 to ", kComposeBranches, ", got ", gates.shape());
   });
   if (!w) return;
   check_same(op, gates, w);
   const Shape& g = gates.shape();
   const int64_t both = w.rank() == 6 ? w.dim(4) : 0;
   check(both % 2 == 0 && w.shape() == Shape{g[2], g[3], g[0], g[1], both, g[4]}, op,
-        [&] { return "w must be (G, C, B, T, 2R, M) for gates " + str(g) + ", got " + str(w.shape()); });
+        [&] { return str("w must be (G, C, B, T, 2R, M) for gates ", g, ", got ", w.shape()); });
 }
 
 }  // namespace

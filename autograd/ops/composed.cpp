@@ -9,28 +9,23 @@ namespace braid {
 Tensor select(const Tensor& x, int axis, int64_t index) {
   const int a = axis < 0 ? axis + x.rank() : axis;
   check(a >= 0 && a < x.rank(), "select",
-        [&] { return str(x.shape()) + " has no axis " + std::to_string(axis) + ": give one that it has"; });
+        [&] { return str(x.shape(), " has no axis ", axis, ": give one that it has"); });
   const int64_t n = x.dim(a), i = index < 0 ? index + n : index;
-  check(i >= 0 && i < n, "select", [&] {
-    return "axis " + std::to_string(axis) + " of " + str(x.shape()) + " has no entry " + std::to_string(index);
-  });
+  check(i >= 0 && i < n, "select", [&] { return str("axis ", axis, " of ", x.shape(), " has no entry ", index); });
   return squeeze(slice(x, a, i, i + 1), a);
 }
 
 double at(const Tensor& x, std::initializer_list<int64_t> indices) {
-  check(std::ssize(indices) == x.rank(), "at", [&] {
-    return str(x.shape()) + " needs " + std::to_string(x.rank()) + " indices, got " + std::to_string(indices.size());
-  });
+  check(std::ssize(indices) == x.rank(), "at",
+        [&] { return str(x.shape(), " needs ", x.rank(), " indices, got ", indices.size()); });
   Tensor entry = x.detach();
   for (const int64_t i : indices) entry = select(entry, 0, i);
   return entry.item();
 }
 
 Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
-  check(classes >= 1 && ids.rank() < Shape::max_rank, "one_hot", [&] {
-    return "needs at least one class and at most 5 axes, got " + std::to_string(classes) + " and ids " +
-           str(ids.shape());
-  });
+  check(classes >= 1 && ids.rank() < Shape::max_rank, "one_hot",
+        [&] { return str("needs at least one class and at most 5 axes, got ", classes, " and ids ", ids.shape()); });
   check_ids("one_hot", "id", ids, classes);
   return eq(unsqueeze(ids, -1), arange(classes, ids.dtype(), ids.device())).to(dtype);
 }
@@ -39,7 +34,7 @@ Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
 Tensor binary_cross_entropy(const Tensor& logits, const Tensor& targets) {
   check_same("binary_cross_entropy", logits, targets);
   check(logits.shape() == targets.shape(), "binary_cross_entropy", [&] {
-    return "needs one target per logit, got targets " + str(targets.shape()) + " for logits " + str(logits.shape());
+    return str("needs one target per logit, got targets ", targets.shape(), " for logits ", logits.shape());
   });
   const Tensor logs = log_softmax(stack({logits, zeros_like(logits)}, logits.rank()));
   return -mean(targets * select(logs, -1, 0) + (1 - targets) * select(logs, -1, 1));
@@ -88,18 +83,17 @@ void check_subscripts(const std::string& text, const Named& x, const Named& y, c
   };
   for (const std::string* part : {&x.letters, &y.letters, &result}) {
     for (const char c : *part) {
-      if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) wrong(std::string("'") + c + "' is no letter");
-      if (std::count(part->begin(), part->end(), c) > 1) wrong(std::string("'") + c + "' is twice in one part");
+      if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) wrong(str("'", c, "' is no letter"));
+      if (std::count(part->begin(), part->end(), c) > 1) wrong(str("'", c, "' is twice in one part"));
     }
   }
   for (const char c : result)
-    if (!x.has(c) && !y.has(c)) wrong(std::string("'") + c + "' of the result is in no operand");
+    if (!x.has(c) && !y.has(c)) wrong(str("'", c, "' of the result is in no operand"));
   for (const Named* operand : {&x, &y})
     if (std::ssize(operand->letters) != operand->x.rank())
-      wrong("\"" + operand->letters + "\" names the axes of " + str(operand->x.shape()));
+      wrong(str("\"", operand->letters, "\" names the axes of ", operand->x.shape()));
   for (const char c : x.letters)
-    if (y.has(c) && x.size({c}) != y.size({c}))
-      wrong(std::string("'") + c + "' is " + std::to_string(x.size({c})) + " and " + std::to_string(y.size({c})));
+    if (y.has(c) && x.size({c}) != y.size({c})) wrong(str("'", c, "' is ", x.size({c}), " and ", y.size({c})));
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ namespace {
 // Windows along one axis of n pixels.
 int64_t windows(int64_t n, int64_t kernel, int64_t stride, int64_t padding) {
   check(kernel >= 1 && stride >= 1 && padding >= 0 && kernel <= n + 2 * padding, "unfold", [&] {
-    return "a window of " + std::to_string(kernel) + " pixels, moved by " + std::to_string(stride) +
-           ", must fit into " + std::to_string(n) + " pixels with " + std::to_string(padding) + " zeros on each side";
+    return str("a window of ", kernel, " pixels, moved by ", stride, ", must fit into ", n, " pixels with ", padding,
+               " zeros on each side");
   });
   return (n + 2 * padding - kernel) / stride + 1;
 }
@@ -28,7 +28,7 @@ Tensor tiles(const Tensor& x, const Pixels& k, int64_t Ph, int64_t Pw) {
 
 Tensor unfold(const Tensor& x, const Pixels& k, const Conv2dOptions& o) {
   check_float("unfold", x);
-  check(x.rank() == 4, "unfold", [&] { return "images must be (B, C, H, W), got " + str(x.shape()); });
+  check(x.rank() == 4, "unfold", [&] { return str("images must be (B, C, H, W), got ", x.shape()); });
   const int64_t B = x.dim(0), C = x.dim(1), H = x.dim(2), W = x.dim(3);
   const int64_t Ph = windows(H, k.rows, o.stride.rows, o.padding.rows);
   const int64_t Pw = windows(W, k.columns, o.stride.columns, o.padding.columns);
@@ -62,7 +62,7 @@ Tensor window_pixels(const Pixels& image, const Pixels& k, const Conv2dOptions& 
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& o) {
   check(weight.rank() == 4 && x.rank() == 4 && weight.dim(1) == x.dim(1), "conv2d", [&] {
-    return "images (B, C, H, W) need kernels (O, C, kh, kw), got " + str(x.shape()) + " and " + str(weight.shape());
+    return str("images (B, C, H, W) need kernels (O, C, kh, kw), got ", x.shape(), " and ", weight.shape());
   });
   const int64_t O = weight.dim(0), Ph = windows(x.dim(2), weight.dim(2), o.stride.rows, o.padding.rows);
   const Tensor rows = unfold(x, {weight.dim(2), weight.dim(3)}, o);        // (B, P, C kh kw)

@@ -8,7 +8,7 @@ namespace braid {
 Tensor ones(const Shape& shape, DType dtype, Device device) { return full(shape, 1, dtype, device); }
 
 Tensor eye(int64_t n, DType dtype, Device device) {
-  check(n >= 0, "eye", [&] { return "needs a size of at least 0, got " + std::to_string(n); });
+  check(n >= 0, "eye", [&] { return str("needs a size of at least 0, got ", n); });
   Tensor x = zeros({n, n}, dtype, device);
   if (n > 0) x.view({n}, {n + 1}, 0).fill(1);  // the diagonal
   return x;

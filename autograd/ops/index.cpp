@@ -10,7 +10,7 @@ namespace {
 // y[i] = x[ids[i]], x (V, D...).   dx[v] = sum over the i with ids[i] = v of dy[i]
 Tensor select_rows(const char* op, const char* id_name, const Tensor& x, const Tensor& ids) {
   check(ids.device() == x.device(), op,
-        [&] { return "the input is on " + str(x.device()) + ", the ids on " + str(ids.device()); });
+        [&] { return str("the input is on ", x.device(), ", the ids on ", ids.device()); });
   check_ids(op, id_name, ids, x.dim(0));
   Shape shape = ids.shape();
   for (int a = 1; a < x.rank(); ++a) shape.push_back(x.dim(a));
@@ -26,27 +26,27 @@ Tensor select_rows(const char* op, const char* id_name, const Tensor& x, const T
 }  // namespace
 
 Tensor index_select(const Tensor& x, const Tensor& ids) {
-  check(x.rank() >= 1, "index_select", [&] { return "needs at least one axis, got " + str(x.shape()); });
+  check(x.rank() >= 1, "index_select", [&] { return str("needs at least one axis, got ", x.shape()); });
   check(ids.rank() + x.rank() - 1 <= Shape::max_rank, "index_select",
-        [&] { return "ids " + str(ids.shape()) + " into " + str(x.shape()) + " would need more than 6 axes"; });
+        [&] { return str("ids ", ids.shape(), " into ", x.shape(), " would need more than 6 axes"); });
   return select_rows("index_select", "index", x, ids);
 }
 
 Tensor embedding(const Tensor& table, const Tensor& ids) {
-  check(table.rank() == 2, "embedding", [&] { return "needs a table (V, D), got " + str(table.shape()); });
-  check(ids.rank() < Shape::max_rank, "embedding", [&] { return "ids " + str(ids.shape()) + " have too many axes"; });
+  check(table.rank() == 2, "embedding", [&] { return str("needs a table (V, D), got ", table.shape()); });
+  check(ids.rank() < Shape::max_rank, "embedding", [&] { return str("ids ", ids.shape(), " have too many axes"); });
   return select_rows("embedding", "token id", table, ids);
 }
 
 // y[...] = x[..., ids[...]].   dx[..., j] = dy[...] where j = ids[...], else 0
 Tensor gather(const Tensor& x, const Tensor& ids) {
-  check(x.rank() >= 1, "gather", [&] { return "needs at least one axis, got " + str(x.shape()); });
+  check(x.rank() >= 1, "gather", [&] { return str("needs at least one axis, got ", x.shape()); });
   Shape leading;  // without the last axis
   for (int a = 0; a < x.rank() - 1; ++a) leading.push_back(x.dim(a));
   check(ids.shape() == leading, "gather",
-        [&] { return "ids " + str(ids.shape()) + " do not fit " + str(x.shape()) + ": need one id per row"; });
+        [&] { return str("ids ", ids.shape(), " do not fit ", x.shape(), ": need one id per row"); });
   check(ids.device() == x.device(), "gather",
-        [&] { return "the input is on " + str(x.device()) + ", the ids on " + str(ids.device()); });
+        [&] { return str("the input is on ", x.device(), ", the ids on ", ids.device()); });
   check_ids("gather", "index", ids, x.dim(-1));
   Tensor y = empty(leading, x.dtype(), x.device()), list = ids.contiguous();
   backend(x.device()).index.gather(x.detach().contiguous(), list, y);

@@ -22,8 +22,8 @@ Tensor as_rows(const Tensor& x) {
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   check_same("linear", x, weight);
   check(x.rank() >= 1 && weight.rank() == 2 && x.dim(-1) == weight.dim(1), "linear", [&] {
-    return "input " + str(x.shape()) + " does not fit weight " + str(weight.shape()) +
-           ": needs (..., in) and (out, in) with equal in";
+    return str("input ", x.shape(), " does not fit weight ", weight.shape(),
+               ": needs (..., in) and (out, in) with equal in");
   });
   int64_t in = weight.dim(1), out = weight.dim(0);
   Shape shape = x.shape();
@@ -31,9 +31,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   Tensor y = empty(shape, x.dtype(), x.device());
   if (bias) {
     check_same("linear", x, bias);
-    check(bias.shape() == Shape{out}, "linear", [&] {
-      return "bias " + str(bias.shape()) + " does not fit weight " + str(weight.shape()) + ": needs (out)";
-    });
+    check(bias.shape() == Shape{out}, "linear",
+          [&] { return str("bias ", bias.shape(), " does not fit weight ", weight.shape(), ": needs (out)"); });
   }
   // x keeps its axes: the kernel reads rows with any stride.
   Tensor rows = x.rank() == 1 ? x.detach().unsqueezed(0) : x;

@@ -6,7 +6,7 @@
 namespace braid {
 
 Int8Weight quantize_int8(const Tensor& weight) {
-  check(weight.rank() == 2, "quantize_int8", [&] { return "needs a weight (out, in), got " + str(weight.shape()); });
+  check(weight.rank() == 2, "quantize_int8", [&] { return str("needs a weight (out, in), got ", weight.shape()); });
   check_float("quantize_int8", weight);
   no_gradient("quantize_int8", weight);
   Int8Weight w{empty(weight.shape(), DType::u8, weight.device()), empty({weight.dim(0)}, DType::f32, weight.device())};
@@ -21,19 +21,19 @@ Tensor dequantize_int8(const Int8Weight& weight) {
 Tensor linear_int8(const Tensor& x, const Int8Weight& weight, const Tensor& bias) {
   const Tensor &q = weight.values, &s = weight.scale;
   check(x.dtype() == DType::f32, "linear_int8",
-        [&] { return "8-bit weights multiply activations of f32, got " + str(x.dtype()); });
+        [&] { return str("8-bit weights multiply activations of f32, got ", x.dtype()); });
   check(x.device() == q.device(), "linear_int8",
-        [&] { return "the inputs are on " + str(x.device()) + " and " + str(q.device()) + "; move one of them"; });
+        [&] { return str("the inputs are on ", x.device(), " and ", q.device(), "; move one of them"); });
   check(x.rank() >= 1 && q.rank() == 2 && x.dim(-1) == q.dim(1) && s.shape() == Shape{q.dim(0)}, "linear_int8", [&] {
-    return "input " + str(x.shape()) + " does not fit weight " + str(q.shape()) + " with scale " + str(s.shape()) +
-           ": needs (..., in), (out, in) and (out)";
+    return str("input ", x.shape(), " does not fit weight ", q.shape(), " with scale ", s.shape(),
+               ": needs (..., in), (out, in) and (out)");
   });
   check(q.dtype() == DType::u8 && s.dtype() == DType::f32, "linear_int8",
-        [&] { return "needs a weight of u8 and a scale of f32, got " + str(q.dtype()) + " and " + str(s.dtype()); });
+        [&] { return str("needs a weight of u8 and a scale of f32, got ", q.dtype(), " and ", s.dtype()); });
   if (bias) {
     check_same("linear_int8", x, bias);
     check(bias.shape() == s.shape(), "linear_int8",
-          [&] { return "bias " + str(bias.shape()) + " does not fit weight " + str(q.shape()) + ": needs (out)"; });
+          [&] { return str("bias ", bias.shape(), " does not fit weight ", q.shape(), ": needs (out)"); });
     no_gradient("linear_int8", bias);
   }
   no_gradient("linear_int8", x);

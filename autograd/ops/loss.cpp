@@ -18,14 +18,13 @@ struct Losses {
 };
 
 Losses losses(const char* op, const Tensor& logits, const Tensor& targets) {
-  check(logits.rank() >= 1, op, [&] { return "needs logits (..., V), got " + str(logits.shape()); });
+  check(logits.rank() >= 1, op, [&] { return str("needs logits (..., V), got ", logits.shape()); });
   Shape rows;
   for (int a = 0; a < logits.rank() - 1; ++a) rows.push_back(logits.dim(a));
-  check(targets.shape() == rows, op, [&] {
-    return "targets " + str(targets.shape()) + " do not fit logits " + str(logits.shape()) + ": need one per row";
-  });
+  check(targets.shape() == rows, op,
+        [&] { return str("targets ", targets.shape(), " do not fit logits ", logits.shape(), ": need one per row"); });
   check(targets.device() == logits.device(), op,
-        [&] { return "the logits are on " + str(logits.device()) + ", the targets on " + str(targets.device()); });
+        [&] { return str("the logits are on ", logits.device(), ", the targets on ", targets.device()); });
   check_ids(op, "target", targets, logits.dim(-1), true);
   int64_t count = targets.numel();
   Losses out;
@@ -65,8 +64,7 @@ Tensor cross_entropy_per_token(const Tensor& logits, const Tensor& targets) {
 }
 
 Tensor mse_loss(const Tensor& x, const Tensor& y) {
-  check(x.shape() == y.shape(), "mse_loss",
-        [&] { return "shapes " + str(x.shape()) + " and " + str(y.shape()) + " differ"; });
+  check(x.shape() == y.shape(), "mse_loss", [&] { return str("shapes ", x.shape(), " and ", y.shape(), " differ"); });
   return mean(square(sub(x, y)));
 }
 
@@ -93,17 +91,15 @@ Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Te
   const char* op = "linear_cross_entropy";
   check_same(op, hidden, weight);
   check(hidden.rank() >= 1 && weight.rank() == 2 && hidden.dim(-1) == weight.dim(1), op, [&] {
-    return "hidden " + str(hidden.shape()) + " does not fit weight " + str(weight.shape()) +
-           ": need (..., D) and (V, D)";
+    return str("hidden ", hidden.shape(), " does not fit weight ", weight.shape(), ": need (..., D) and (V, D)");
   });
   Shape leading;
   for (int a = 0; a < hidden.rank() - 1; ++a) leading.push_back(hidden.dim(a));
-  check(targets.shape() == leading, op, [&] {
-    return "targets " + str(targets.shape()) + " do not fit hidden " + str(hidden.shape()) + ": need one per row";
-  });
+  check(targets.shape() == leading, op,
+        [&] { return str("targets ", targets.shape(), " do not fit hidden ", hidden.shape(), ": need one per row"); });
   check(targets.device() == hidden.device(), op,
-        [&] { return "hidden is on " + str(hidden.device()) + ", the targets on " + str(targets.device()); });
-  check(chunk_rows >= 1, op, [&] { return "chunk_rows must be at least 1, got " + std::to_string(chunk_rows); });
+        [&] { return str("hidden is on ", hidden.device(), ", the targets on ", targets.device()); });
+  check(chunk_rows >= 1, op, [&] { return str("chunk_rows must be at least 1, got ", chunk_rows); });
   check_ids(op, "target", targets, weight.dim(0), true);
 
   const Backend& b = backend(hidden.device());

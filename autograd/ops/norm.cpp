@@ -16,9 +16,8 @@ Shape without_last(Shape shape) {
 void check_vector(const char* op, const char* what, const Tensor& x, const Tensor& vector) {
   if (!vector) return;
   check_same(op, x, vector);
-  check(vector.shape() == Shape{x.dim(-1)}, op, [&] {
-    return std::string(what) + " " + str(vector.shape()) + " does not fit the last axis of " + str(x.shape());
-  });
+  check(vector.shape() == Shape{x.dim(-1)}, op,
+        [&] { return str(what, " ", vector.shape(), " does not fit the last axis of ", x.shape()); });
 }
 
 Tensor dense(const Tensor& x) { return x ? x.detach().contiguous() : Tensor(); }
@@ -31,7 +30,7 @@ struct NormInputs {
 
   NormInputs(const char* op, const Tensor& input, const Tensor& w, const Tensor& b)
       : needs_dweight(requires_grad(w)), needs_dbias(requires_grad(b)) {
-    check(input.rank() >= 1, op, [&] { return "needs at least one axis, got " + str(input.shape()); });
+    check(input.rank() >= 1, op, [&] { return str("needs at least one axis, got ", input.shape()); });
     check_vector(op, "weight", input, w);
     check_vector(op, "bias", input, b);
     x = input.detach().contiguous();
@@ -47,7 +46,7 @@ void check_residual(const char* op, const Tensor& x, const Tensor& residual) {
   if (!residual) return;
   check_same(op, x, residual);
   check(x.shape() == residual.shape(), op,
-        [&] { return "the residual " + str(residual.shape()) + " does not have the shape of x " + str(x.shape()); });
+        [&] { return str("the residual ", residual.shape(), " does not have the shape of x ", x.shape()); });
 }
 
 // Gradients of x and of the weight. dsum: the gradient of x from its other uses, to be added, or an empty handle.

@@ -18,25 +18,21 @@ void for_each_block(const PagedRow& row, int64_t block, Each&& each) {
 }
 
 void check_rows(const DcmhaInputs& x, const PagedRows& paged) {
-  check(x.q.dim(0) == 1, kOp, [&] { return "rows must be (1, R, N, d), got " + str(x.q.shape()); });
-  check(std::ssize(paged.rows) == x.q.dim(1), kOp, [&] {
-    return std::to_string(x.q.dim(1)) + " query rows need as many tables, got " + std::to_string(paged.rows.size());
-  });
-  check(paged.block >= 1 && x.k.dim(1) % paged.block == 0, kOp, [&] {
-    return std::to_string(x.k.dim(1)) + " key rows do not divide into blocks of " + std::to_string(paged.block);
-  });
+  check(x.q.dim(0) == 1, kOp, [&] { return str("rows must be (1, R, N, d), got ", x.q.shape()); });
+  check(std::ssize(paged.rows) == x.q.dim(1), kOp,
+        [&] { return str(x.q.dim(1), " query rows need as many tables, got ", paged.rows.size()); });
+  check(paged.block >= 1 && x.k.dim(1) % paged.block == 0, kOp,
+        [&] { return str(x.k.dim(1), " key rows do not divide into blocks of ", paged.block); });
   const int64_t blocks = x.k.dim(1) / paged.block;
   for (size_t r = 0; r < paged.rows.size(); ++r) {
     const PagedRow& row = paged.rows[r];
     if (row.first >= row.end) continue;
-    check(row.first >= 0, kOp, [&] {
-      return "the keys of row " + std::to_string(r) + " begin at the negative position " + std::to_string(row.first);
-    });
+    check(row.first >= 0, kOp,
+          [&] { return str("the keys of row ", r, " begin at the negative position ", row.first); });
     for_each_block(row, paged.block, [&](size_t i) {
       check(i < row.blocks.size() && row.blocks[i] >= 0 && row.blocks[i] < blocks, kOp, [&] {
-        return "row " + std::to_string(r) + " attends to positions " + std::to_string(row.first) + ".." +
-               std::to_string(row.end - 1) + ", of which block " + std::to_string(i) +
-               " is not in its table, or is none of " + std::to_string(blocks);
+        return str("row ", r, " attends to positions ", row.first, "..", row.end - 1, ", of which block ", i,
+                   " is not in its table, or is none of ", blocks);
       });
     });
   }
@@ -93,7 +89,7 @@ Tensor paged_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
   const Backend& device = backend(q.device());
   const bool has_kernel = bool(device.attention.paged);
   check(has_kernel || options.impl != AttentionImpl::fused, kOp,
-        [&] { return "there is no fused kernel on " + str(q.device()) + "; use AttentionImpl::automatic"; });
+        [&] { return str("there is no fused kernel on ", q.device(), "; use AttentionImpl::automatic"); });
   if (!has_kernel || options.impl == AttentionImpl::reference || options.impl == AttentionImpl::chunked)
     return composed(x, rows);
   Tensor y = empty(q.shape(), q.dtype(), q.device());

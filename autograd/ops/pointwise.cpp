@@ -136,11 +136,11 @@ Tensor clamp(const Tensor& x, double low, double high) {
 // y = value where mask, else x   dx = 0 where mask, else dy
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   check_float("masked_fill", x);
-  check(mask.dtype() == DType::u8, "masked_fill", [&] { return "needs a mask of u8, got " + str(mask.dtype()); });
+  check(mask.dtype() == DType::u8, "masked_fill", [&] { return str("needs a mask of u8, got ", mask.dtype()); });
   check(x.device() == mask.device(), "masked_fill",
-        [&] { return "x is on " + str(x.device()) + ", the mask on " + str(mask.device()); });
+        [&] { return str("x is on ", x.device(), ", the mask on ", mask.device()); });
   check(broadcast(x.shape(), mask.shape(), "masked_fill") == x.shape(), "masked_fill",
-        [&] { return "the mask's shape " + str(mask.shape()) + " does not repeat to x's shape " + str(x.shape()); });
+        [&] { return str("the mask's shape ", mask.shape(), " does not repeat to x's shape ", x.shape()); });
   Tensor y = empty_like(x);
   backend(x.device()).pointwise.masked_fill(x, mask.expanded(x.shape()), value, y);
   return record("masked_fill", y, {x}, [mask](const Tensor& dy) -> Grads { return {masked_fill(dy, mask, 0)}; });
@@ -149,8 +149,8 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
 // y = x where key s is unmasked for query t, else value   dx = dy where unmasked, else 0
 Tensor mask_scores(const Tensor& x, const AttentionMask& mask, double value) {
   check_float("mask_scores", x);
-  check(x.rank() >= 2, "mask_scores", [&] { return "needs axes (..., T, S), got shape " + str(x.shape()); });
-  check(mask.window >= 0, "mask_scores", [&] { return "the window " + std::to_string(mask.window) + " is negative"; });
+  check(x.rank() >= 2, "mask_scores", [&] { return str("needs axes (..., T, S), got shape ", x.shape()); });
+  check(mask.window >= 0, "mask_scores", [&] { return str("the window ", mask.window, " is negative"); });
   Tensor y = empty_like(x);
   backend(x.device()).pointwise.mask_scores(x, mask, value, y);
   return record("mask_scores", y, {x}, [mask](const Tensor& dy) -> Grads { return {mask_scores(dy, mask, 0)}; });

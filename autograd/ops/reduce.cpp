@@ -18,7 +18,7 @@ Shape kept_shape(const char* op, const Shape& shape, std::initializer_list<int> 
   unsigned seen = 0;
   for (int axis : axes) {
     int a = normal_axis(axis, shape.rank(), op);
-    check(!(seen >> a & 1u), op, [&] { return "axis " + std::to_string(axis) + " stands twice"; });
+    check(!(seen >> a & 1u), op, [&] { return str("axis ", axis, " stands twice"); });
     seen |= 1u << a;
     kept[a] = 1;
   }
@@ -89,7 +89,7 @@ Shape all_ones(int rank) {
 // y = max or min of x over one axis   dx = dy at the first element that is equal to y, else 0
 Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, int axis, bool keep) {
   int a = normal_axis(axis, x.rank(), op);
-  check(x.dim(a) > 0, op, [&] { return "axis " + std::to_string(axis) + " of " + str(x.shape()) + " is empty"; });
+  check(x.dim(a) > 0, op, [&] { return str("axis ", axis, " of ", x.shape(), " is empty"); });
   Shape kept = kept_shape(op, x.shape(), {a}), dropped = dropped_shape(x.shape(), {a});
   Tensor y = reduced(op, kind, x, kept, x.dtype()).reshaped(keep ? kept : dropped);
   if (!recording({x})) return y;
@@ -180,7 +180,7 @@ Tensor min(const Tensor& x, int axis, bool keep) { return extreme("min", ReduceO
 Tensor sum_to(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
   check(broadcast(shape, x.shape(), "sum_to") == x.shape(), "sum_to",
-        [&] { return "shape " + str(shape) + " does not repeat to " + str(x.shape()); });
+        [&] { return str("shape ", shape, " does not repeat to ", x.shape()); });
   Shape kept = x.shape();
   int shift = x.rank() - shape.rank();
   for (int a = 0; a < x.rank(); ++a) {
@@ -205,8 +205,8 @@ Tensor sum_product(const Tensor& x, const Tensor& y, std::initializer_list<int> 
 Tensor argmax(const Tensor& x) {
   no_gradient("argmax", x);
   check_float("argmax", x);
-  check(x.rank() >= 1, "argmax", [&] { return "needs at least one axis, got " + str(x.shape()); });
-  check(x.dim(-1) > 0, "argmax", [&] { return "the last axis of " + str(x.shape()) + " is empty"; });
+  check(x.rank() >= 1, "argmax", [&] { return str("needs at least one axis, got ", x.shape()); });
+  check(x.dim(-1) > 0, "argmax", [&] { return str("the last axis of ", x.shape(), " is empty"); });
   Tensor index = empty(dropped_shape(x.shape(), {-1}), DType::i64, x.device());
   backend(x.device()).order.argmax(x, index);
   return index;

@@ -5,21 +5,20 @@ namespace braid {
 
 // y = R(a) x: the pairs (e, e + rotary/2) rotate by the angle a of the tables.   dx = R(-a) dy
 Tensor rope(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
-  check(x.rank() == 4, "rope", [&] { return "needs (B, T, N, d), got " + str(x.shape()); });
+  check(x.rank() == 4, "rope", [&] { return str("needs (B, T, N, d), got ", x.shape()); });
   DType table = accumulate_type(x.dtype());
   check(cosine.dtype() == table && sine.dtype() == table, "rope", [&] {
-    return "for inputs of " + str(x.dtype()) + " the tables must be " + str(table) + ", got " + str(cosine.dtype()) +
-           " and " + str(sine.dtype());
+    return str("for inputs of ", x.dtype(), " the tables must be ", table, ", got ", cosine.dtype(), " and ",
+               sine.dtype());
   });
   check(cosine.device() == x.device() && sine.device() == x.device(), "rope", [&] {
-    return "the input is on " + str(x.device()) + ", the tables on " + str(cosine.device()) + " and " +
-           str(sine.device());
+    return str("the input is on ", x.device(), ", the tables on ", cosine.device(), " and ", sine.device());
   });
   check(cosine.shape() == sine.shape() && cosine.rank() == 3 && (cosine.dim(0) == 1 || cosine.dim(0) == x.dim(0)) &&
             cosine.dim(1) == x.dim(1) && 2 * cosine.dim(2) <= x.dim(3),
         "rope", [&] {
-          return "tables " + str(cosine.shape()) + " and " + str(sine.shape()) + " do not fit " + str(x.shape()) +
-                 ": need (1 or B, T, rotary/2) with rotary <= d";
+          return str("tables ", cosine.shape(), " and ", sine.shape(), " do not fit ", x.shape(),
+                     ": need (1 or B, T, rotary/2) with rotary <= d");
         });
   no_gradient("rope", cosine);
   no_gradient("rope", sine);

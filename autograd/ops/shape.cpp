@@ -80,7 +80,7 @@ Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t end) {
 
 // The gradients of the parts are the parts of the gradient.
 Tensor concat(const std::vector<Tensor>& xs, int axis) {
-  check(!xs.empty(), "concat", [] { return std::string("needs at least one tensor"); });
+  check(!xs.empty(), "concat", "needs at least one tensor");
   int at = normal_axis(axis, xs[0].rank(), "concat");
   Shape shape = xs[0].shape();
   shape[at] = 0;
@@ -89,9 +89,8 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
     check_same("concat", xs[0], x);
     bool same = x.rank() == shape.rank();
     for (int a = 0; same && a < shape.rank(); ++a) same = a == at || x.dim(a) == shape[a];
-    check(same, "concat", [&] {
-      return "shapes " + str(xs[0].shape()) + " and " + str(x.shape()) + " differ outside axis " + std::to_string(axis);
-    });
+    check(same, "concat",
+          [&] { return str("shapes ", xs[0].shape(), " and ", x.shape(), " differ outside axis ", axis); });
     sizes.push_back(x.dim(at));
     shape[at] += x.dim(at);
   }
@@ -113,12 +112,12 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
 }
 
 Tensor stack(const std::vector<Tensor>& xs, int axis) {
-  check(!xs.empty(), "stack", [] { return std::string("needs at least one tensor"); });
+  check(!xs.empty(), "stack", "needs at least one tensor");
   const int at = normal_axis(axis, xs[0].rank() + 1, "stack");
   std::vector<Tensor> parts;
   for (const Tensor& x : xs) {
     check(x.shape() == xs[0].shape(), "stack",
-          [&] { return "shapes " + str(xs[0].shape()) + " and " + str(x.shape()) + " differ"; });
+          [&] { return str("shapes ", xs[0].shape(), " and ", x.shape(), " differ"); });
     parts.push_back(unsqueeze(x, at));
   }
   return concat(parts, at);
@@ -133,8 +132,8 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   for (int64_t size : sizes) fits = fits && size >= 0 && size <= x.dim(at) - begin && (begin += size, true);
   check(fits && begin == x.dim(at), "split", [&] {
     std::string list;
-    for (int64_t size : sizes) list += (list.empty() ? "" : ", ") + std::to_string(size);
-    return "sizes " + list + " do not add up to axis " + std::to_string(axis) + " of " + str(x.shape());
+    for (int64_t size : sizes) list += str(list.empty() ? "" : ", ", size);
+    return str("sizes ", list, " do not add up to axis ", axis, " of ", x.shape());
   });
   begin = 0;
   for (int64_t size : sizes) {

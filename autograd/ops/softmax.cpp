@@ -5,7 +5,7 @@ namespace braid {
 
 // y_i = exp(x_i) / sum_j exp(x_j) along the axis.   dx = y * (dy - sum_j y_j dy_j)
 Tensor softmax(const Tensor& x, int axis) {
-  check(x.rank() >= 1, "softmax", [&] { return "needs at least one axis, got " + str(x.shape()); });
+  check(x.rank() >= 1, "softmax", [&] { return str("needs at least one axis, got ", x.shape()); });
   const int a = normal_axis(axis, x.rank(), "softmax");
   if (a != x.rank() - 1) return transpose(softmax(transpose(x, a, -1)), a, -1);
   Tensor in = x.detach().contiguous(), y = empty_like(x);
@@ -19,7 +19,7 @@ Tensor softmax(const Tensor& x, int axis) {
 
 // y = x - log sum_j exp(x_j).   dx = dy - softmax(x) sum_j dy_j
 Tensor log_softmax(const Tensor& x, int axis) {
-  check(x.rank() >= 1, "log_softmax", [&] { return "needs at least one axis, got " + str(x.shape()); });
+  check(x.rank() >= 1, "log_softmax", [&] { return str("needs at least one axis, got ", x.shape()); });
   const int a = normal_axis(axis, x.rank(), "log_softmax");
   if (a != x.rank() - 1) return transpose(log_softmax(transpose(x, a, -1)), a, -1);
   Tensor in = x.detach().contiguous(), y = empty_like(x);

@@ -11,10 +11,9 @@ namespace {
 // dx[..., indices[..., j]] = dvalues[..., j], 0 elsewhere
 ValuesAndIndices sorted(const char* op, const Tensor& x, bool descending, int64_t k) {
   check_float(op, x);
-  check(x.rank() >= 1, op, [&] { return "needs at least one axis, got " + str(x.shape()); });
-  check(k >= 0 && k <= x.dim(-1), op, [&] {
-    return "needs k between 0 and the size of the last axis of " + str(x.shape()) + ", got " + std::to_string(k);
-  });
+  check(x.rank() >= 1, op, [&] { return str("needs at least one axis, got ", x.shape()); });
+  check(k >= 0 && k <= x.dim(-1), op,
+        [&] { return str("needs k between 0 and the size of the last axis of ", x.shape(), ", got ", k); });
   Shape shape = x.shape();
   shape[-1] = k;
   Tensor values = empty(shape, x.dtype(), x.device()), indices = empty(shape, DType::i64, x.device());

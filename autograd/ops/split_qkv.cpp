@@ -14,31 +14,28 @@ void check_split(const Tensor& x, const QkvSplit& how) {
   check_float(op, x);
   const int64_t N = how.heads, Nkv = how.kv_heads, d = how.head_dim;
   check(N >= 0 && Nkv >= 0 && d >= 1 && x.rank() == 3 && x.dim(2) == (N + 2 * Nkv) * d, op, [&] {
-    return "needs (B, T, (N + 2 Nkv) d) with N = " + std::to_string(N) + ", Nkv = " + std::to_string(Nkv) +
-           " and d = " + std::to_string(d) + ", got " + str(x.shape());
+    return str("needs (B, T, (N + 2 Nkv) d) with N = ", N, ", Nkv = ", Nkv, " and d = ", d, ", got ", x.shape());
   });
-  check(bool(how.q_norm) == bool(how.k_norm) && bool(how.cosine) == bool(how.sine), op, [] {
-    return std::string("the weights of both norms, and both tables of the rotation, must be given together");
-  });
+  check(bool(how.q_norm) == bool(how.k_norm) && bool(how.cosine) == bool(how.sine), op,
+        "the weights of both norms, and both tables of the rotation, must be given together");
   for (const Tensor* weight : {&how.q_norm, &how.k_norm}) {
     if (!*weight) continue;
     check_same(op, x, *weight);
     check(weight->shape() == Shape{d}, op,
-          [&] { return "a norm's weight must be (d) = (" + std::to_string(d) + "), got " + str(weight->shape()); });
+          [&] { return str("a norm's weight must be (d) = (", d, "), got ", weight->shape()); });
   }
   if (!how.cosine) return;
   const Tensor &c = how.cosine, &s = how.sine;
   const DType table = accumulate_type(x.dtype());
   check(c.dtype() == table && s.dtype() == table && c.device() == x.device() && s.device() == x.device(), op, [&] {
-    return "for inputs of " + str(x.dtype()) + " on " + str(x.device()) + " the tables must be " + str(table) +
-           " there, got " + str(c.dtype()) + " on " + str(c.device()) + " and " + str(s.dtype()) + " on " +
-           str(s.device());
+    return str("for inputs of ", x.dtype(), " on ", x.device(), " the tables must be ", table, " there, got ",
+               c.dtype(), " on ", c.device(), " and ", s.dtype(), " on ", s.device());
   });
   check(c.shape() == s.shape() && c.rank() == 3 && (c.dim(0) == 1 || c.dim(0) == x.dim(0)) && c.dim(1) == x.dim(1) &&
             2 * c.dim(2) <= d,
         op, [&] {
-          return "tables " + str(c.shape()) + " and " + str(s.shape()) + " do not fit " + str(x.shape()) +
-                 ": need (1 or B, T, rotary/2) with rotary <= d = " + std::to_string(d);
+          return str("tables ", c.shape(), " and ", s.shape(), " do not fit ", x.shape(),
+                     ": need (1 or B, T, rotary/2) with rotary <= d = ", d);
         });
   no_gradient(op, c);
   no_gradient(op, s);

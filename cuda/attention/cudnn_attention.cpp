@@ -165,7 +165,7 @@ void build_plan(CudnnGraph& graph, const AttentionCall& call, const CudnnDevice&
 
 std::optional<std::string> run_attention(const AttentionCall& call) {
   if (cudnnGetVersion() < kMinVersion)
-    return "cuDNN 9.16 or newer is needed, found version number " + std::to_string(cudnnGetVersion());
+    return str("cuDNN 9.16 or newer is needed, found version number ", cudnnGetVersion());
   Cudnn& own = cudnn();
   std::lock_guard lock(own.mutex);
   const std::vector<int64_t> key = key_of(call);

@@ -93,7 +93,7 @@ void check(cudnnStatus_t status, const std::source_location& where) {
     return;
   std::array<char, 1000> text{};
   cudnnGetLastErrorString(text.data(), text.size());
-  failed_call(std::string("cuDNN: ") + cudnnGetErrorString(status) + " (" + text.data() + ")", where);
+  failed_call(str("cuDNN: ", cudnnGetErrorString(status), " (", text.data(), ")"), where);
 }
 
 Raw CudnnGraph::begin(cudnnBackendDescriptorType_t type) {

@@ -325,9 +325,8 @@ std::optional<std::string> unsupported_reason(const DcmhaInputs& x) {
   }
   const int64_t available = properties().shared_bytes;
   if (needed <= available) return std::nullopt;
-  return "mixing " + std::to_string(M) + " heads of a group in " + str(x.q.dtype()) + " takes " +
-         std::to_string(needed) + " bytes of shared memory, a block has " + std::to_string(available) +
-         "; use more groups or a lower rank";
+  return str("mixing ", M, " heads of a group in ", x.q.dtype(), " takes ", needed,
+             " bytes of shared memory, a block has ", available, "; use more groups or a lower rank");
 }
 
 }  // namespace braid::cuda::attention::generic

@@ -41,9 +41,10 @@ int64_t head_bytes(const DcmhaInputs& x) { return gradient_bytes(x.q.dim(2) / x.
 
 void check_may_plan(const AttentionCall& call) {
   check(!capturing(), "attention", [&] {
-    return "attention of " + str(call.q.shape()) + " queries and " + str(call.k.shape()) +
-           " keys is new while a graph is captured, but cuDNN makes its kernel outside of captures only; run the work "
-           "once before it is captured";
+    return str(
+        "attention of ", call.q.shape(), " queries and ", call.k.shape(),
+        " keys is new while a graph is captured, but cuDNN makes its kernel outside of captures only; run the work "
+        "once before it is captured");
   });
 }
 
@@ -53,30 +54,28 @@ std::optional<std::string> unsupported_reason(const DcmhaInputs& x) {
   const int64_t T = x.q.dim(1), S = x.k.dim(1), d = x.q.dim(3);
   const AttentionMask& mask = x.mask;
   if (!x.pre.empty() || !x.post.empty()) return "cuDNN cannot mix heads";
-  if (size_of(x.q.dtype()) != 2) return "cuDNN's attention needs bf16 or f16, the queries are " + str(x.q.dtype());
+  if (size_of(x.q.dtype()) != 2) return str("cuDNN's attention needs bf16 or f16, the queries are ", x.q.dtype());
   if (x.q.numel() == 0 || x.k.numel() == 0) return "there are no elements";
   if (d % 8 != 0 || d > 256)
-    return "cuDNN's attention needs a head size that is a multiple of 8 and at most 256, here is d = " +
-           std::to_string(d);
+    return str("cuDNN's attention needs a head size that is a multiple of 8 and at most 256, here is d = ", d);
   if (mask.causal && mask.offset != 0 && mask.offset != S - T)
-    return "cuDNN's attention needs the first or the last query to stand beside the first or the last key, here " +
-           std::to_string(T) + " queries begin at position " + std::to_string(mask.offset) + " of " +
-           std::to_string(S) + " keys";
+    return str("cuDNN's attention needs the first or the last query to stand beside the first or the last key, here ",
+               T, " queries begin at position ", mask.offset, " of ", S, " keys");
   if (mask.causal && T > S && (mask.offset != 0 || mask.window > 0))
-    return "some of the " + std::to_string(T) + " queries may have all of the " + std::to_string(S) + " keys masked";
+    return str("some of the ", T, " queries may have all of the ", S, " keys masked");
   // A kernel is compiled for each length, which takes most of a second: too long for a document or a prompt, whose
   // length hardly any other has.
   if (x.q.dim(0) == 1 && (T % 64 != 0 || S % 64 != 0))
-    return "cuDNN's attention of a single sequence is for lengths that are multiples of 64, here are " +
-           std::to_string(T) + " queries and " + std::to_string(S) + " keys";
+    return str("cuDNN's attention of a single sequence is for lengths that are multiples of 64, here are ", T,
+               " queries and ", S, " keys");
   return std::nullopt;
 }
 
 std::optional<std::string> backward_unsupported_reason(const DcmhaInputs& x, int64_t workspace) {
   const int64_t bytes = head_bytes(x);
   if (bytes > workspace)
-    return "cuDNN's attention needs " + std::to_string(bytes) + " bytes of workspace for one key/value head of a " +
-           "sample, " + std::to_string(workspace) + " are allowed";
+    return str("cuDNN's attention needs ", bytes, " bytes of workspace for one key/value head of a sample, ", workspace,
+               " are allowed");
   return std::nullopt;
 }
 

@@ -210,30 +210,28 @@ void forward_in_one_pass(const DcmhaInputs& x, Out y, Out lse, int64_t workspace
 
 std::optional<std::string> unsupported_reason(const DcmhaInputs& x) {
   const Sizes n(x);
-  if (x.q.dtype() != DType::bf16) return "the tensor-core kernels need bf16, the queries are " + str(x.q.dtype());
+  if (x.q.dtype() != DType::bf16) return str("the tensor-core kernels need bf16, the queries are ", x.q.dtype());
   // These kernels would mix by the identity. The generic path, for M = 1, passes over the scores as often (5 times
   // forward, 13 instead of 12 times backward, two of them through the cache) and computes only softmax.
   if (x.pre.empty() && x.post.empty()) return "no heads are mixed";
-  if (x.groups != 1) return "the tensor-core kernels mix all heads, here are " + std::to_string(x.groups) + " groups";
-  if (n.N != 16 && n.N != 32) return "the tensor-core kernels need 16 or 32 heads, here are " + std::to_string(n.N);
+  if (x.groups != 1) return str("the tensor-core kernels mix all heads, here are ", x.groups, " groups");
+  if (n.N != 16 && n.N != 32) return str("the tensor-core kernels need 16 or 32 heads, here are ", n.N);
   for (const HeadMixing* c : {&x.pre, &x.post}) {
     if (c->k_down && c->k_down.dim(3) > 2)
-      return "the tensor-core kernels need key factors of rank 2 at most, here is rank " +
-             std::to_string(c->k_down.dim(3));
+      return str("the tensor-core kernels need key factors of rank 2 at most, here is rank ", c->k_down.dim(3));
   }
   if (x.q.numel() == 0 || x.k.numel() == 0) return "there are no elements";
   for (const Tensor* t : {&x.q, &x.k, &x.v}) {
     for (int axis = 0; axis < 4; ++axis) {
       if (axis == 3 ? n.d % 2 != 0 : t->strides()[axis] % 2 != 0)
-        return "the tensor-core kernels need an even head size and even strides, here are d = " + std::to_string(n.d) +
-               " and strides " + str(t->strides());
+        return str("the tensor-core kernels need an even head size and even strides, here are d = ", n.d,
+                   " and strides ", t->strides());
     }
   }
   if (properties().shared_bytes < shared_bytes(static_cast<int>(n.N)))
-    return "the tensor-core kernels need " + std::to_string(shared_bytes(static_cast<int>(n.N))) +
-           " bytes of shared memory for a block, this GPU has " + std::to_string(properties().shared_bytes);
-  if (n.T + n.S >= 1 << 24)
-    return "the tensor-core kernels count in 32 bits, here are " + str(x.q.shape()) + " queries";
+    return str("the tensor-core kernels need ", shared_bytes(static_cast<int>(n.N)),
+               " bytes of shared memory for a block, this GPU has ", properties().shared_bytes);
+  if (n.T + n.S >= 1 << 24) return str("the tensor-core kernels count in 32 bits, here are ", x.q.shape(), " queries");
   return std::nullopt;
 }
 

@@ -39,7 +39,7 @@ class AddressSpace final : public cuda::MemorySource {
     ++state_.counts.frees;
   }
   int64_t free_bytes() override { return state_.gpu.memory - used_; }
-  std::string name() override { return std::string("the dry device (") + state_.gpu.name + ")"; }
+  std::string name() override { return str("the dry device (", state_.gpu.name, ")"); }
 
  private:
   DryDevice::State& state_;
@@ -68,7 +68,7 @@ std::string_view kernel_name(std::string_view text, bool is_function) {
 namespace cuda::dry {
 
 DryDevice::State& state() {
-  check(current, "cuda", [] { return std::string("there is no dry device any more"); });
+  check(current, "cuda", "there is no dry device any more");
   return *current;
 }
 
@@ -112,7 +112,7 @@ static void transfer(In x, Out y) {
 }  // namespace cuda::dry
 
 DryDevice::DryDevice(const DryGpu& gpu) : state_(std::make_unique<State>()) {
-  check(!current, "cuda", [] { return std::string("there is a dry device already; one at a time is possible"); });
+  check(!current, "cuda", "there is a dry device already; one at a time is possible");
   state_->gpu = gpu;
   state_->allocator =
       std::make_unique<cuda::CachingAllocator>(std::make_unique<AddressSpace>(*state_), cuda::exact_allocations());

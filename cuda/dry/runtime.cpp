@@ -80,7 +80,7 @@ class DryGraph final : public DeviceGraph {
 bool capturing() { return state().pool != 0; }
 
 void begin_capture() {
-  check(!capturing(), "graph", [] { return std::string("a graph is being captured already"); });
+  check(!capturing(), "graph", "a graph is being captured already");
   state().pool = caching_allocator().begin_pool();
 }
 

@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kMaxSortThreads)
 void sort(In x, bool descending, Out values, Out indices) {
   if (values.numel() == 0) return;
   const int64_t size = x.dim(-1), rows = values.numel() / values.dim(-1);
-  check(size <= int64_t{1} << 30, "sort", [&] { return "the last axis of " + str(x.shape()) + " exceeds 2^30"; });
+  check(size <= int64_t{1} << 30, "sort", [&] { return str("the last axis of ", x.shape(), " exceeds 2^30"); });
   const int n = static_cast<int>(size), k = static_cast<int>(values.dim(-1));
   int half = 1;
   while (2 * half < n) half *= 2;

@@ -29,7 +29,7 @@ struct Field {
 };
 
 const nlohmann::json& member(const nlohmann::json& object, const char* name, const Field& at) {
-  at.require(object.is_object() && object.contains(name), std::string("an object with '") + name + "'");
+  at.require(object.is_object() && object.contains(name), str("an object with '", name, "'"));
   return object.at(name);
 }
 
@@ -61,8 +61,8 @@ std::string hexadecimal(uint64_t bits) {
 // Calls read(element, field) for the elements of an array of exactly `size`.
 template <class Read>
 void each(const nlohmann::json& array, size_t size, const Field& at, Read&& read) {
-  at.require(array.is_array() && array.size() == size, std::to_string(size) + " elements");
-  for (size_t i = 0; i < size; ++i) read(i, array[i], at.of("[" + std::to_string(i) + "]"));
+  at.require(array.is_array() && array.size() == size, str(size, " elements"));
+  for (size_t i = 0; i < size; ++i) read(i, array[i], at.of(str("[", i, "]")));
 }
 
 }  // namespace
@@ -81,14 +81,13 @@ void AlgorithmFile::read() {
   file.of("gpu").require(gpu.is_string(), "the name of a GPU");
   const int64_t version = integer(member(root, "cublaslt", whole), file.of("cublaslt"));
   check(gpu.get<std::string>() == gpu_ && version == library_version_, ErrorKind::setting, [&] {
-    return path_ + " was measured on " + gpu.get<std::string>() + " with cuBLASLt " + std::to_string(version) +
-           ", here is " + gpu_ + " with cuBLASLt " + std::to_string(library_version_) +
-           ": set BRAID_MATMUL_ALGORITHMS to a file of this GPU, to one that does not exist yet, or not at all";
+    return str(path_, " was measured on ", gpu.get<std::string>(), " with cuBLASLt ", version, ", here is ", gpu_,
+               " with cuBLASLt ", library_version_,
+               ": set BRAID_MATMUL_ALGORITHMS to a file of this GPU, to one that does not exist yet, or not at all");
   });
   const nlohmann::json& products = member(root, "products", whole);
   const Field list = file.of("products");
-  list.require(products.is_array() && products.size() <= max_products_,
-               "a list of at most " + std::to_string(max_products_));
+  list.require(products.is_array() && products.size() <= max_products_, str("a list of at most ", max_products_));
   each(products, products.size(), list, [&](size_t, const nlohmann::json& product, const Field& at) {
     ProductKey key{};
     Measured measured{};
@@ -151,8 +150,8 @@ AlgorithmFile* algorithm_file(const std::string& gpu, int64_t library_version) {
     opened_for = gpu;
   }
   check(opened_for == gpu, ErrorKind::setting, [&] {
-    return std::string("BRAID_MATMUL_ALGORITHMS=") + path + " holds the algorithms of one kind of GPU, found " +
-           opened_for + " and " + gpu + " in one process";
+    return str("BRAID_MATMUL_ALGORITHMS=", path, " holds the algorithms of one kind of GPU, found ", opened_for,
+               " and ", gpu, " in one process");
   });
   return file.get();
 }

@@ -38,7 +38,7 @@ cudaDataType_t type_of(DType t) {
     case DType::f16:
       return CUDA_R_16F;
     default:
-      fail("matmul", "needs floating-point tensors, got " + str(t));
+      fail("matmul", str("needs floating-point tensors, got ", t));
   }
 }
 
@@ -105,8 +105,7 @@ struct Call {
     const void* keep = wide ? static_cast<const void*>(&beta) : &narrow_beta;
     if (plan.bias) set(choice.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, plan.bias->raw());
     void* c = const_cast<void*>(address(plan.c, at.c));
-    const LaunchTimer timer(
-        [this] { return "product " + text_of(plan) + ", " + std::to_string(plan.batch) + " times"; });
+    const LaunchTimer timer([this] { return str("product ", text_of(plan), ", ", plan.batch, " times"); });
     check(cublasLtMatmul(blas.handle.get(), choice.operation.get(), by, address(plan.a, at.a), choice.a.get(),
                          address(plan.b, at.b), choice.b.get(), keep, c, choice.c.get(), to ? to : c, choice.c.get(),
                          &algorithm, blas.workspace.mutable_raw(), static_cast<size_t>(kBlasWorkspace),

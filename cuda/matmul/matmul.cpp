@@ -85,8 +85,7 @@ ProductKey key_of(const MatmulPlan& p, const MatmulPlan::Offsets& call, bool add
 }
 
 std::string text_of(const MatmulPlan& p) {
-  return "(" + std::to_string(p.rows) + ", " + std::to_string(p.inner) + ") x (" + std::to_string(p.inner) + ", " +
-         std::to_string(p.columns) + ") of " + str(p.a.tensor->dtype());
+  return str("(", p.rows, ", ", p.inner, ") x (", p.inner, ", ", p.columns, ") of ", p.a.tensor->dtype());
 }
 
 void check_may_choose(const MatmulPlan& plan) {

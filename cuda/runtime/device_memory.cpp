@@ -2,6 +2,7 @@
 #include "braid/cuda/runtime/allocator.h"
 #include "braid/cuda/runtime/check.h"
 #include "braid/cuda/runtime/runtime.h"
+#include "braid/tensor/error.h"
 
 namespace braid::cuda {
 
@@ -38,7 +39,7 @@ class DriverMemory final : public MemorySource {
   }
   std::string name() override {
     const DeviceGuard guard(device_);
-    return "cuda:" + std::to_string(device_) + " (" + properties().name + ")";
+    return str("cuda:", device_, " (", properties().name, ")");
   }
 
  private:

@@ -45,7 +45,7 @@ int64_t free_memory() {
 bool capturing() { return capture_pool != 0; }
 
 void begin_capture() {
-  braid::check(!capturing(), "graph", [] { return std::string("a graph is being captured already"); });
+  braid::check(!capturing(), "graph", "a graph is being captured already");
   synchronize();
   const int pool = caching_allocator().begin_pool();
   // Other threads may continue to allocate from the driver.

@@ -14,16 +14,15 @@ using detail::mebibytes;
 }  // namespace
 
 std::string unsupported_reason(int index, int count, const Properties* gpu) {
-  const std::string name = "cuda:" + std::to_string(index);
-  if (index < 0 || index >= count) return name + " does not exist: found " + std::to_string(count) + " CUDA devices";
+  const std::string name = str("cuda:", index);
+  if (index < 0 || index >= count) return str(name, " does not exist: found ", count, " CUDA devices");
   if (gpu->major >= kOldest) return "";
-  return name + " is a " + gpu->name + " of compute capability " + std::to_string(gpu->major) + "." +
-         std::to_string(gpu->minor) + ", which is too old: " + std::to_string(kOldest) +
-         ".0 (A100) or newer is needed; use --device cpu";
+  return str(name, " is a ", gpu->name, " of compute capability ", gpu->major, ".", gpu->minor,
+             ", which is too old: ", kOldest, ".0 (A100) or newer is needed; use --device cpu");
 }
 
 std::string driver_failure(const std::string& what, int driver, int built_with, bool too_old) {
-  const auto version = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
+  const auto version = [](int v) { return str(v / 1000, ".", v % 1000 / 10); };
   return "the GPUs of this machine cannot be used: CUDA: " + what + "; the driver is for CUDA " + version(driver) +
          ", this build was made with " + version(built_with) +
          (too_old ? ": install a newer driver" : ": see nvidia-smi and the system's log") + ", or use --device cpu";
@@ -40,7 +39,7 @@ std::string out_of_memory(const std::string& gpu, const MemoryState& m) {
 
 std::string op_name() {
   const char* name = detail::running_kernel();
-  return std::string("[") + (name ? name : "cuda") + "] ";
+  return str("[", name ? name : "cuda", "] ");
 }
 
 std::string failed(const std::string& what) {

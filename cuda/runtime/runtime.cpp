@@ -43,7 +43,7 @@ Properties query_properties(int index) {
           .shared_bytes = static_cast<int64_t>(p.sharedMemPerBlockOptin)};
 }
 
-std::string capability(const Properties& p) { return std::to_string(p.major) + "." + std::to_string(p.minor); }
+std::string capability(const Properties& p) { return str(p.major, ".", p.minor); }
 
 Gpu& gpu(int index) {
   Gpu& c = gpus[static_cast<size_t>(index)];
@@ -56,14 +56,12 @@ Gpu& gpu(int index) {
   return c;
 }
 
-std::string text_of(cudaError_t status) {
-  return std::string(cudaGetErrorString(status)) + " (" + cudaGetErrorName(status) + ")";
-}
+std::string text_of(cudaError_t status) { return str(cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"); }
 
 std::string place(const std::source_location& where) {
   std::string file = where.file_name();
   if (size_t at = file.rfind("cuda/"); at != std::string::npos) file = file.substr(at);
-  return " in " + file + ":" + std::to_string(where.line());
+  return str(" in ", file, ":", where.line());
 }
 
 }  // namespace
@@ -76,10 +74,9 @@ void check(cudaError_t status, const std::source_location& where) {
   if (status == cudaErrorMemoryAllocation) throw OutOfMemory(op_name() + "CUDA: " + what + place(where));
   if (status == cudaErrorNoKernelImageForDevice) {
     const Properties& p = properties();
-    throw Error(ErrorKind::misuse, op_name() + "CUDA: " + what +
-                                       "; this build has no code for a GPU of compute capability " + capability(p) +
-                                       ": configure with -DBRAID_CUDA_ARCHITECTURES=" + std::to_string(p.major) +
-                                       std::to_string(p.minor));
+    throw Error(ErrorKind::misuse,
+                str(op_name(), "CUDA: ", what, "; this build has no code for a GPU of compute capability ",
+                    capability(p), ": configure with -DBRAID_CUDA_ARCHITECTURES=", p.major, p.minor));
   }
   throw Error(ErrorKind::misuse, failed(what + place(where)));
 }
@@ -87,7 +84,7 @@ void check(cudaError_t status, const std::source_location& where) {
 void check(cublasStatus_t status, const std::source_location& where) {
   if (status == CUBLAS_STATUS_SUCCESS) [[likely]]
     return;
-  failed_call(std::string("cuBLAS: ") + cublasLtGetStatusString(status), where);
+  failed_call(str("cuBLAS: ", cublasLtGetStatusString(status)), where);
 }
 
 void failed_call(const std::string& what, const std::source_location& where) {
@@ -191,12 +188,10 @@ void launch_function(const void* function, const Launch& shape, void** arguments
       [&] { return cudaLaunchKernel(function, shape.grid, shape.block, arguments, shape.shared_bytes, shape.stream); });
   if (status == cudaErrorInvalidValue || status == cudaErrorInvalidConfiguration) {
     cudaGetLastError();
-    const auto text = [](const dim3& d) {
-      return std::to_string(d.x) + " x " + std::to_string(d.y) + " x " + std::to_string(d.z);
-    };
-    throw Error(ErrorKind::misuse, op_name() + "a launch of " + text(shape.grid) + " blocks of " + text(shape.block) +
-                                       " threads with " + std::to_string(shape.shared_bytes) +
-                                       " bytes of shared memory is not possible on " + properties().name);
+    const auto text = [](const dim3& d) { return str(d.x, " x ", d.y, " x ", d.z); };
+    throw Error(ErrorKind::misuse,
+                str(op_name(), "a launch of ", text(shape.grid), " blocks of ", text(shape.block), " threads with ",
+                    shape.shared_bytes, " bytes of shared memory is not possible on ", properties().name));
   }
   check(status);
 }

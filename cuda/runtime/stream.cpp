@@ -9,8 +9,8 @@ namespace braid::cuda {
 
 void check_not_capturing(const char* action) {
   check(!capturing(), "graph", [&] {
-    return std::string(action) +
-           " while a graph is captured, but its kernels have not run yet; do it before or after the capture";
+    return str(action,
+               " while a graph is captured, but its kernels have not run yet; do it before or after the capture");
   });
 }
 

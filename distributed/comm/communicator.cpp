@@ -46,12 +46,12 @@ struct Work::State {
 };
 
 bool Work::poll() {
-  check(state_ != nullptr, "communicator", [] { return std::string("this result was taken already"); });
+  check(state_ != nullptr, "communicator", "this result was taken already");
   return !state_->transfer || state_->transfer->done();
 }
 
 Tensor Work::wait() {
-  check(state_ != nullptr, "communicator", [] { return std::string("this result was taken already"); });
+  check(state_ != nullptr, "communicator", "this result was taken already");
   std::shared_ptr<State> s = std::move(state_);
   if (s->transfer) {
     const Communicator& c = s->comm;
@@ -67,11 +67,11 @@ Tensor Work::wait() {
         std::vector<int> unresponsive = c.transport_->unresponsive_ranks(0.4), pending;
         for (int r : s->transfer->pending_peers()) pending.push_back(c.world_rank(r));
         const std::string& context = c.limits_->context;
-        fail(ErrorKind::process, list(unresponsive.empty() ? pending : unresponsive, c) + " did not answer within " +
-                                     std::to_string(static_cast<int64_t>(limit)) + " s: " + name(s->kind) +
-                                     " of the group '" + c.label() + "'" + (context.empty() ? "" : " at " + context) +
-                                     ", detected by " + c.rank_name(c.world_rank(c.rank())) +
-                                     "; the process is stopped or dead, or its machine is out of reach");
+        fail(ErrorKind::process,
+             str(list(unresponsive.empty() ? pending : unresponsive, c), " did not answer within ",
+                 static_cast<int64_t>(limit), " s: ", name(s->kind), " of the group '", c.label(), "'",
+                 context.empty() ? "" : " at " + context, ", detected by ", c.rank_name(c.world_rank(c.rank())),
+                 "; the process is stopped or dead, or its machine is out of reach"));
       }
     }
     s->transfer.reset();
@@ -151,15 +151,11 @@ Work ready(Tensor x) {
 }  // namespace
 
 void Communicator::check_parts(const char* op, const Tensor& x, int axis, const Partition& parts, bool complete) const {
-  check(parts.ranks() == size(), op, [&] {
-    return "the axis is partitioned over " + std::to_string(parts.ranks()) + " ranks, the group has " +
-           std::to_string(size());
-  });
+  check(parts.ranks() == size(), op,
+        [&] { return str("the axis is partitioned over ", parts.ranks(), " ranks, the group has ", size()); });
   int64_t expected = complete ? parts.extent() : parts.size(rank());
-  check(x.dim(axis) == expected, op, [&] {
-    return "axis " + std::to_string(axis) + " of " + str(x.shape()) + " should have " + std::to_string(expected) +
-           " entries on rank " + std::to_string(rank());
-  });
+  check(x.dim(axis) == expected, op,
+        [&] { return str("axis ", axis, " of ", x.shape(), " should have ", expected, " entries on rank ", rank()); });
 }
 
 Work Communicator::start_reduce_scatter(const Tensor& x, int axis, const Partition& parts) const {
@@ -237,8 +233,7 @@ Tensor Communicator::sparse_all_gather(const Tensor& x, int axis, const Partitio
     receive.push_back(r == me ? send.back() : empty(shape, x.dtype(), source.device()));
   }
   check(found == need.size(rank()), "sparse_all_gather", [&] {
-    return "the ranks have " + std::to_string(found) + " of the " + std::to_string(need.size(rank())) +
-           " entries that rank " + std::to_string(rank()) + " needs";
+    return str("the ranks have ", found, " of the ", need.size(rank()), " entries that rank ", rank(), " needs");
   });
   shape[axis] = found;
   auto finish = [=, device = x.device()](const auto&, const std::vector<Tensor>& got) {
@@ -276,7 +271,7 @@ Tensor Communicator::sparse_reduce_scatter(const Tensor& x, int axis, const Part
 
 Work Communicator::start_broadcast(const Tensor& x, int root) const {
   check(root >= 0 && root < size(), "broadcast",
-        [&] { return "there is no rank " + std::to_string(root) + " in a group of " + std::to_string(size()); });
+        [&] { return str("there is no rank ", root, " in a group of ", size()); });
   if (!transport_) return ready(x.contiguous());
   Tensor value = rank() == root ? staged(x) : empty(x.shape(), x.dtype(), staging_device(x.device()));
   std::vector<Tensor> send(static_cast<size_t>(size())), receive(static_cast<size_t>(size()));
@@ -333,21 +328,17 @@ Tensor Communicator::broadcast(const Tensor& x, int root) const { return start_b
 
 // send() and receive() are called by their two ranks alone: transports number transfers per pair of ranks.
 void Communicator::send(const Tensor& x, int to) const {
-  check(to >= 0 && to < size() && to != rank(), "send", [&] {
-    return "rank " + std::to_string(rank()) + " cannot send to rank " + std::to_string(to) + " of " +
-           std::to_string(size());
-  });
+  check(to >= 0 && to < size() && to != rank(), "send",
+        [&] { return str("rank ", rank(), " cannot send to rank ", to, " of ", size()); });
   std::vector<Tensor> out(static_cast<size_t>(size())), in(static_cast<size_t>(size()));
   out[static_cast<size_t>(to)] = staged(x);
   start(Collective::point, std::move(out), std::move(in), [](const auto&, const auto&) { return Tensor(); }).wait();
 }
 
 void Communicator::receive(Tensor& x, int from) const {
-  check(from >= 0 && from < size() && from != rank(), "receive", [&] {
-    return "rank " + std::to_string(rank()) + " cannot receive from rank " + std::to_string(from) + " of " +
-           std::to_string(size());
-  });
-  check(x.is_contiguous(), "receive", [&] { return "needs a contiguous tensor to fill, got " + str(x.shape()); });
+  check(from >= 0 && from < size() && from != rank(), "receive",
+        [&] { return str("rank ", rank(), " cannot receive from rank ", from, " of ", size()); });
+  check(x.is_contiguous(), "receive", [&] { return str("needs a contiguous tensor to fill, got ", x.shape()); });
   std::vector<Tensor> out(static_cast<size_t>(size())), in(static_cast<size_t>(size()));
   Tensor got = staging_device(x.device()) == x.device() ? x : empty(x.shape(), x.dtype());
   in[static_cast<size_t>(from)] = got;
@@ -394,7 +385,7 @@ void Communicator::set_hosts(std::vector<std::string> hosts) const { limits_->ho
 
 std::string Communicator::rank_name(int world_rank) const {
   const auto i = static_cast<size_t>(world_rank);
-  return "rank " + std::to_string(world_rank) + (i < limits_->hosts.size() ? " on host " + limits_->hosts[i] : "");
+  return str("rank ", world_rank, i < limits_->hosts.size() ? " on host " + limits_->hosts[i] : "");
 }
 
 }  // namespace braid::dist

@@ -27,7 +27,7 @@ DeviceRanks device_ranks(const Communicator& world, Device requested) {
   ::gethostname(machine.data(), machine.size() - 1);
   int index = device_of_rank(world.gather_text(machine.data()), world.rank(), std::max(1, cuda_device_count()));
   Device device{Device::Kind::cuda, static_cast<int16_t>(index)};
-  std::string id = built_with_nccl() ? std::string(machine.data()) + " " + device_bus_id(device) : "";
+  std::string id = built_with_nccl() ? str(machine.data(), " ", device_bus_id(device)) : "";
   if (!one_device_each(world.gather_text(id))) return {device, world};
   return {device, world.with_device_transport(make_nccl_transport(world, device))};
 }

@@ -37,12 +37,12 @@ std::string lost_launch(int world_size) {
     if (std::atoi(value) <= 1) return "";
     const bool slurm = std::string(name) == "SLURM_NTASKS";
     const bool step = !slurm || std::getenv("SLURM_STEP_ID");
-    return std::string(name) + "=" + value + ", but this process is alone" +
-           (step ? ": every process of the job would do all of the work by itself. " : ". ") +
-           (!built_with_mpi() ? "This build has no MPI: install libopenmpi-dev and openmpi-bin and configure again"
-            : slurm           ? "Start the processes with srun --mpi=pmix (srun --mpi=list shows what there is)"
-                              : "Start them with the mpirun of the MPI that Braid was built with") +
-           (slurm ? ", or ask for one task (--ntasks=1)" : "");
+    return str(name, "=", value, ", but this process is alone",
+               step ? ": every process of the job would do all of the work by itself. " : ". ",
+               !built_with_mpi() ? "This build has no MPI: install libopenmpi-dev and openmpi-bin and configure again"
+               : slurm           ? "Start the processes with srun --mpi=pmix (srun --mpi=list shows what there is)"
+                                 : "Start them with the mpirun of the MPI that Braid was built with",
+               slurm ? ", or ask for one task (--ntasks=1)" : "");
   }
   return "";
 }

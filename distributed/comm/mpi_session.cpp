@@ -29,7 +29,7 @@ void ok(int result, const char* call) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(result, text, &length);
-  fail(ErrorKind::process, std::string(call) + " failed: " + std::string(text, static_cast<size_t>(length)));
+  fail(ErrorKind::process, str(call, " failed: ", std::string(text, static_cast<size_t>(length))));
 }
 
 class MpiTransfer final : public TransferHandle {
@@ -121,8 +121,7 @@ class MpiTransport final : public Transport {
     ok(MPI_Comm_rank(own_->comm, &me), "MPI_Comm_rank");
     rank_ = static_cast<int>(std::find(world_.begin(), world_.end(), me) - world_.begin());
     check(group_ <= own_->largest_tag, ErrorKind::process, [&] {
-      return "this MPI has messages for " + std::to_string(own_->largest_tag + 1) +
-             " groups of ranks, one more is needed";
+      return str("this MPI has messages for ", own_->largest_tag + 1, " groups of ranks, one more is needed");
     });
     next_group_ = group_ + 1;
   }

@@ -18,13 +18,13 @@ namespace braid::dist {
 namespace {
 
 void cuda_ok(cudaError_t result, const char* call) {
-  if (result != cudaSuccess) fail(ErrorKind::process, std::string(call) + " failed: " + cudaGetErrorString(result));
+  if (result != cudaSuccess) fail(ErrorKind::process, str(call, " failed: ", cudaGetErrorString(result)));
 }
 
 void nccl_ok(ncclResult_t result, const char* call, ncclComm_t comm = nullptr) {
   if (result != ncclSuccess)
-    fail(ErrorKind::process, std::string(call) + " failed: " + ncclGetErrorString(result) + "; " +
-                                 ncclGetLastError(comm) + " (NCCL_DEBUG=INFO gives details)");
+    fail(ErrorKind::process, str(call, " failed: ", ncclGetErrorString(result), "; ", ncclGetLastError(comm),
+                                 " (NCCL_DEBUG=INFO gives details)"));
 }
 
 // Makes the GPU the current one of this thread. It stays that: setting GPU 0 again, where a thread begins, would make
@@ -143,7 +143,7 @@ std::string device_bus_id(Device device) {
   std::array<char, 64> bus{};
   cudaError_t result = cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), device.index);
   check(result == cudaSuccess, ErrorKind::setting,
-        [&] { return "there is no GPU " + str(device) + ": " + cudaGetErrorString(result); });
+        [&] { return str("there is no GPU ", device, ": ", cudaGetErrorString(result)); });
   return bus.data();
 }
 

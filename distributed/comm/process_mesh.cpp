@@ -19,9 +19,10 @@ void complete_mesh_sizes(int64_t P, int64_t& data, int64_t& context, int64_t& te
   }
   auto text = [](int64_t n) { return n == 0 ? std::string("the rest") : std::to_string(n); };
   check(fits && (open ? P % named == 0 : named == P), ErrorKind::setting, [&] {
-    return "parallel.data x parallel.context x parallel.tensor must be the number of processes: expected a product "
-           "of " +
-           std::to_string(P) + ", found " + text(data) + " x " + text(context) + " x " + text(tensor);
+    return str(
+        "parallel.data x parallel.context x parallel.tensor must be the number of processes: expected a product "
+        "of ",
+        P, ", found ", text(data), " x ", text(context), " x ", text(tensor));
   });
   if (open) *open = P / named;
 }

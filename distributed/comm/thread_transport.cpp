@@ -40,8 +40,8 @@ class ThreadTransfer final : public TransferHandle {
       auto message = hub_->messages.find(keys_[i]);
       if (message == hub_->messages.end()) continue;
       check(static_cast<int64_t>(message->second.size()) == into_[i].bytes, "communicator", [&] {
-        return "rank " + std::to_string(from_[i]) + " sent " + std::to_string(message->second.size()) +
-               " bytes, expected " + std::to_string(into_[i].bytes) + ": the ranks call different collectives";
+        return str("rank ", from_[i], " sent ", message->second.size(), " bytes, expected ", into_[i].bytes,
+                   ": the ranks call different collectives");
       });
       std::memcpy(into_[i].data, message->second.data(), message->second.size());
       hub_->messages.erase(message);
@@ -51,7 +51,7 @@ class ThreadTransfer final : public TransferHandle {
       into_.erase(into_.begin() + at);
     }
     check(keys_.empty() || hub_->failed < 0, ErrorKind::process,
-          [&] { return "rank " + std::to_string(hub_->failed) + " ended with an error"; });
+          [&] { return str("rank ", hub_->failed, " ended with an error"); });
     return keys_.empty();
   }
   void yield() override {
@@ -159,9 +159,8 @@ void run_transport_ranks(int ranks, const std::function<void(std::shared_ptr<Tra
       threads.emplace_back(run);
     } catch (const std::system_error& e) {  // the ranks that run would wait for this one
       errors[static_cast<size_t>(r)] = std::make_exception_ptr(
-          Error(ErrorKind::process, "cannot start a thread for rank " + std::to_string(r) + " of " +
-                                        std::to_string(ranks) + ": " + e.code().message() +
-                                        "; run fewer ranks, or raise the limit on processes (ulimit -u)"));
+          Error(ErrorKind::process, str("cannot start a thread for rank ", r, " of ", ranks, ": ", e.code().message(),
+                                        "; run fewer ranks, or raise the limit on processes (ulimit -u)")));
       hub->fail_rank(r);
       break;
     }

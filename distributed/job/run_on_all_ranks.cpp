@@ -10,9 +10,9 @@ void run_on_all_ranks(const Communicator& comm, const std::function<void()>& f) 
   try {
     f();
   } catch (const Error& e) {
-    failure = std::to_string(static_cast<int>(e.kind())) + " " + e.what();
+    failure = str(static_cast<int>(e.kind()), " ", e.what());
   } catch (const std::exception& e) {
-    failure = std::to_string(static_cast<int>(ErrorKind::misuse)) + " " + e.what();
+    failure = str(static_cast<int>(ErrorKind::misuse), " ", e.what());
   }
   std::vector<std::string> all = comm.gather_text(failure);
   for (size_t r = 0; r < all.size(); ++r) {

@@ -31,7 +31,7 @@ DataParallel::DataParallel(std::vector<nn::NamedTensor> parameters, const Holder
   std::map<std::pair<std::string, int64_t>, std::vector<nn::NamedTensor>> families;
   for (auto p = parameters.rbegin(); p != parameters.rend(); ++p) {
     const Communicator& group = holders(p->name);
-    if (group.size() > 1) families[{group.label() + str(p->value.dtype()), frozen(p->name)}].push_back(*p);
+    if (group.size() > 1) families[{str(group.label(), p->value.dtype()), frozen(p->name)}].push_back(*p);
   }
   for (const auto& [key, family] : families) {
     std::vector<int64_t> elements;

@@ -20,8 +20,8 @@ SequenceShard shard_sequence(int64_t T, const ProcessMesh& mesh) {
   SequenceShard rows;
   rows.over_context = zigzag_partition(T, C);
   check(every_rank_has_rows(T, mesh), ErrorKind::setting, [&] {
-    return "sequences of " + std::to_string(T) + " tokens are too short for parallel.context = " + std::to_string(C) +
-           " and parallel.tensor = " + std::to_string(P) + ": some process would have no token";
+    return str("sequences of ", T, " tokens are too short for parallel.context = ", C, " and parallel.tensor = ", P,
+               ": some process would have no token");
   });
   const Ranges& context = rows.over_context.of(mesh.context.rank());
   rows.over_tensor = zigzag_partition_within(rows.over_context, mesh.context.rank(), P);

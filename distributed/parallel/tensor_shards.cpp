@@ -9,14 +9,14 @@ ShardMap tensor_shards(const nn::Module& module, int ranks) {
   for (const auto& [name, parameter] : nn::parameters(module)) {
     const nn::ShardRule& rule = rules.at(name);
     if (rule.axis < 0 || (rule.if_divisible && rule.units % ranks != 0)) continue;
-    const std::string unit = rule.unit, setting = "parallel.tensor = " + std::to_string(ranks);
+    const std::string unit = rule.unit, setting = str("parallel.tensor = ", ranks);
     check(rule.units > 0, ErrorKind::setting, [&, &name = name] {
       return setting + ": " + unit + "s (" + name +
              ") cannot be split over processes; set parallel.tensor and parallel.context to 1";
     });
     check(rule.units >= ranks, ErrorKind::setting, [&] {
-      return setting + " is more than the model's " + std::to_string(rule.units) + " " + unit +
-             "s: expected at most one process per " + unit;
+      return str(setting, " is more than the model's ", rule.units, " ", unit, "s: expected at most one process per ",
+                 unit);
     });
     const int64_t others = rule.grouped_units > 0 ? rule.grouped_units : rule.units;  // of blocks after the first
     const int64_t size = parameter.dim(rule.axis) / (rule.units + (rule.repeats - 1) * others);

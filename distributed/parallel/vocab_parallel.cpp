@@ -38,9 +38,8 @@ LocalIds local_ids(const Tensor& ids, const Range& shard, DType type) {
 
 void check_range(const char* op, const Tensor& ids, int64_t vocabulary, bool may_be_negative) {
   for (int64_t id : ids.to_vector<int64_t>()) {
-    check(id < vocabulary && (id >= 0 || may_be_negative), op, [&] {
-      return "token id " + std::to_string(id) + " is outside of the vocabulary of " + std::to_string(vocabulary);
-    });
+    check(id < vocabulary && (id >= 0 || may_be_negative), op,
+          [&] { return str("token id ", id, " is outside of the vocabulary of ", vocabulary); });
   }
 }
 
@@ -65,8 +64,8 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
   check(hidden.rank() == 3 && hidden.dim(-1) == weight.dim(1) && targets.rank() == 2 &&
             targets.dim(0) == hidden.dim(0) && targets.dim(1) == hidden.dim(1),
         op, [&] {
-          return "hidden " + str(hidden.shape()) + ", weight " + str(weight.shape()) + " and targets " +
-                 str(targets.shape()) + " do not fit: need (B, T, D), (v, D) and (B, T)";
+          return str("hidden ", hidden.shape(), ", weight ", weight.shape(), " and targets ", targets.shape(),
+                     " do not fit: need (B, T, D), (v, D) and (B, T)");
         });
   if (tensor.size() == 1) return linear_cross_entropy(hidden, weight, targets, chunk_rows);
   check_range(op, targets, vocab.total(), true);

@@ -37,7 +37,7 @@ int64_t Partition::extent() const {
 }
 
 Partition even_partition(int64_t n, int ranks) {
-  check(ranks >= 1, "partition", [&] { return "needs at least one rank, got " + std::to_string(ranks); });
+  check(ranks >= 1, "partition", [&] { return str("needs at least one rank, got ", ranks); });
   Partition p;
   for (const Range& range : cut(n, ranks)) p.ranges.push_back({range});
   return p;
@@ -49,9 +49,8 @@ Partition zigzag_partition(int64_t n, int ranks) {
 
 Partition zigzag_partition_within(const Partition& outer, int rank, int ranks) {
   const Ranges& mine = outer.of(rank);
-  check(mine.size() == 2, "partition", [&] {
-    return "a zigzag partition is cut from an early and a late range, got " + std::to_string(mine.size()) + " ranges";
-  });
+  check(mine.size() == 2, "partition",
+        [&] { return str("a zigzag partition is cut from an early and a late range, got ", mine.size(), " ranges"); });
   int64_t first = mine[0].size();
   Ranges early = cut(first, ranks), late = cut(mine[1].size(), ranks);
   Partition p;
@@ -70,9 +69,8 @@ Partition scale_partition(const Partition& p, int64_t times) {
 }
 
 Partition append_partition(const Partition& p, const Partition& q) {
-  check(p.ranks() == q.ranks(), "partition", [&] {
-    return "cannot join partitions over " + std::to_string(p.ranks()) + " and " + std::to_string(q.ranks()) + " ranks";
-  });
+  check(p.ranks() == q.ranks(), "partition",
+        [&] { return str("cannot join partitions over ", p.ranks(), " and ", q.ranks(), " ranks"); });
   Partition out = p;
   const int64_t n = p.total();
   for (size_t r = 0; r < out.ranges.size(); ++r) {

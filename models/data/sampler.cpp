@@ -23,8 +23,7 @@ uint64_t mix(uint64_t x) {
 // 4^h is the smallest such size >= n. A result >= n is fed in again ("cycle walking"): this follows the cycle of x
 // until it re-enters [0, n), which keeps the bijection and takes fewer than 4 steps on average, since 4^h < 4n.
 int64_t permuted_index(int64_t n, uint64_t key, int64_t x) {
-  check(n >= 1 && x >= 0 && x < n, "permuted_index",
-        [&] { return "index " + std::to_string(x) + " is outside of [0, " + std::to_string(n) + ")"; });
+  check(n >= 1 && x >= 0 && x < n, "permuted_index", [&] { return str("index ", x, " is outside of [0, ", n, ")"); });
   const int half = (std::bit_width(static_cast<uint64_t>(n - 1)) + 1) / 2;
   const uint64_t mask = (uint64_t{1} << half) - 1;
   auto value = static_cast<uint64_t>(x);
@@ -41,11 +40,11 @@ int64_t permuted_index(int64_t n, uint64_t key, int64_t x) {
 }
 
 Sampler::Sampler(int64_t size, uint64_t seed) : size_(size), seed_(seed) {
-  check(size >= 1, "sampler", [&] { return "needs at least one sample, got " + std::to_string(size); });
+  check(size >= 1, "sampler", [&] { return str("needs at least one sample, got ", size); });
 }
 
 int64_t Sampler::index(int64_t epoch, int64_t position) const {
-  check(epoch >= 0, "sampler", [&] { return "epoch must not be negative, got " + std::to_string(epoch); });
+  check(epoch >= 0, "sampler", [&] { return str("epoch must not be negative, got ", epoch); });
   return permuted_index(size_, mix(seed_ + mix(static_cast<uint64_t>(epoch))), position);
 }
 

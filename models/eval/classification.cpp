@@ -29,10 +29,8 @@ void ClassificationCounts::add(const Tensor& logits, const Tensor& labels) {
   const std::vector<double> all = logits.to(kCpu).to(DType::f64).to_vector<double>();
   const std::vector<int64_t> labelled = labels.to(kCpu).to(DType::i64).to_vector<int64_t>();
   const auto K = static_cast<size_t>(classes_);
-  check(all.size() == labelled.size() * K, "classification", [&] {
-    return "logits must be (" + std::to_string(labelled.size()) + ", " + std::to_string(K) + "), found " +
-           str(logits.shape());
-  });
+  check(all.size() == labelled.size() * K, "classification",
+        [&] { return str("logits must be (", labelled.size(), ", ", K, "), found ", logits.shape()); });
   for (size_t b = 0; b < labelled.size(); ++b) {
     if (labelled[b] < 0) continue;
     const double* x = all.data() + b * K;
@@ -74,8 +72,7 @@ void ClassificationCounts::sum_over(const dist::Communicator& group) {
 double ClassificationCounts::loss() const { return images_ > 0 ? loss_ / static_cast<double>(images_) : kNone; }
 
 double ClassificationCounts::top(int64_t k) const {
-  check(k == 1 || k == 5, "classification",
-        [&] { return "top-k is counted for k = 1 and 5, asked for " + std::to_string(k); });
+  check(k == 1 || k == 5, "classification", [&] { return str("top-k is counted for k = 1 and 5, asked for ", k); });
   return share(k == 1 ? right1_ : right5_, images_);
 }
 

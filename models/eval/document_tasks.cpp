@@ -23,8 +23,8 @@ class DocumentTask : public EvalTask {
         examples = shots_text(form, pool, draw_shots(pool, document, static_cast<int64_t>(i), shots.count, shots.seed));
       std::vector<Sequence> sequences;
       for (size_t c = 0; c < document.choices.size(); ++c) {
-        const std::string where = "choice " + std::to_string(c) + " of line " + std::to_string(document.location.line) +
-                                  " of " + document.location.file;
+        const std::string where =
+            str("choice ", c, " of line ", document.location.line, " of ", document.location.file);
         sequences.push_back(
             encoder.encode(examples + document.contexts[c], form.delimiter + document.choices[c], where));
       }
@@ -45,7 +45,7 @@ class DocumentTask : public EvalTask {
   }
   std::vector<std::string> notes() const override {
     if (cut_ == 0) return {};
-    return {std::to_string(cut_) + " contexts were cut from the left to fit the longest sequence"};
+    return {str(cut_, " contexts were cut from the left to fit the longest sequence")};
   }
 
  protected:
@@ -114,7 +114,7 @@ std::unique_ptr<EvalTask> make_document_task(const TaskTemplate& form, std::vect
                                              const Shots& shots, int64_t limit, PairEncoder& encoder) {
   if (form.kind == TaskKind::last_word)
     return std::make_unique<LastWordTask>(form, std::move(documents), shots, limit, encoder);
-  check(form.kind == TaskKind::choices, "make_document_task", [] { return std::string("expected choices or words"); });
+  check(form.kind == TaskKind::choices, "make_document_task", "expected choices or words");
   return std::make_unique<ChoiceTask>(form, std::move(documents), shots, limit, encoder);
 }
 

@@ -47,7 +47,7 @@ int64_t gold_of(const TaskTemplate& form, const json& object, const Document& do
   const auto index = detail::parse_int(text);
   if (index && *index >= 0 && *index < n) return *index;
   if (gold.is_string() && !index && position(document.choices) < n) return position(document.choices);
-  bad_line(location, "the right choice as an index from 0 to " + std::to_string(n - 1), detail::preview(text));
+  bad_line(location, str("the right choice as an index from 0 to ", n - 1), detail::preview(text));
 }
 
 Document document_of(const TaskTemplate& form, const json& object, const Location& location) {
@@ -64,15 +64,15 @@ Document document_of(const TaskTemplate& form, const json& object, const Locatio
   if (document.choices.empty()) bad_line(location, "two choices or more", "none");
   for (auto* texts : {&document.contexts, &document.choices}) {
     if (texts->size() != n && texts->size() != 1)
-      bad_line(location, "as many choices as contexts, " + std::to_string(document.contexts.size()),
+      bad_line(location, str("as many choices as contexts, ", document.contexts.size()),
                std::to_string(document.choices.size()));
     texts->resize(n, texts->front());
   }
   for (size_t i = 0; i < n; ++i)
-    if (document.choices[i].empty()) bad_line(location, "text as choice " + std::to_string(i), "an empty one");
+    if (document.choices[i].empty()) bad_line(location, str("text as choice ", i), "an empty one");
   if (form.kind == TaskKind::choices) document.gold = gold_of(form, object, document);
   if (document.gold >= std::ssize(document.choices))
-    bad_line(location, "a right choice among " + std::to_string(n), std::to_string(document.gold));
+    bad_line(location, str("a right choice among ", n), std::to_string(document.gold));
   return document;
 }
 
@@ -105,7 +105,7 @@ void for_each_line(const std::string& file, const std::function<void(const json&
     try {
       object = io::parse_json(line, file, static_cast<int64_t>(begin));
     } catch (const Error& error) {
-      fail(ErrorKind::input, "bad line " + std::to_string(location.line) + " in " + file + ": " + error.what());
+      fail(ErrorKind::input, str("bad line ", location.line, " in ", file, ": ", error.what()));
     }
     if (!object.is_object()) bad_line(location, "a JSON object", detail::preview(line));
     take(object, location);
@@ -129,7 +129,7 @@ std::vector<TextDocument> read_texts(const TaskTemplate& form, const std::string
   if (!plain.ends_with(".jsonl") && !plain.ends_with(".ndjson")) return {{read_decompressed(file), file}};
   for_each_line(file, [&](const json& object, const Location& location) {
     std::string text = form.text.text(object, location);
-    if (!text.empty()) texts.push_back({std::move(text), "line " + std::to_string(location.line) + " of " + file});
+    if (!text.empty()) texts.push_back({std::move(text), str("line ", location.line, " of ", file)});
   });
   check(!texts.empty(), ErrorKind::input,
         [&] { return "nothing to evaluate in " + file + ": expected text in a line, found empty texts"; });

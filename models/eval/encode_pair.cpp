@@ -37,14 +37,14 @@ bool is_space(char32_t c) { return text::is_white_space(c) || (c >= 0x1C && c <=
 PairEncoder::PairEncoder(const text::Tokenizer& tokenizer, int64_t longest, int64_t vocabulary)
     : tokenizer_(tokenizer), longest_(longest), vocabulary_(vocabulary), prefix_(prefix_token(tokenizer)) {
   check(longest >= 2, ErrorKind::setting, [&] {
-    return "a scored sequence needs a given token and a scored one: expected sequences of 2 tokens or more, found " +
-           std::to_string(longest);
+    return str("a scored sequence needs a given token and a scored one: expected sequences of 2 tokens or more, found ",
+               longest);
   });
   check_ids({prefix_}, "the beginning of a text");
 }
 
 Sequence PairEncoder::encode(std::string_view context, std::string_view continuation, const std::string& where) {
-  const std::string whole = std::string(context) + std::string(continuation);
+  const std::string whole = str(context, continuation);
   const size_t split = end_without_space(context);
   Sequence sequence{.tokens = tokenizer_.encode(whole, true), .from = 0};
   if (split > 0)
@@ -55,13 +55,12 @@ Sequence PairEncoder::encode(std::string_view context, std::string_view continua
     sequence.tokens.insert(sequence.tokens.begin(), prefix_), sequence.from = 1;
   const int64_t n = std::ssize(sequence.tokens), scored = n - sequence.from;
   check(scored >= 1 && sequence.from >= 1, ErrorKind::input, [&] {
-    return "cannot score " + where + ": expected a continuation with a token of its own, found none behind the " +
-           std::to_string(sequence.from) + " tokens of its context; correct the line or remove it";
+    return str("cannot score ", where, ": expected a continuation with a token of its own, found none behind the ",
+               sequence.from, " tokens of its context; correct the line or remove it");
   });
   check(scored <= longest_ - 1, ErrorKind::input, [&] {
-    return "cannot score " + where + ": expected a continuation of at most " + std::to_string(longest_ - 1) +
-           " tokens, one less than the longest sequence, found " + std::to_string(scored) +
-           "; shorten the line or remove it";
+    return str("cannot score ", where, ": expected a continuation of at most ", longest_ - 1,
+               " tokens, one less than the longest sequence, found ", scored, "; shorten the line or remove it");
   });
   if (n > longest_) {
     sequence.tokens.erase(sequence.tokens.begin(), sequence.tokens.begin() + (n - longest_));
@@ -83,16 +82,15 @@ std::vector<int32_t> PairEncoder::encode_text(std::string_view text, const std::
 void PairEncoder::check_ids(const std::vector<int32_t>& tokens, const std::string& where) const {
   const auto bad = std::ranges::find_if(tokens, [&](int32_t id) { return id < 0 || id >= vocabulary_; });
   check(bad == tokens.end(), ErrorKind::input, [&] {
-    return "cannot score " + where + ": expected token ids below " + std::to_string(vocabulary_) +
-           ", which the model has, found " + std::to_string(*bad) + "; use the tokenizer that it was trained with";
+    return str("cannot score ", where, ": expected token ids below ", vocabulary_, ", which the model has, found ",
+               *bad, "; use the tokenizer that it was trained with");
   });
 }
 
 Windows::Windows(std::vector<int32_t> tokens, int32_t prefix, int64_t longest, int64_t stride)
     : tokens_(std::move(tokens)), prefix_(prefix), longest_(longest), stride_(stride) {
-  check(longest >= 2 && stride >= 1 && stride < longest, "Windows", [&] {
-    return "expected 1 <= stride < longest, got " + std::to_string(stride) + " and " + std::to_string(longest);
-  });
+  check(longest >= 2 && stride >= 1 && stride < longest, "Windows",
+        [&] { return str("expected 1 <= stride < longest, got ", stride, " and ", longest); });
 }
 
 int64_t Windows::size() const {

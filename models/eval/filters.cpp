@@ -17,10 +17,6 @@ constexpr FilterRule kFilters[] = {{"strip", 0},   {"lstrip", 0},          {"rst
                                    {"before", 1},  {"after", 1},           {"before_last", 1}, {"after_last", 1},
                                    {"replace", 2}, {"without_brackets", 0}};
 
-[[noreturn]] void bad_format(const std::string& name, const std::string& expected, const std::string& found) {
-  fail(ErrorKind::setting, "bad text for " + name + ": expected " + expected + ", found " + found);
-}
-
 std::string strip(std::string_view text, bool left, bool right) {
   constexpr std::string_view spaces = " \t\n\r\f\v";
   if (const size_t first = text.find_first_not_of(spaces); left)
@@ -72,9 +68,13 @@ std::vector<std::string> quoted_words(std::string_view text, const std::string& 
 
 }  // namespace
 
+void bad_format(const std::string& name, const std::string& expected, const std::string& found) {
+  fail(ErrorKind::setting, "bad text for " + name + ": expected " + expected + ", found " + found);
+}
+
 void bad_line(const Location& location, const std::string& expected, const std::string& found) {
-  fail(ErrorKind::input, "bad line " + std::to_string(location.line) + " in " + location.file + ": expected " +
-                             expected + ", found " + found + "; correct the line or remove it");
+  fail(ErrorKind::input, str("bad line ", location.line, " in ", location.file, ": expected ", expected, ", found ",
+                             found, "; correct the line or remove it"));
 }
 
 std::vector<std::string> split_unquoted(std::string_view text, char end) {
@@ -104,8 +104,7 @@ Filters::Filters(std::string_view text, const std::string& name) {
                  in_quotes(filter.name) + detail::did_you_mean(filter.name, names));
     }
     if (filter.arguments.size() != rule->arguments || (rule->arguments > 0 && filter.arguments[0].empty()))
-      bad_format(name, std::to_string(rule->arguments) + " arguments of the filter " + filter.name + ", not empty",
-                 in_quotes(words));
+      bad_format(name, str(rule->arguments, " arguments of the filter ", filter.name, ", not empty"), in_quotes(words));
     filters_.push_back(std::move(filter));
   }
 }

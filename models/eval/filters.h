@@ -21,6 +21,8 @@ struct Location {
 };
 // Throws Error(input): "bad line 3 in FILE: expected <expected>, found <found>; correct the line or remove it".
 [[noreturn]] void bad_line(const Location& location, const std::string& expected, const std::string& found);
+// Throws Error(setting): "bad text for NAME: expected EXPECTED, found FOUND".
+[[noreturn]] void bad_format(const std::string& name, const std::string& expected, const std::string& found);
 
 // The places of `end` in the text that do not stand in single quotes cut it into these parts.
 std::vector<std::string> split_unquoted(std::string_view text, char end);

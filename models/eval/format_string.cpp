@@ -11,10 +11,6 @@ namespace {
 
 using nlohmann::json;
 
-[[noreturn]] void bad_format(const std::string& name, const std::string& expected, const std::string& found) {
-  fail(ErrorKind::setting, "bad text for " + name + ": expected " + expected + ", found " + found);
-}
-
 const char* kind_of(const json& value) {
   return value.is_object()    ? "an object"
          : value.is_array()   ? "a list"

@@ -12,11 +12,9 @@ constexpr size_t kBatch = 8;
 // The most likely id below `vocabulary` at each place of logits (B, T, V), row after row.
 std::vector<int64_t> likeliest(const Tensor& logits, int64_t vocabulary) {
   const Tensor known = vocabulary < logits.dim(2) ? contiguous(slice(logits, 2, 0, vocabulary)) : logits;
-  check(nn::all_finite(known), ErrorKind::numerical, [] {
-    return std::string(
+  check(nn::all_finite(known), ErrorKind::numerical,
         "the in-context tasks cannot be graded: the model's logits contain NaN or Inf; compute in a "
         "wider type (f32, f64), or use an earlier checkpoint");
-  });
   return argmax(known).to_vector<int64_t>();
 }
 

@@ -35,12 +35,11 @@ class InContextTask final : public EvalTask {
       if (!row.answers.empty()) rows_.push_back({sample.task, std::move(row)});
     }
     check(!rows_.empty(), ErrorKind::setting, [&] {
-      return "no answer can be graded in sequences of " + std::to_string(longest) +
-             " tokens: expected room for the last answers of a sample";
+      return str("no answer can be graded in sequences of ", longest,
+                 " tokens: expected room for the last answers of a sample");
     });
     if (lost > 0)
-      notes_.push_back(std::to_string(lost) + " of " + std::to_string(answers) +
-                       " answers do not fit the longest sequence and do not count");
+      notes_.push_back(str(lost, " of ", answers, " answers do not fit the longest sequence and do not count"));
   }
 
   int64_t size() const override { return std::ssize(rows_); }
@@ -134,7 +133,7 @@ text::TaskSample sample_of(const json& object, const Location& location) {
     if (!object.contains(field) || !object[field].is_string()) {
       std::vector<std::string> names;
       for (const auto& [name, value] : object.items()) names.push_back(detail::preview(name));
-      bad_line(location, "a string in the field '" + std::string(field) + "'",
+      bad_line(location, str("a string in the field '", field, "'"),
                "the fields " + detail::join(names, ", ") + detail::did_you_mean(field, names));
     }
     return object[field].get<std::string>();

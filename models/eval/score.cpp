@@ -64,13 +64,13 @@ class Requests {
       return true;
     };
     const std::optional<uint64_t> id = engine_.submit(std::move(request));
-    check(id.has_value(), "score_items", [] { return std::string("needs an engine without a limited queue"); });
+    check(id.has_value(), "score_items", "needs an engine without a limited queue");
     items_.emplace(*id, item->item);
   }
 
   void step() {
     check(engine_.step(), "score_items",
-          [&] { return "the engine has nothing to do while " + std::to_string(items_.size()) + " sequences wait"; });
+          [&] { return str("the engine has nothing to do while ", items_.size(), " sequences wait"); });
   }
   // The next complete item, or null.
   std::shared_ptr<Pending> take_complete() {
@@ -91,7 +91,7 @@ void report(const Pending& item, const std::function<void(int64_t, const ItemSco
   try {
     std::rethrow_exception(item.error);
   } catch (const Error& error) {
-    fail(error.kind(), "cannot score item " + std::to_string(item.item) + ": " + error.what());
+    fail(error.kind(), str("cannot score item ", item.item, ": ", error.what()));
   }
 }
 

@@ -26,9 +26,9 @@ std::vector<size_t> draw_shots(std::span<const Document> pool, const Document& d
     if (!pool[drawn].same(document)) shots.push_back(drawn);
   }
   check(std::ssize(shots) == count, ErrorKind::setting, [&] {
-    return "too few examples for --shots: expected " + std::to_string(count) + " items besides line " +
-           std::to_string(document.place.line) + " of " + document.place.file + ", found " +
-           std::to_string(shots.size()) + "; ask for fewer, or give a longer file with --shots-from";
+    return str("too few examples for --shots: expected ", count, " items besides line ", document.location.line, " of ",
+               document.location.file, ", found ", shots.size(),
+               "; ask for fewer, or give a longer file with --shots-from");
   });
   return shots;
 }

@@ -17,8 +17,8 @@ class TextTask final : public EvalTask {
     const size_t n = limit > 0 ? std::min(texts.size(), static_cast<size_t>(limit)) : texts.size();
     const int64_t by = stride > 0 ? stride : encoder.longest() - 1;
     check(by < encoder.longest(), ErrorKind::setting, [&] {
-      return "bad value for --stride: expected at most " + std::to_string(encoder.longest() - 1) +
-             ", one less than the longest sequence, found " + std::to_string(by);
+      return str("bad value for --stride: expected at most ", encoder.longest() - 1,
+                 ", one less than the longest sequence, found ", by);
     });
     for (size_t i = 0; i < n; ++i) {
       windows_.emplace_back(encoder.encode_text(texts[i].text, texts[i].where), encoder.prefix(), encoder.longest(),

@@ -6,8 +6,11 @@
 
 namespace braid::models {
 
-void need_setting(bool ok, const std::string& key, const std::string& expected, const std::string& found) {
-  check(ok, ErrorKind::setting, [&] { return "bad " + key + ": expected " + expected + ", found " + found; });
+void need_setting(bool ok, const std::string& key, const std::string& expected, const std::string& found,
+                  const std::string& advice) {
+  check(ok, ErrorKind::setting, [&] {
+    return "bad " + key + ": expected " + expected + ", found " + found + (advice.empty() ? "" : "; " + advice);
+  });
 }
 
 void check_rules(const std::vector<Setting>& table) {

@@ -18,8 +18,9 @@ namespace braid::models {
 void apply_settings(const std::vector<Setting>& table, SettingTexts settings, const std::string& model_type);
 // Every value obeys its rule. Error(setting).
 void check_rules(const std::vector<Setting>& table);
-// Error(setting): "bad KEY: expected EXPECTED, found FOUND"
-void need_setting(bool ok, const std::string& key, const std::string& expected, const std::string& found);
+// Error(setting): "bad KEY: expected EXPECTED, found FOUND[; ADVICE]"
+void need_setting(bool ok, const std::string& key, const std::string& expected, const std::string& found,
+                  const std::string& advice = "");
 
 // ModelSpec::settings(): model_type, then the table. in_use, may_change: of the setting of a name.
 using OfSetting = std::function<bool(const std::string& name)>;

@@ -70,7 +70,7 @@ class PairReader {
   void finish(bool any) {
     for (const io::TensorInfo& info : reader_.files().tensors()) {
       if (!known_.contains(info.name))
-        reader_.problems().add(info.name + " " + str(info.shape) + " belongs to no linear layer of this model");
+        reader_.problems().add(str(info.name, " ", info.shape, " belongs to no linear layer of this model"));
     }
     if (!any) reader_.problems().add("no pair of lora_A and lora_B");
     reader_.problems().raise(reader_.files().path());

@@ -53,8 +53,8 @@ LoraOptions read_adapter_config(const fs::path& folder) {
   const auto value = [&](const char* key) { return config.contains(key) ? config[key] : json(); };
   const auto need = [&](bool ok, const char* key, const std::string& expected) {
     check(ok, ErrorKind::input, [&] {
-      return std::string("bad ") + key + " in " + (folder / kAdapterConfig).string() + ": expected " + expected +
-             ", found " + (config.contains(key) ? shown(config[key]) : "none");
+      return str("bad ", key, " in ", (folder / kAdapterConfig).string(), ": expected ", expected, ", found ",
+                 config.contains(key) ? shown(config[key]) : "none");
     });
   };
   const auto absent = [&](const char* key) {
@@ -63,7 +63,7 @@ LoraOptions read_adapter_config(const fs::path& folder) {
   };
   need(value("peft_type") == "LORA", "peft_type", "\"LORA\"");
   const json rank = value("r"), alpha = value("lora_alpha"), start = value("init_lora_weights");
-  need(rank.is_number_integer() && rank >= 1 && rank <= kMaxRank, "r", "a rank from 1 to " + std::to_string(kMaxRank));
+  need(rank.is_number_integer() && rank >= 1 && rank <= kMaxRank, "r", str("a rank from 1 to ", kMaxRank));
   need(alpha.is_number() && std::isfinite(alpha.get<double>()), "lora_alpha", "a number");
   need(absent("bias") || value("bias") == "none", "bias", "\"none\"");
   for (const char* key : kNotSupported) need(absent(key), key, "nothing: it is not supported");
@@ -95,7 +95,7 @@ fs::path adapter_base(const fs::path& folder, const fs::path& given) {
 
 std::string adapter_config(Model& model) {
   const std::optional<LoraOptions> lora = lora_of(model);
-  check(lora.has_value(), "adapter_config", [] { return std::string("the model has no LoRA"); });
+  check(lora.has_value(), "adapter_config", "the model has no LoRA");
   const std::unique_ptr<const ModelSpec> spec = model.spec();
   std::vector<std::string> layers;  // as the model's files call them
   const std::string end = ".lora_B.weight";

@@ -40,7 +40,7 @@ void check_settings(const ModelSpec& origin, const ModelSpec& target, const fs::
   check(problems.empty(), ErrorKind::setting, [&] {
     constexpr size_t kListed = 4;
     if (problems.size() > kListed) {
-      const std::string more = "and " + std::to_string(problems.size() - kListed) + " more";
+      const std::string more = str("and ", problems.size() - kListed, " more");
       problems.resize(kListed);
       problems.push_back(more);
     }
@@ -65,16 +65,16 @@ std::vector<nn::NamedTensor> added_parameters(const ModelSpec& origin, const Mod
       continue;
     }
     if (!(was->second == p.value.shape()))
-      problems.push_back(p.name + " would be " + str(p.value.shape()) + ", but is " + str(was->second));
+      problems.push_back(str(p.name, " would be ", p.value.shape(), ", but is ", was->second));
     before.erase(was);
   }
-  for (const auto& [name, shape] : before) problems.push_back(name + " " + str(shape) + " would have no place");
+  for (const auto& [name, shape] : before) problems.push_back(str(name, " ", shape, " would have no place"));
   check(problems.empty(), ErrorKind::setting, [&] {
     constexpr size_t kListed = 6;
     const size_t found = problems.size();
     if (found > kListed) problems.resize(kListed);
     return "the model cannot continue from " + folder.string() + ": of its weights " + detail::join(problems, "; ") +
-           (found > kListed ? "; and " + std::to_string(found - kListed) + " more" : "");
+           (found > kListed ? str("; and ", found - kListed, " more") : "");
   });
   return added;
 }

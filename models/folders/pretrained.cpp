@@ -179,8 +179,7 @@ LoadedModel load_model(const fs::path& source, const LoadOptions& options) {
     if (options.merge_adapter) {
       const size_t weights = lora_of(*loaded.model)->targets.size();
       merge_lora(*loaded.model);
-      loaded.notes.push_back("merged LoRA of rank " + std::to_string(rank) + " into " + std::to_string(weights) +
-                             " weights of " + folder.string());
+      loaded.notes.push_back(str("merged LoRA of rank ", rank, " into ", weights, " weights of ", folder.string()));
     }
   }
   if (options.int8_weights) {
@@ -201,8 +200,8 @@ ModelFolder inspect_model(const fs::path& source, const fs::path& base) {
   ModelFolder found{read_model_spec(text, file), {}, {}};
   found.notes = found.spec->config_notes(text, file);
   if (has_adapter(source))
-    found.notes.push_back("LoRA of rank " + std::to_string(read_adapter_config(source).rank) + " in " +
-                          source.string() + " is added to the weights when the model is loaded");
+    found.notes.push_back(str("LoRA of rank ", read_adapter_config(source).rank, " in ", source.string(),
+                              " is added to the weights when the model is loaded"));
   reject_pickles(folder);
   if (!has_weights(folder)) return found;
   found.format = found.spec->weight_format(io::TensorFiles(folder.string()));

@@ -27,7 +27,7 @@ GeneratedBatch generate_batch(const LanguageModel& model, std::span<const std::v
                               int64_t max_tokens, const SamplingOptions& options, const std::vector<int32_t>& ends,
                               const std::function<bool(size_t, int32_t)>& accept) {
   check_options(options);
-  check(rows >= 1, "generate_batch", [] { return std::string("needs at least one row"); });
+  check(rows >= 1, "generate_batch", "needs at least one row");
   for (const std::vector<int32_t>& prompt : prompts) check_prompt(model, prompt);
   GeneratedBatch out;
   out.texts.resize(prompts.size());

@@ -12,10 +12,8 @@ namespace {
 
 void check_engine(const EngineOptions& o) {
   const auto range = [](bool ok, const char* name, int64_t value, const char* allowed) {
-    check(ok, ErrorKind::setting, [&] {
-      return std::string("engine option ") + name + " is out of range: expected " + allowed + ", found " +
-             std::to_string(value);
-    });
+    check(ok, ErrorKind::setting,
+          [&] { return str("engine option ", name, " is out of range: expected ", allowed, ", found ", value); });
   };
   range(o.sequences >= 1, "sequences", o.sequences, "1 or more");
   range(o.rows >= 1, "rows", o.rows, "1 or more");

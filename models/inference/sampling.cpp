@@ -119,8 +119,7 @@ class Ranking {
 void check_options(const SamplingOptions& o) {
   auto range = [](bool ok, const char* name, double value, const char* allowed) {
     check(ok, ErrorKind::setting, [&] {
-      return std::string("sampling option ") + name + " is out of range: expected " + allowed + ", found " +
-             std::to_string(value);
+      return str("sampling option ", name, " is out of range: expected ", allowed, ", found ", std::to_string(value));
     });
   };
   range(o.temperature >= 0 && std::isfinite(o.temperature), "temperature", o.temperature, "0 or more");
@@ -142,19 +141,18 @@ void check_logits(std::span<const float> logits, size_t position) {
   check(!bad, ErrorKind::numerical, [&] {
     const auto first = std::ranges::find_if(logits, impossible);
     const auto count = std::ranges::count_if(logits, [](float l) { return !std::isfinite(l); });
-    return "no token can be drawn for position " + std::to_string(position) + ": the logit of token id " +
-           std::to_string(first - logits.begin()) + " is " + (std::isnan(*first) ? "NaN" : "infinite") + ", " +
-           std::to_string(count) + " of " + std::to_string(logits.size()) +
-           " are not finite; compute in a wider type (f32, f64), or use an earlier checkpoint";
+    return str("no token can be drawn for position ", position, ": the logit of token id ", first - logits.begin(),
+               " is ", std::isnan(*first) ? "NaN" : "infinite", ", ", count, " of ", logits.size(),
+               " are not finite; compute in a wider type (f32, f64), or use an earlier checkpoint");
   });
   check(finite, ErrorKind::numerical, [&] {
-    return "no token can be drawn for position " + std::to_string(position) + ": all " + std::to_string(logits.size()) +
-           " logits are -inf; compute in a wider type (f32, f64), or use an earlier checkpoint";
+    return str("no token can be drawn for position ", position, ": all ", logits.size(),
+               " logits are -inf; compute in a wider type (f32, f64), or use an earlier checkpoint");
   });
 }
 
 int64_t sample_token(std::vector<float> logits, std::span<const int32_t> seen, const SamplingOptions& o) {
-  check(!logits.empty(), "sample_token", [] { return std::string("needs at least one logit"); });
+  check(!logits.empty(), "sample_token", "needs at least one logit");
   if (o.vocabulary > 0 && o.vocabulary < std::ssize(logits)) logits.resize(static_cast<size_t>(o.vocabulary));
   check_logits(logits, seen.size());
   if (o.repetition_penalty != 1) {

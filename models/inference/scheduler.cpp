@@ -13,10 +13,8 @@ double seconds(Clock::time_point from, Clock::time_point to) {
 }
 
 void check_range(bool ok, const char* option, int64_t value, const std::string& allowed) {
-  check(ok, ErrorKind::setting, [&] {
-    return std::string("generation option ") + option + " is out of range: expected " + allowed + ", found " +
-           std::to_string(value);
-  });
+  check(ok, ErrorKind::setting,
+        [&] { return str("generation option ", option, " is out of range: expected ", allowed, ", found ", value); });
 }
 
 // Positions of the longest text that fits the model and, alone, the pool.
@@ -59,10 +57,10 @@ void Scheduler::check_request(const GenerationRequest& request) const {
   check_prompt(model_, request.prompt);
   check_range(request.max_tokens >= 0, "max_tokens", request.max_tokens, "0 or more");
   check_range(request.top >= 0 && request.top <= model_.vocab_size(), "top", request.top,
-              "0 to " + std::to_string(model_.vocab_size()));
+              str("0 to ", model_.vocab_size()));
   check(std::ssize(request.prompt) <= longest_, ErrorKind::setting, [&] {
-    return "the prompt has " + std::to_string(request.prompt.size()) +
-           " tokens, the cache of this engine has room for " + std::to_string(longest_) + "; give it more positions";
+    return str("the prompt has ", request.prompt.size(), " tokens, the cache of this engine has room for ", longest_,
+               "; give it more positions");
   });
 }
 
@@ -187,8 +185,8 @@ bool Scheduler::place(RequestState& s) {
     pool_->close(std::exchange(s.sequence, -1));
     s.sequence = pool_->open();
     check(pool_->reserve(s.sequence, pending(s)), ErrorKind::misuse, [&] {
-      return std::to_string(s.text.size()) + " tokens do not fit an empty cache of " + std::to_string(pool_->blocks()) +
-             " blocks of " + std::to_string(pool_->block()) + " positions";
+      return str(s.text.size(), " tokens do not fit an empty cache of ", pool_->blocks(), " blocks of ", pool_->block(),
+                 " positions");
     });
     room = true;
   }

@@ -21,7 +21,7 @@ class SeparatePool final : public SequencePool {
  public:
   SeparatePool(const LanguageModel& model, int64_t positions) : model_(model), blocks_(blocks_for(positions)) {
     check(positions >= 1, "sequence_pool",
-          [&] { return "needs room for at least one position, got " + std::to_string(positions); });
+          [&] { return str("needs room for at least one position, got ", positions); });
   }
 
   int64_t block() const override { return kBlock; }
@@ -75,9 +75,9 @@ class SeparatePool final : public SequencePool {
       Sequence& s = at(part.sequence);
       const int64_t T = std::ssize(part.tokens);
       check(T >= 1 && s.length + T <= s.blocks * kBlock, "sequence_pool", [&] {
-        return std::to_string(T) + " tokens after position " + std::to_string(s.length) + " of sequence " +
-               std::to_string(part.sequence) + ": expected at least one, and room reserved for them, found room for " +
-               std::to_string(s.blocks * kBlock - s.length);
+        return str(T, " tokens after position ", s.length, " of sequence ", part.sequence,
+                   ": expected at least one, and room reserved for them, found room for ",
+                   s.blocks * kBlock - s.length);
       });
       const Tensor ids = from_vector(std::vector<int32_t>(part.tokens.begin(), part.tokens.end()), {1, T});
       const Tensor h = model_.hidden(ids.to(model_.device()), &s.cache);  // (1, T, D)
@@ -92,7 +92,7 @@ class SeparatePool final : public SequencePool {
  private:
   const Sequence& at(int sequence) const {
     const bool open = sequence >= 0 && sequence < std::ssize(sequences_) && sequences_[static_cast<size_t>(sequence)];
-    check(open, "sequence_pool", [&] { return "sequence " + std::to_string(sequence) + " is not open"; });
+    check(open, "sequence_pool", [&] { return str("sequence ", sequence, " is not open"); });
     return *sequences_[static_cast<size_t>(sequence)];
   }
   Sequence& at(int sequence) { return const_cast<Sequence&>(std::as_const(*this).at(sequence)); }

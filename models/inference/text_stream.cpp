@@ -10,8 +10,7 @@ namespace braid::models {
 TextStream::TextStream(const text::Tokenizer& tokenizer, std::vector<std::string> stops)
     : decoder_(tokenizer), stops_(std::move(stops)) {
   for (const std::string& stop : stops_) {
-    check(!stop.empty(), ErrorKind::setting,
-          [] { return std::string("a stop string is empty: expected the text to stop at"); });
+    check(!stop.empty(), ErrorKind::setting, "a stop string is empty: expected the text to stop at");
   }
 }
 

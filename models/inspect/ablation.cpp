@@ -56,7 +56,7 @@ std::vector<nn::CompositionScale> factors_of(const Ablation& ablation, int64_t l
 }  // namespace
 
 std::string Ablation::name() const {
-  if (head) return "head " + std::to_string(*head);
+  if (head) return str("head ", *head);
   const std::string stage = pre && post ? "" : pre ? "pre" : "post";
   if (term) return (stage.empty() ? "" : stage + " ") + name_of(*term);
   return stage.empty() ? "compose" : stage;
@@ -71,7 +71,7 @@ std::vector<double> losses_without(LanguageModel& model, const Ablation& ablatio
   const NoGrad off;
   const Tensor ids = token_ids(model, tokens);
   if (!ablation.head) return token_losses(model, scaled_hidden(model, ids, factors_of(ablation, layers)), tokens);
-  check(ablation.layer.has_value(), "ablation", [] { return "a head is one of a layer"; });
+  check(ablation.layer.has_value(), "ablation", "a head is one of a layer");
   const Tensor projection = parameter_named(model, projection_name(*ablation.layer));
   check(bool(projection), "ablation", [&] { return "the model has no parameter " + projection_name(*ablation.layer); });
   const HeadOff without(projection, *ablation.head, head_dim_of(model));

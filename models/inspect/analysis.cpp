@@ -79,12 +79,12 @@ class Analyzer {
       return "analysis is of attention: expected a model with attention layers, found a " + model_.spec()->model_type();
     });
     check(r_.window >= 2 && r_.window <= model_.max_sequence_length(), ErrorKind::setting, [&] {
-      return "the window of the analysis: expected 2 to the model's longest sequence of " +
-             std::to_string(model_.max_sequence_length()) + " tokens, found " + std::to_string(r_.window);
+      return str("the window of the analysis: expected 2 to the model's longest sequence of ",
+                 model_.max_sequence_length(), " tokens, found ", r_.window);
     });
     check(std::ssize(r_.tokens) >= r_.window, ErrorKind::setting, [&] {
-      return "the text is shorter than the window of the analysis: expected at least " + std::to_string(r_.window) +
-             " tokens, found " + std::to_string(r_.tokens.size()) + "; give a longer text or a smaller window";
+      return str("the text is shorter than the window of the analysis: expected at least ", r_.window,
+                 " tokens, found ", r_.tokens.size(), "; give a longer text or a smaller window");
     });
   }
 
@@ -143,8 +143,7 @@ class Analyzer {
             const LayerMaps maps = layer_maps(observed, has(AnalysisSection::rank));
             result_.measures[static_cast<size_t>(i)].add(maps, has(AnalysisSection::rank));
             if (w == 0 && has(AnalysisSection::maps)) keep_shown(maps);
-            done(4, "window " + std::to_string(w + 1) + "/" + std::to_string(result_.windows) + ", layer " +
-                        std::to_string(i));
+            done(4, str("window ", w + 1, "/", result_.windows, ", layer ", i));
           },
           [&](int64_t i, const Tensor& x) {
             if (result_.lens.empty()) return;
@@ -220,7 +219,7 @@ class Analyzer {
 
   void ablate(const std::vector<Ablation>& ablations) {
     for (const Ablation& ablation : ablations) {
-      const std::string layer = ablation.layer ? "layer " + std::to_string(*ablation.layer) + " " : "";
+      const std::string layer = ablation.layer ? str("layer ", *ablation.layer, " ") : "";
       const std::string what = "without " + layer + ablation.name();
       if (!exists(ablation)) {
         done(static_cast<double>(result_.windows), what);
@@ -302,8 +301,8 @@ class Analyzer {
       if (compose) layers.push_back(std::move(heads));
     }
     if (!compose)
-      result_.left_out.push_back("composition across heads: it is for models of at most " +
-                                 std::to_string(r_.composition_heads) + " heads in all");
+      result_.left_out.push_back(
+          str("composition across heads: it is for models of at most ", r_.composition_heads, " heads in all"));
   }
 
   LanguageModel& model_;

@@ -22,14 +22,13 @@ constexpr const char* kMaps[] = {"attn_scores", "attn_scores_composed", "attn_pr
 }
 
 void check_range(const char* field, int64_t value, int64_t from, int64_t to) {
-  if (value < from || value > to)
-    bad(field, "a number from " + std::to_string(from) + " to " + std::to_string(to), std::to_string(value));
+  if (value < from || value > to) bad(field, str("a number from ", from, " to ", to), std::to_string(value));
 }
 
 void check_list(const char* field, const std::vector<int64_t>& list, int64_t count) {
   for (size_t i = 0; i < list.size(); ++i) {
     check_range(field, list[i], 0, count - 1);
-    if (i > 0 && list[i] <= list[i - 1]) bad(field, "ascending numbers", std::to_string(list[i]) + " after more");
+    if (i > 0 && list[i] <= list[i - 1]) bad(field, "ascending numbers", str(list[i], " after more"));
   }
 }
 
@@ -44,7 +43,7 @@ void check_factors(const nn::CompositionScale& s) {
 void check_request(const LanguageModel& model, const InspectionRequest& r, const InspectionLimits& limits,
                    int64_t layers) {
   const int64_t T = std::ssize(r.tokens), longest = std::min(limits.tokens, model.max_sequence_length());
-  if (T < 1 || T > longest) bad("tokens", "1 to " + std::to_string(longest) + " of them", std::to_string(T));
+  if (T < 1 || T > longest) bad("tokens", str("1 to ", longest, " of them"), std::to_string(T));
   for (const int32_t id : r.tokens) check_range("tokens", id, 0, model.vocab_size() - 1);
   check_range("candidates", r.candidates, 0, limits.candidates);
   if (r.layer && layers == 0) bad("layer", "none, because the model has no attention", std::to_string(*r.layer));
@@ -63,7 +62,7 @@ void check_request(const LanguageModel& model, const InspectionRequest& r, const
 Tensor pass(const LanguageModel& model, std::span<const int32_t> tokens,
             const std::vector<nn::CompositionScale>& factors, std::optional<int64_t> layer, bool maps,
             Observed& observed) {
-  const std::string prefix = layer ? "layers." + std::to_string(*layer) + "." : "";
+  const std::string prefix = layer ? str("layers.", *layer, ".") : "";
   const nn::ActivationObserver observer{
       [&](const std::string& name, const Tensor& value) {
         const bool kept = layer && name.starts_with(prefix) &&
@@ -132,11 +131,11 @@ void check_size(const LanguageModel& model, const InspectionRequest& r, const In
   const int64_t shown = std::ssize(result.head_list) * std::ssize(result.query_list) * T;
   const int64_t elements = (r.maps ? 4 * shown : 0) + (r.weights ? weights : 0) + (r.pair ? 14 * N * N : 0);
   if (r.maps && N * T * T > limits.elements)
-    bad("maps", "at most " + std::to_string(limits.elements) + " scores of a layer; take a shorter text",
-        std::to_string(N) + " heads of " + std::to_string(T) + " x " + std::to_string(T));
+    bad("maps", str("at most ", limits.elements, " scores of a layer; take a shorter text"),
+        str(N, " heads of ", T, " x ", T));
   if (elements > limits.elements)
     bad("maps and weights",
-        "at most " + std::to_string(limits.elements) + " elements; take fewer heads, fewer queries or a shorter text",
+        str("at most ", limits.elements, " elements; take fewer heads, fewer queries or a shorter text"),
         std::to_string(elements));
 }
 
@@ -179,7 +178,7 @@ Inspection inspect(const LanguageModel& model, const InspectionRequest& r, const
   result.next = next_tokens(model, r.tokens, plain, scaled, r.candidates);
   if (!r.layer) return result;
 
-  const std::string prefix = "layers." + std::to_string(*r.layer) + ".";
+  const std::string prefix = str("layers.", *r.layer, ".");
   for (const char* name : kMaps)
     if (r.maps)
       result.tensors.emplace_back(prefix + name,

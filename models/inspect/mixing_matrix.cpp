@@ -8,10 +8,8 @@ namespace {
 
 // The elements of sample b and position p of x (B, P, ...).
 std::vector<double> at(const Tensor& x, int64_t b, int64_t p) {
-  check(b >= 0 && b < x.dim(0) && p >= 0 && p < x.dim(1), "mixing_matrix", [&] {
-    return "position " + std::to_string(p) + " of sample " + std::to_string(b) + " is not in weights of shape " +
-           str(x.shape());
-  });
+  check(b >= 0 && b < x.dim(0) && p >= 0 && p < x.dim(1), "mixing_matrix",
+        [&] { return str("position ", p, " of sample ", b, " is not in weights of shape ", x.shape()); });
   return x.detach().sliced(0, b, b + 1).sliced(1, p, p + 1).contiguous().to_vector<double>();
 }
 

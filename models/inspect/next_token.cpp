@@ -18,8 +18,8 @@ std::vector<double> log_probabilities(std::vector<double> logits, int64_t positi
   double sum = 0;
   for (const double x : logits) sum += std::exp(x - largest);
   check(std::isfinite(largest) && std::isfinite(sum), ErrorKind::numerical, [&] {
-    return "the logits at position " + std::to_string(position) + " give no distribution: expected finite values, " +
-           "found NaN or infinity; check the model's weights";
+    return str("the logits at position ", position,
+               " give no distribution: expected finite values, found NaN or infinity; check the model's weights");
   });
   const double normalizer = largest + std::log(sum);
   for (double& x : logits) x -= normalizer;

@@ -16,9 +16,7 @@ int64_t whole(const LanguageModel& model, const std::string& name) {
 
 }  // namespace
 
-std::string layer_name(int64_t layer, const std::string& rest) {
-  return "layers." + std::to_string(layer) + "." + rest;
-}
+std::string layer_name(int64_t layer, const std::string& rest) { return str("layers.", layer, ".", rest); }
 
 Tensor parameter_named(const LanguageModel& model, const std::string& name) {
   for (const nn::NamedTensor& p : nn::parameters(model))

@@ -11,10 +11,8 @@
 namespace braid::models {
 
 std::vector<double> singular_values(std::span<const double> matrix, int64_t rows, int64_t columns) {
-  check(std::ssize(matrix) == rows * columns, "singular_values", [&] {
-    return std::to_string(matrix.size()) + " elements are no matrix of " + std::to_string(rows) + " x " +
-           std::to_string(columns);
-  });
+  check(std::ssize(matrix) == rows * columns, "singular_values",
+        [&] { return str(matrix.size(), " elements are no matrix of ", rows, " x ", columns); });
   for (const double x : matrix)
     check(std::isfinite(x), ErrorKind::numerical, [&] {
       return "singular values: expected finite elements, found " + std::to_string(x) + "; check the model's weights";

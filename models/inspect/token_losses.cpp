@@ -26,8 +26,8 @@ std::vector<double> token_losses(const LanguageModel& model, const Tensor& hidde
       double sum = 0;
       for (const double x : row) sum += std::exp(x - largest);
       check(std::isfinite(largest) && std::isfinite(sum), ErrorKind::numerical, [&] {
-        return "the logits at position " + std::to_string(t) + " give no distribution: expected finite values, " +
-               "found NaN or infinity; check the model's weights";
+        return str("the logits at position ", t,
+                   " give no distribution: expected finite values, found NaN or infinity; check the model's weights");
       });
       losses.push_back(largest + std::log(sum) - row[static_cast<size_t>(tokens[static_cast<size_t>(t) + 1])]);
     }

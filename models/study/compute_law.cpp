@@ -69,20 +69,19 @@ ComputeLaw fit_compute_law(const std::vector<ComputeRun>& runs) {
     y.push_back(std::log(run.loss));
     spread |= x.back() != x.front();
   }
-  check(spread, ErrorKind::setting,
-        [] { return std::string("a compute law needs runs of at least 2 different computes"); });
+  check(spread, ErrorKind::setting, "a compute law needs runs of at least 2 different computes");
   return fit(x, y);
 }
 
 Estimate compute_multiplier(const std::vector<ComputeRun>& baseline, const std::vector<ComputeRun>& variant, double at,
                             RandomKey key, int64_t samples) {
   check(baseline.size() >= 3 && variant.size() >= 3, ErrorKind::setting, [&] {
-    return "an interval of a compute multiplier: expected at least 3 runs of each, found " +
-           std::to_string(baseline.size()) + " and " + std::to_string(variant.size());
+    return str("an interval of a compute multiplier: expected at least 3 runs of each, found ", baseline.size(),
+               " and ", variant.size());
   });
   const Points base = points_of(baseline), other = points_of(variant);
   check(base.law.b > 0, ErrorKind::setting,
-        [] { return std::string("a compute multiplier: the loss of the baseline does not fall with compute"); });
+        "a compute multiplier: the loss of the baseline does not fall with compute");
   const double middle = log_multiplier(base.law, other.law, at);
   double squares = 0;
   for (int64_t s = 0; s < samples; ++s) {

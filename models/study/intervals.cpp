@@ -26,7 +26,7 @@ double student_between(double t, int64_t f) {  // P(-t < T < t)
 }  // namespace
 
 double student_quantile_975(int64_t degrees) {
-  check(degrees >= 1, "student_quantile_975", [] { return std::string("needs a degree of freedom"); });
+  check(degrees >= 1, "student_quantile_975", "needs a degree of freedom");
   if (degrees > 1000) return 1.959964 + 2.3723 / static_cast<double>(degrees);
   double low = 0, high = 20;
   for (int i = 0; i < 200; ++i) {
@@ -37,7 +37,7 @@ double student_quantile_975(int64_t degrees) {
 }
 
 Estimate mean_with_interval(std::span<const double> values) {
-  check(!values.empty(), "mean_with_interval", [] { return std::string("needs a value"); });
+  check(!values.empty(), "mean_with_interval", "needs a value");
   const auto n = static_cast<double>(values.size());
   double sum = 0, squares = 0;
   for (const double x : values) sum += x;
@@ -52,10 +52,8 @@ Estimate mean_with_interval(std::span<const double> values) {
 }
 
 Estimate paired_difference(std::span<const double> x, std::span<const double> y) {
-  check(x.size() == y.size(), "paired_difference", [&] {
-    return "pairs need as many values on both sides: found " + std::to_string(x.size()) + " and " +
-           std::to_string(y.size());
-  });
+  check(x.size() == y.size(), "paired_difference",
+        [&] { return str("pairs need as many values on both sides: found ", x.size(), " and ", y.size()); });
   std::vector<double> differences;
   for (size_t i = 0; i < x.size(); ++i) differences.push_back(x[i] - y[i]);
   return mean_with_interval(differences);

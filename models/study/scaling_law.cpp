@@ -250,9 +250,9 @@ std::string scaling_problem(const std::vector<ScalingRun>& runs) {
     sizes.insert(run.parameters), tokens.insert(run.tokens);
   }
   if (runs.size() >= kScalingRuns && sizes.size() >= 3 && tokens.size() >= 3) return "";
-  return "a law L(N, D) has 5 numbers: expected at least " + std::to_string(kScalingRuns) +
-         " runs of at least 3 sizes and 3 numbers of tokens, found " + std::to_string(runs.size()) + " of " +
-         std::to_string(sizes.size()) + " and " + std::to_string(tokens.size());
+  return str("a law L(N, D) has 5 numbers: expected at least ", kScalingRuns,
+             " runs of at least 3 sizes and 3 numbers of tokens, found ", runs.size(), " of ", sizes.size(), " and ",
+             tokens.size());
 }
 
 ScalingLaw fit_scaling_law(const std::vector<ScalingRun>& runs, double huber_delta) {
@@ -268,10 +268,8 @@ ScalingFit fit_scaling_law_with_intervals(const std::vector<ScalingRun>& runs, R
   const Fitted fitted = fit(p, huber_delta);
   const Spread spread = spread_of(p, p.target, fitted.v);
   const auto numbers = quantities(p, fitted.v);
-  check(spread.known && fitted.v[2] > -39 && fitted.v[3] > 0 && fitted.v[4] > 0, ErrorKind::setting, [] {
-    return std::string(
+  check(spread.known && fitted.v[2] > -39 && fitted.v[3] > 0 && fitted.v[4] > 0, ErrorKind::setting,
         "the terms of L(N, D) cannot be told apart in these runs: give a wider range of sizes and tokens");
-  });
 
   std::vector<double> mean;
   for (size_t i = 0; i < p.target.size(); ++i) mean.push_back(log_loss(fitted.v, p.x[i], p.y[i]));

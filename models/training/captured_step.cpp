@@ -97,8 +97,7 @@ std::unique_ptr<Graph> CapturedStep::capture(const std::function<void()>& work) 
     given_up_reason_ = e.what();
     return nullptr;
   } catch (const Error& e) {
-    fail(e.kind(),
-         std::string(e.what()) + "; a training step that does so cannot be captured (train.graph=false launches it)");
+    fail(e.kind(), str(e.what(), "; a training step that does so cannot be captured (train.graph=false launches it)"));
   }
 }
 

@@ -19,7 +19,7 @@ std::string first_bad_tensor(const Model& model, const std::vector<Batch>& batch
   std::string bad;  // "index name"
   const nn::ActivationObserver observer{[&](const std::string& name, const Tensor& value) {
     ++computed;
-    if (bad.empty() && !nn::all_finite(value)) bad = std::to_string(computed) + " " + name;
+    if (bad.empty() && !nn::all_finite(value)) bad = str(computed, " ", name);
   }};
   for (const Batch& b : batches) model.observe(b.to(model.device()), observer);
   std::map<int64_t, std::string> found;  // of all ranks
@@ -36,7 +36,7 @@ std::string first_bad_tensor(const Model& model, const std::vector<Batch>& batch
 
 std::optional<std::string> Trainer::non_finite_reason(const StepMetrics& metrics,
                                                       const std::vector<Batch>& micro_batches) const {
-  const std::string step = "step " + std::to_string(optimizer_->steps() + 1), end = "; no update was made";
+  const std::string step = str("step ", optimizer_->steps() + 1), end = "; no update was made";
   const auto first_of_all_ranks = [&](const std::string& mine) {
     for (const std::string& name : mesh_.world.gather_text(mine)) {
       if (!name.empty()) return name;
@@ -46,8 +46,8 @@ std::optional<std::string> Trainer::non_finite_reason(const StepMetrics& metrics
   if (!std::isfinite(metrics.loss)) {
     const std::string weights = first_of_all_ranks(nn::first_not_finite_value(optimizer_->parameters()));
     if (!weights.empty()) return "the weights before " + step + " contain NaN or Inf, first in " + weights + end;
-    return "the loss is " + std::string(std::isnan(metrics.loss) ? "NaN" : "infinite") + " at " + step +
-           "; the first tensor with NaN or Inf is " + first_bad_tensor(model_, micro_batches, mesh_) + end;
+    return str("the loss is ", std::isnan(metrics.loss) ? "NaN" : "infinite", " at ", step,
+               "; the first tensor with NaN or Inf is ", first_bad_tensor(model_, micro_batches, mesh_), end);
   }
   if (!std::isfinite(metrics.grad_norm)) {
     return "the gradient of " + first_of_all_ranks(nn::first_not_finite(optimizer_->parameters())) +

@@ -35,8 +35,7 @@ StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {
   StepMetrics metrics;
   for (const Batch& b : micro_batches) metrics.tokens += model_.count_targets(b);
   metrics.tokens = mesh_.data.sum(metrics.tokens);  // context and tensor ranks have the same targets
-  check(metrics.tokens > 0, ErrorKind::input,
-        [] { return std::string("the batch has no target that counts: there is nothing to learn from"); });
+  check(metrics.tokens > 0, ErrorKind::input, "the batch has no target that counts: there is nothing to learn from");
   const double loss_scale = 1 / static_cast<double>(metrics.tokens);
   const StepSums sums =
       step_.gradients(micro_batches, loss_scale, [&](const StepBuffers& buffers) { compute_gradients(buffers); });
@@ -73,9 +72,8 @@ void Trainer::compute_gradients(const StepBuffers& buffers) {
 }
 
 void Trainer::apply(double lr) {
-  check(grad_norm_.has_value(), "trainer", [] {
-    return std::string("apply() needs the gradients of a forward_backward() that was neither applied nor discarded");
-  });
+  check(grad_norm_.has_value(), "trainer",
+        "apply() needs the gradients of a forward_backward() that was neither applied nor discarded");
   const double factor = nn::clip_factor(*grad_norm_, clip_);
   if (!step_.captured()) {
     optimizer_->step(lr, factor);

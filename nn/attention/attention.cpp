@@ -8,18 +8,15 @@ namespace braid::nn {
 
 Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(options) {
   AttentionOptions& o = options_;
-  check(o.width > 0 && o.heads > 0, "attention",
-        [] { return std::string("needs a positive width and number of heads"); });
+  check(o.width > 0 && o.heads > 0, "attention", "needs a positive width and number of heads");
   if (o.head_dim == 0) {
-    check(o.width % o.heads == 0, "attention", [&] {
-      return "the width " + std::to_string(o.width) + " does not divide over " + std::to_string(o.heads) + " heads";
-    });
+    check(o.width % o.heads == 0, "attention",
+          [&] { return str("the width ", o.width, " does not divide over ", o.heads, " heads"); });
     o.head_dim = o.width / o.heads;
   }
   if (o.kv_heads == 0) o.kv_heads = o.heads;
-  check(o.heads % o.kv_heads == 0, "attention", [&] {
-    return std::to_string(o.heads) + " heads do not divide over " + std::to_string(o.kv_heads) + " key/value heads";
-  });
+  check(o.heads % o.kv_heads == 0, "attention",
+        [&] { return str(o.heads, " heads do not divide over ", o.kv_heads, " key/value heads"); });
   Linear::Options columns = o.projection, rows = o.projection;
   columns.shard = {.axis = 0, .unit = "head", .units = o.heads, .repeats = 3, .grouped_units = o.kv_heads};
   rows.shard = {.axis = 1, .unit = "head", .units = o.heads};
@@ -68,9 +65,8 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, AttentionCache* 
   options.documents = documents;
   if (shards) in = shards->exchange(in, options.mask, heads);
   if (cache) {
-    check(!documents, "attention", [] { return std::string("documents are packed without a cache"); });
-    check(!recording({in.q, in.k, in.v}), "attention",
-          [] { return std::string("a cache carries no gradients; decode under NoGrad"); });
+    check(!documents, "attention", "documents are packed without a cache");
+    check(!recording({in.q, in.k, in.v}), "attention", "a cache carries no gradients; decode under NoGrad");
     cache->extend(in, options);
   }
   if (!shards) observe_maps(observer, in, options);

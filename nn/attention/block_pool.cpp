@@ -16,10 +16,8 @@ int64_t row_bytes(const Tensor& t) { return t.numel() / t.dim(0) * size_of(t.dty
 }  // namespace
 
 BlockPool::BlockPool(int64_t blocks, int64_t block) : block_(block) {
-  check(blocks >= 1 && block >= 1, "block_pool", [&] {
-    return "needs at least one block of at least one position, got " + std::to_string(blocks) + " of " +
-           std::to_string(block);
-  });
+  check(blocks >= 1 && block >= 1, "block_pool",
+        [&] { return str("needs at least one block of at least one position, got ", blocks, " of ", block); });
   holders_.resize(static_cast<size_t>(blocks));
   free_.resize(holders_.size());
   std::iota(free_.rbegin(), free_.rend(), 0);
@@ -32,7 +30,7 @@ int64_t BlockPool::bytes() const {
 }
 
 int32_t BlockPool::take() {
-  check(!free_.empty(), "block_pool", [&] { return "all " + std::to_string(blocks()) + " blocks are taken"; });
+  check(!free_.empty(), "block_pool", [&] { return str("all ", blocks(), " blocks are taken"); });
   const int32_t b = free_.back();
   free_.pop_back();
   holders_[static_cast<size_t>(b)] = 1;
@@ -54,8 +52,7 @@ int32_t BlockPool::copy(int32_t b) {
 
 void BlockPool::write(const AttentionOperands& x, std::span<const int64_t> places) {
   check(x.k.device() == kCpu && x.k.dim(0) == 1 && x.k.dim(1) == std::ssize(places), "block_pool", [&] {
-    return "keys must be (1, " + std::to_string(places.size()) + ", N, d) on the CPU, got " + str(x.k.shape()) +
-           " on " + str(x.k.device());
+    return str("keys must be (1, ", places.size(), ", N, d) on the CPU, got ", x.k.shape(), " on ", x.k.device());
   });
   const auto entries = kept(x);
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -69,8 +66,7 @@ void BlockPool::write(const AttentionOperands& x, std::span<const int64_t> place
     }
     const int64_t bytes = row_bytes(rows_[i]);
     check(from.numel() * size_of(type) == std::ssize(places) * bytes && type == rows_[i].dtype(), "block_pool", [&] {
-      return "rows of " + str(rows_[i].shape()) + " " + str(rows_[i].dtype()) + " are kept, got " + str(from.shape()) +
-             " " + str(type);
+      return str("rows of ", rows_[i].shape(), " ", rows_[i].dtype(), " are kept, got ", from.shape(), " ", type);
     });
     const auto* in = static_cast<const std::byte*>(from.raw());
     auto* out = static_cast<std::byte*>(rows_[i].mutable_raw());

@@ -52,15 +52,14 @@ CompositionWeights::CompositionWeights(int64_t width, int64_t heads, const Compo
     : options_(options), branches_(options.active_branches()) {
   int64_t G = options.groups, R = options.rank;
   check(G >= 1 && heads % G == 0, "compose_weights",
-        [&] { return std::to_string(heads) + " heads do not divide into " + std::to_string(G) + " groups"; });
-  check(R >= 0, "compose_weights", [&] { return "the rank must not be negative, got " + std::to_string(R); });
+        [&] { return str(heads, " heads do not divide into ", G, " groups"); });
+  check(R >= 0, "compose_weights", [&] { return str("the rank must not be negative, got ", R); });
   check(options.mixes_heads(), "compose_weights",
-        [] { return std::string("all branches and static matrices are switched off; use plain attention"); });
+        "all branches and static matrices are switched off; use plain attention");
   const size_t switched_on =
       static_cast<size_t>((options.pre + options.post) * (options.query_side + options.key_side));
   check(branches_.size() == switched_on, "compose_weights", [&] {
-    return std::to_string(switched_on) + " branches are switched on, but only " + std::to_string(branches_.size()) +
-           " of them are listed";
+    return str(switched_on, " branches are switched on, but only ", branches_.size(), " of them are listed");
   });
   heads_per_group_ = heads / G;
   int64_t M = heads_per_group_, C = static_cast<int64_t>(branches_.size()), K = 2 * R * M;

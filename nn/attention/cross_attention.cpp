@@ -6,10 +6,8 @@ namespace braid::nn {
 
 CrossAttention::CrossAttention(const CrossAttentionOptions& options, RandomKey key) : options_(options) {
   const CrossAttentionOptions& o = options_;
-  check(o.width > 0 && o.heads > 0 && o.width % o.heads == 0, "cross_attention", [&] {
-    return "needs a positive width that divides over the heads, found " + std::to_string(o.width) + " and " +
-           std::to_string(o.heads);
-  });
+  check(o.width > 0 && o.heads > 0 && o.width % o.heads == 0, "cross_attention",
+        [&] { return str("needs a positive width that divides over the heads, found ", o.width, " and ", o.heads); });
   head_dim_ = o.width / o.heads;
   q_ = Linear(o.width, o.width, o.projection, child(key, "wq"));
   kv_ = Linear(o.width, 2 * o.width, o.projection, child(key, "wkv"));
@@ -35,10 +33,8 @@ CrossAttention::Source CrossAttention::source(const Tensor& states) const {
 
 Tensor CrossAttention::operator()(const Tensor& x, const Source& source) const {
   const int64_t B = x.dim(0), T = x.dim(1), N = options_.heads;
-  check(source.k && source.k.dim(0) == B, "cross_attention", [&] {
-    return "queries of " + std::to_string(B) + " samples do not fit the source's " +
-           std::to_string(source.k ? source.k.dim(0) : 0);
-  });
+  check(source.k && source.k.dim(0) == B, "cross_attention",
+        [&] { return str("queries of ", B, " samples do not fit the source's ", source.k ? source.k.dim(0) : 0); });
   const Tensor q = reshape(q_(x), {B, T, N, head_dim_});
   DcmhaOptions how;
   how.groups = options_.composition_options.groups;

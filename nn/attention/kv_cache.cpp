@@ -9,8 +9,7 @@ namespace braid::nn {
 
 LayerCache::LayerCache(int64_t capacity, int64_t keep)
     : capacity_(capacity), keep_(keep > 0 ? std::min(keep, capacity) : 0) {
-  check(capacity >= 1, "kv_cache",
-        [&] { return "needs room for at least one position, got " + std::to_string(capacity); });
+  check(capacity >= 1, "kv_cache", [&] { return str("needs room for at least one position, got ", capacity); });
 }
 
 LayerCache LayerCache::clone() const {
@@ -46,10 +45,8 @@ void LayerCache::append(const Tensor& keys, const Tensor& values, const KeyWiseM
   const std::array<const Tensor*, 8> entries{&keys,     &values,    &pre.down, &pre.up,
                                              &pre.gate, &post.down, &post.up,  &post.gate};
   int64_t T = keys.dim(1);
-  check(position() + T <= capacity_, "kv_cache", [&] {
-    return "is full: " + std::to_string(position()) + " positions and " + std::to_string(T) + " new ones, capacity " +
-           std::to_string(capacity_);
-  });
+  check(position() + T <= capacity_, "kv_cache",
+        [&] { return str("is full: ", position(), " positions and ", T, " new ones, capacity ", capacity_); });
   for (size_t i = 0; i < entries.size(); ++i) {
     if (!*entries[i] || buffers_[i]) continue;
     Shape shape = entries[i]->shape();

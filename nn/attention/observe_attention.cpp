@@ -15,7 +15,7 @@ void observe_weights(const ActivationObserver* observer, const AttentionOperands
                                  {"_k.w1", &c->k_down},
                                  {"_k.w2", &c->k_up},
                                  {"_k.dd", &c->k_gate}}) {
-      if (*weight) (*observer)(std::string(stage) + name, *weight);
+      if (*weight) (*observer)(str(stage, name), *weight);
     }
   }
 }

@@ -23,7 +23,7 @@ int64_t PagedCache::blocks_for(int64_t length) const { return std::ssize(windows
 
 const PagedCache::Sequence& PagedCache::at(int sequence) const {
   check(sequence >= 0 && sequence < std::ssize(sequences_) && sequences_[static_cast<size_t>(sequence)].open,
-        "paged_cache", [&] { return "there is no open sequence " + std::to_string(sequence); });
+        "paged_cache", [&] { return str("there is no open sequence ", sequence); });
   return sequences_[static_cast<size_t>(sequence)];
 }
 
@@ -35,7 +35,7 @@ int PagedCache::open() {
 }
 
 int PagedCache::fork(int of, int64_t length) {
-  check(length >= 0, "paged_cache", [&] { return "cannot fork at position " + std::to_string(length); });
+  check(length >= 0, "paged_cache", [&] { return str("cannot fork at position ", length); });
   at(of);
   const int sequence = open();
   const Sequence& parent = at(of);
@@ -78,7 +78,7 @@ bool PagedCache::must_copy(const Table& table, int64_t length) const {
 }
 
 bool PagedCache::reserve(int sequence, int64_t more) {
-  check(more >= 0, "paged_cache", [&] { return "cannot reserve " + std::to_string(more) + " positions"; });
+  check(more >= 0, "paged_cache", [&] { return str("cannot reserve ", more, " positions"); });
   Sequence& s = at(sequence);
   if (more == 0) return true;
   const int64_t columns = ceil_div(s.length + more, block());
@@ -105,12 +105,12 @@ void PagedCache::begin(std::vector<Part> parts) {
     const Sequence& s = at(part.sequence);
     const int64_t reserved = s.layers.empty() ? 0 : std::ssize(s.layers[0].blocks) * block() - s.length;
     check(part.tokens >= 1 && part.tokens <= reserved, "paged_cache", [&] {
-      return std::to_string(part.tokens) + " tokens for sequence " + std::to_string(part.sequence) +
-             ": there is room for " + std::to_string(reserved) + "; reserve() it";
+      return str(part.tokens, " tokens for sequence ", part.sequence, ": there is room for ", reserved,
+                 "; reserve() it");
     });
     for (size_t j = 0; j < i; ++j)
       check(parts[j].sequence != part.sequence, "paged_cache",
-            [&] { return "two parts of sequence " + std::to_string(part.sequence) + " in one pass"; });
+            [&] { return str("two parts of sequence ", part.sequence, " in one pass"); });
     for (int64_t t = 0; t < part.tokens; ++t) rows_.push_back({part.sequence, s.length + t, part.generated});
   }
   parts_ = std::move(parts);

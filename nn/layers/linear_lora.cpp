@@ -6,12 +6,12 @@
 namespace braid::nn {
 
 void Linear::set_lora(Tensor a, Tensor b, double alpha) {
-  check(takes_lora_, "linear", [] { return std::string("the weight is used without the layer: LoRA has no effect"); });
+  check(takes_lora_, "linear", "the weight is used without the layer: LoRA has no effect");
   check(a.rank() == 2 && b.rank() == 2 && a.dim(0) == b.dim(1) && a.dim(1) == weight_.dim(1) &&
             b.dim(0) == weight_.dim(0),
         "linear", [&] {
-          return "LoRA of a weight " + str(weight_.shape()) + " needs A (r, in) and B (out, r), got " + str(a.shape()) +
-                 " and " + str(b.shape());
+          return str("LoRA of a weight ", weight_.shape(), " needs A (r, in) and B (out, r), got ", a.shape(), " and ",
+                     b.shape());
         });
   lora_a_ = parameter(std::move(a));
   lora_b_ = parameter(std::move(b));

@@ -30,14 +30,12 @@ T scaled_frequency(const RopeScaling& s, T f) {
 Rope::Rope(int64_t rotary, int64_t positions, double base, Precision precision, DType dtype, Device device,
            const RopeScaling& scaling) {
   check(rotary > 0 && rotary % 2 == 0, "rope",
-        [&] { return "needs an even number of rotary dimensions, got " + std::to_string(rotary); });
+        [&] { return str("needs an even number of rotary dimensions, got ", rotary); });
   check(scaling.kind == RopeScaling::Kind::none || scaling.factor > 0, "rope",
         [&] { return "the scaling needs a positive factor, got " + std::to_string(scaling.factor); });
   check(scaling.kind != RopeScaling::Kind::llama3 ||
             (scaling.low_freq_factor < scaling.high_freq_factor && scaling.original_block_size > 0),
-        "rope", [] {
-          return std::string("the scaling llama3 needs low_freq_factor < high_freq_factor and original_block_size");
-        });
+        "rope", "the scaling llama3 needs low_freq_factor < high_freq_factor and original_block_size");
   if (ShapeOnlyScope::active()) return;
   int64_t half = rotary / 2;
   std::vector<double> exact;      // frequencies of the pairs
@@ -78,8 +76,7 @@ Rope::Tables Rope::tables(int64_t first, int64_t T) const {
   if (of_rows()) return {cosine_, sine_};
   int64_t positions = cosine_.dim(0);
   check(first >= 0 && first + T <= positions, "rope", [&] {
-    return "positions " + std::to_string(first) + ".." + std::to_string(first + T - 1) +
-           " lie beyond the model's longest sequence of " + std::to_string(positions);
+    return str("positions ", first, "..", first + T - 1, " lie beyond the model's longest sequence of ", positions);
   });
   auto rows = [&](const Tensor& table) { return table.sliced(0, first, first + T).unsqueezed(0); };
   return {rows(cosine_), rows(sine_)};
@@ -103,12 +100,10 @@ Tensor Rope::operator()(const Tensor& x, const Tensor& positions) const {
 
 Rope Rope::at(const Tensor& positions) const {
   check(positions.rank() == 1 || positions.rank() == 2, "rope",
-        [&] { return "positions must be (T) or (B, T), got " + str(positions.shape()); });
+        [&] { return str("positions must be (T) or (B, T), got ", positions.shape()); });
   for (int64_t p : positions.to_vector<int64_t>()) {
-    check(p >= 0 && p < cosine_.dim(0), "rope", [&] {
-      return "position " + std::to_string(p) + " lies beyond the model's longest sequence of " +
-             std::to_string(cosine_.dim(0));
-    });
+    check(p >= 0 && p < cosine_.dim(0), "rope",
+          [&] { return str("position ", p, " lies beyond the model's longest sequence of ", cosine_.dim(0)); });
   }
   const int64_t B = positions.rank() == 2 ? positions.dim(0) : 1, T = positions.dim(-1);
   const Tensor rows = positions.contiguous().reshaped({B * T}).to(cosine_.device());

@@ -17,9 +17,8 @@ void sum_of_squares(const std::vector<NamedTensor>& parameters, Tensor sums) {
 }
 
 void sum_of_squared_values(const std::vector<NamedTensor>& parameters, Tensor sums, const std::vector<Tensor>& copies) {
-  check(copies.empty() || copies.size() == parameters.size(), "sum_of_squared_values", [&] {
-    return std::to_string(copies.size()) + " copies do not fit " + std::to_string(parameters.size()) + " parameters";
-  });
+  check(copies.empty() || copies.size() == parameters.size(), "sum_of_squared_values",
+        [&] { return str(copies.size(), " copies do not fit ", parameters.size(), " parameters"); });
   std::vector<Tensor> values;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const bool copied = !copies.empty() && copies[i];

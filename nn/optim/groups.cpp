@@ -13,8 +13,8 @@ namespace {
 constexpr const char* kSetting = "optimizer.groups";
 
 [[noreturn]] void reject(const std::string& text, const std::string& why) {
-  fail(ErrorKind::setting, std::string("bad value for ") + kSetting + ": '" + detail::preview(text) + "' " + why +
-                               "; expected PATTERN [lr=FACTOR] [weight_decay=W] [frozen_until=N | frozen | trained]");
+  fail(ErrorKind::setting, str("bad value for ", kSetting, ": '", detail::preview(text), "' ", why,
+                               "; expected PATTERN [lr=FACTOR] [weight_decay=W] [frozen_until=N | frozen | trained]"));
 }
 
 double number(const std::string& group, const std::string& word, const std::string& value) {
@@ -78,9 +78,10 @@ void check_groups(const std::vector<ParameterGroup>& groups, const std::vector<N
   const bool trained =
       std::ranges::any_of(names, [&](const std::string& name) { return rule_of(groups, name).frozen_until == 0; });
   check(trained || names.empty(), ErrorKind::setting, [&] {
-    return std::string(kSetting) +
-           ": every parameter is frozen in the first step: expected at least one that is trained; add a group such as "
-           "'PATTERN trained' behind the others";
+    return str(
+        kSetting,
+        ": every parameter is frozen in the first step: expected at least one that is trained; add a group such as "
+        "'PATTERN trained' behind the others");
   });
 }
 

@@ -20,7 +20,7 @@ std::string list(const std::vector<std::string>& names) {
   constexpr size_t kMaxNames = 20;
   std::string text;
   for (size_t i = 0; i < names.size() && i < kMaxNames; ++i) text += (i > 0 ? ", " : "") + names[i];
-  if (names.size() > kMaxNames) text += " and " + std::to_string(names.size() - kMaxNames) + " more";
+  if (names.size() > kMaxNames) text += str(" and ", names.size() - kMaxNames, " more");
   return text;
 }
 
@@ -38,9 +38,8 @@ std::string problem_of(const std::string& name, const Tensor& x) {
 bool is_second_moment(const std::string& name) { return name.ends_with(".second"); }
 
 void check_setting(bool ok, const char* name, double value, const char* range) {
-  check(ok, ErrorKind::setting, [&] {
-    return std::string("optimizer setting ") + name + " must be " + range + ", found " + detail::shortest(value);
-  });
+  check(ok, ErrorKind::setting,
+        [&] { return str("optimizer setting ", name, " must be ", range, ", found ", detail::shortest(value)); });
 }
 
 OptimizerOptions::Decay parse_decay(const std::string& text) {
@@ -62,8 +61,8 @@ Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions
     check(requires_grad(p.value) && !p.value.has_history(), "optimizer",
           [&] { return p.name + " is not a leaf made by require_grad()"; });
     check(p.value.device() == device, "optimizer", [&] {
-      return p.name + " is on " + str(p.value.device()) + ", but " + parameters_[0].name + " on " + str(device) +
-             "; all parameters must be on one device";
+      return str(p.name, " is on ", p.value.device(), ", but ", parameters_[0].name, " on ", device,
+                 "; all parameters must be on one device");
     });
     MemoryScope scope(MemoryUse::optimizer);
     std::vector<Tensor> state;
@@ -103,17 +102,15 @@ void Optimizer::check_rate(double lr) const {
 std::array<double, 2> Optimizer::bias_corrections(int64_t) const { return {1, 1}; }
 
 void Optimizer::set_copies(std::vector<Tensor> copies) {
-  check(copies.size() == parameters_.size(), "optimizer", [&] {
-    return std::to_string(copies.size()) + " copies do not fit " + std::to_string(parameters_.size()) + " parameters";
-  });
+  check(copies.size() == parameters_.size(), "optimizer",
+        [&] { return str(copies.size(), " copies do not fit ", parameters_.size(), " parameters"); });
   for (size_t i = 0; i < copies.size(); ++i) {
     if (!copies[i]) continue;
     const Tensor &x = parameters_[i].value, &y = copies[i];
     const bool narrow = x.dtype() == DType::f32 && (y.dtype() == DType::bf16 || y.dtype() == DType::f16);
     check(narrow && y.shape() == x.shape() && y.device() == x.device() && y.is_contiguous(), "optimizer", [&] {
-      return "the copy of " + parameters_[i].name + " is " + str(y.dtype()) + " " + str(y.shape()) + " on " +
-             str(y.device()) + ", expected bf16 or f16 " + str(x.shape()) + " on " + str(x.device()) +
-             ", contiguous, of an f32 parameter";
+      return str("the copy of ", parameters_[i].name, " is ", y.dtype(), " ", y.shape(), " on ", y.device(),
+                 ", expected bf16 or f16 ", x.shape(), " on ", x.device(), ", contiguous, of an f32 parameter");
     });
   }
   copies_ = std::move(copies);
@@ -122,7 +119,7 @@ void Optimizer::set_copies(std::vector<Tensor> copies) {
 // The gradients of update number `update`.
 void Optimizer::check_gradients(MissingGradient missing, int64_t update) const {
   std::vector<std::string> without, unlike;
-  const auto kind = [](const Tensor& x) { return str(x.dtype()) + " " + str(x.shape()) + " on " + str(x.device()); };
+  const auto kind = [](const Tensor& x) { return str(x.dtype(), " ", x.shape(), " on ", x.device()); };
   for (const Group& group : groups_) {
     if (update <= group.frozen_until) continue;
     for (const size_t i : group.members) {
@@ -206,20 +203,20 @@ void Optimizer::load(const std::vector<NamedTensor>& state_given, const std::str
   for (const NamedTensor& t : own) {
     auto it = given.find(t.name);
     if (it == given.end()) {
-      problems.push_back(t.name + " is missing (expected " + str(t.value.shape()) + ")");
+      problems.push_back(str(t.name, " is missing (expected ", t.value.shape(), ")"));
       continue;
     }
     const Tensor& x = it->second;
     if (!(x.shape() == t.value.shape()) || x.dtype() != t.value.dtype()) {
-      problems.push_back(t.name + " is " + str(x.dtype()) + " " + str(x.shape()) + ", expected " +
-                         str(t.value.dtype()) + " " + str(t.value.shape()));
+      problems.push_back(
+          str(t.name, " is ", x.dtype(), " ", x.shape(), ", expected ", t.value.dtype(), " ", t.value.shape()));
     } else if (const std::string problem = problem_of(t.name, x); !problem.empty()) {
       problems.push_back(problem);
     }
     given.erase(it);
   }
   for (const auto& [name, tensor] : given)
-    problems.push_back(name + " " + str(tensor.shape()) + " is not part of this optimizer");
+    problems.push_back(str(name, " ", tensor.shape(), " is not part of this optimizer"));
   check(problems.empty(), ErrorKind::input,
         [&] { return "the optimizer state in " + source + " does not fit: " + list(problems); });
   for (const NamedTensor& t : state_given) given[t.name] = t.value;

@@ -17,17 +17,15 @@ Schedule::Kind parse_schedule(const std::string& text) {
 
 double learning_rate(const Schedule& s, int64_t step) {
   auto setting = [](bool ok, auto message) { check(ok, ErrorKind::setting, message); };
-  setting(s.steps >= 1, [&] { return "the schedule needs at least 1 step, found " + std::to_string(s.steps); });
+  setting(s.steps >= 1, [&] { return str("the schedule needs at least 1 step, found ", s.steps); });
   setting(s.warmup >= 0 && s.warmup <= s.steps, [&] {
-    return "warm-up must be between 0 and the " + std::to_string(s.steps) + " steps of the schedule, found " +
-           std::to_string(s.warmup);
+    return str("warm-up must be between 0 and the ", s.steps, " steps of the schedule, found ", s.warmup);
   });
   bool wsd = s.kind == Schedule::Kind::wsd;
   setting(!wsd || (s.decay_steps >= 0 && s.warmup + s.decay_steps <= s.steps), [&] {
-    return "warm-up " + std::to_string(s.warmup) + " and decay " + std::to_string(s.decay_steps) + " do not fit into " +
-           std::to_string(s.steps) + " steps";
+    return str("warm-up ", s.warmup, " and decay ", s.decay_steps, " do not fit into ", s.steps, " steps");
   });
-  check(step >= 0, "learning_rate", [&] { return "steps count from 0, got " + std::to_string(step); });
+  check(step >= 0, "learning_rate", [&] { return str("steps count from 0, got ", step); });
 
   if (step < s.warmup) return s.peak * static_cast<double>(step) / static_cast<double>(s.warmup);
   if (s.kind == Schedule::Kind::constant) return s.peak;

@@ -29,10 +29,8 @@ Mlp::Mlp(const MlpOptions& options, RandomKey key) : options_(options) {
   if (options.kind != FfnKind::swiglu) options_.gates = 0;
   options_.activation = activation_of(options.kind, options.activation);
   const MlpOptions& o = options_;
-  check(o.gates >= 0 && (o.gates == 0 || o.hidden % o.gates == 0), "swiglu", [&] {
-    return "the hidden width " + std::to_string(o.hidden) + " does not divide into " + std::to_string(o.gates) +
-           " gated blocks";
-  });
+  check(o.gates >= 0 && (o.gates == 0 || o.hidden % o.gates == 0), "swiglu",
+        [&] { return str("the hidden width ", o.hidden, " does not divide into ", o.gates, " gated blocks"); });
   Linear::Options columns = o.projection, rows = o.projection;  // gated blocks stay in one piece
   columns.shard = o.gates > 0 ? ShardRule{.axis = 0, .unit = "gated block", .units = o.gates}
                               : ShardRule{.axis = 0, .unit = "hidden unit", .units = o.hidden};

@@ -13,8 +13,8 @@ thread_local RecordParallelLoops* of_thread = nullptr;
 }  // namespace
 
 RecordParallelLoops::RecordParallelLoops(int threads) : threads_(threads), last_(std::chrono::steady_clock::now()) {
-  check(threads >= 1, "threads", [&] { return "needs at least one thread, got " + std::to_string(threads); });
-  check(!of_thread, "threads", [] { return std::string("a thread's loops can be recorded once at a time"); });
+  check(threads >= 1, "threads", [&] { return str("needs at least one thread, got ", threads); });
+  check(!of_thread, "threads", "a thread's loops can be recorded once at a time");
   of_thread = this;
 }
 RecordParallelLoops::~RecordParallelLoops() { of_thread = nullptr; }

@@ -8,6 +8,7 @@
 
 #include "braid/tensor/base/integers.h"
 #include "braid/tensor/base/utf8.h"
+#include "braid/tensor/error.h"
 
 namespace braid::detail {
 
@@ -28,7 +29,7 @@ std::string hex(uint64_t value, int digits) {
   return text;
 }
 
-std::string mebibytes(int64_t bytes) { return std::to_string(ceil_div(bytes, 1 << 20)) + " MiB"; }
+std::string mebibytes(int64_t bytes) { return str(ceil_div(bytes, 1 << 20), " MiB"); }
 
 template <class T>
 static std::optional<T> parse_number(std::string_view text) {

@@ -91,7 +91,7 @@ int64_t items(const Axis<K>* axes, int count) {
 // visit_accumulate(x.dtype(), "add", [&]<class A>() { ... });  calls the lambda with float or double.
 template <class F>
 decltype(auto) visit_accumulate(DType t, const char* op, F&& f) {
-  check(is_float(t), op, [&] { return "needs a floating-point tensor, got " + str(t); });
+  check(is_float(t), op, [&] { return str("needs a floating-point tensor, got ", t); });
   return t == DType::f64 ? f.template operator()<double>() : f.template operator()<float>();
 }
 

@@ -12,7 +12,7 @@
 namespace braid::io {
 
 static void check_output(bool ok, const char* doing, const std::string& path) {
-  check(ok, ErrorKind::output, [&] { return std::string("cannot ") + doing + " " + path + ": " + system_message(); });
+  check(ok, ErrorKind::output, [&] { return str("cannot ", doing, " ", path, ": ", system_message()); });
 }
 
 AppendFile::AppendFile(const std::string& path, int64_t keep) : path_(path) {

@@ -54,7 +54,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), through_(passes_t
   std::error_code ignored;
   if (std::filesystem::is_directory(path_, ignored))
     fail(ErrorKind::output, "cannot write " + path_ + ": it is a folder; choose another name");
-  temporary_ = path_ + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
+  temporary_ = str(path_, ".tmp-", ::getpid(), "-", counter++);
   // A leftover of this name is from a process that died; the names of a living process are unique.
   open(temporary_, O_CREAT | O_TRUNC);
 }
@@ -88,9 +88,9 @@ void AtomicFile::give_up(const char* doing, int64_t after) {
   closed_ = true;
   if (!temporary_.empty() && !stays_) ::unlink(temporary_.c_str());
   temporary_.clear();
-  fail(ErrorKind::output, std::string("cannot ") + doing + " " + path_ + " after " + std::to_string(after) +
-                              " bytes: " + cause + "; free some space or choose another place" +
-                              (through_ ? "" : ", what was there before is unchanged"));
+  fail(ErrorKind::output,
+       str("cannot ", doing, " ", path_, " after ", after, " bytes: ", cause,
+           "; free some space or choose another place", through_ ? "" : ", what was there before is unchanged"));
 }
 
 void AtomicFile::write_out(int64_t offset, const char* bytes, int64_t n) {

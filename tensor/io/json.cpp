@@ -19,8 +19,8 @@ json parse_json(std::string_view text, const std::string& path, int64_t first_by
     if (event == Event::object_start || event == Event::array_start) {
       names.emplace_back();
       if (names.size() > static_cast<size_t>(max_json_depth))
-        fail_input("JSON is nested too deeply", path, -1, "at most " + std::to_string(max_json_depth) + " levels",
-                   "more", "the file is damaged");
+        fail_input("JSON is nested too deeply", path, -1, str("at most ", max_json_depth, " levels"), "more",
+                   "the file is damaged");
     } else if (event == Event::object_end || event == Event::array_end) {
       names.pop_back();
     } else if (event == Event::key && !names.back().insert(value.get<std::string>()).second) {
@@ -42,7 +42,7 @@ json parse_json(std::string_view text, const std::string& path, int64_t first_by
     fail_input("cannot read JSON", path, byte, "valid JSON", "\"" + cause + "\"",
                "the file is damaged or of another kind");
   } catch (const json::exception& e) {  // a number out of range
-    fail_input("cannot read JSON", path, -1, "valid JSON", std::string("\"") + e.what() + "\"", "");
+    fail_input("cannot read JSON", path, -1, "valid JSON", str("\"", e.what(), "\""), "");
   }
 }
 

@@ -19,7 +19,7 @@ namespace braid::io {
 void fail_input(const std::string& what, const std::string& path, int64_t byte, const std::string& expected,
                 const std::string& found, const std::string& advice) {
   std::string text = what + " in " + path;
-  if (byte >= 0) text += " at byte " + std::to_string(byte);
+  if (byte >= 0) text += str(" at byte ", byte);
   text += ": expected " + expected + ", found " + found;
   if (!advice.empty()) text += "; " + advice;
   braid::fail(ErrorKind::input, text);
@@ -65,15 +65,15 @@ void Reader::fail(const std::string& what, int64_t byte, const std::string& expe
 
 void Reader::seek(int64_t position) {
   if (position < 0 || position > size_)
-    fail("cannot seek", position, "a position up to " + std::to_string(size_), std::to_string(position),
+    fail("cannot seek", position, str("a position up to ", size_), std::to_string(position),
          "the file is truncated or damaged");
   position_ = position;
 }
 
 void Reader::read_at(int64_t offset, void* into, int64_t n) const {
   if (offset < 0 || n < 0 || offset > size_ || n > size_ - offset)
-    fail("cannot read", offset, std::to_string(n) + " bytes",
-         std::to_string(std::clamp<int64_t>(size_ - offset, 0, size_)) + " before the end of the file",
+    fail("cannot read", offset, str(n, " bytes"),
+         str(std::clamp<int64_t>(size_ - offset, 0, size_), " before the end of the file"),
          "the file is truncated or damaged");
   if (fd_ < 0) {
     if (n > 0) std::memcpy(into, memory_ + offset, static_cast<size_t>(n));
@@ -85,10 +85,10 @@ void Reader::read_at(int64_t offset, void* into, int64_t n) const {
     const ssize_t got = ::pread(fd_, out + done, static_cast<size_t>(n - done), offset + done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0)
-      braid::fail(ErrorKind::input, "cannot read " + path_ + " at byte " + std::to_string(offset + done) + ": " +
-                                        system_message() + "; check the disk");
+      braid::fail(ErrorKind::input,
+                  str("cannot read ", path_, " at byte ", offset + done, ": ", system_message(), "; check the disk"));
     if (got == 0)  // shorter than when it was opened
-      fail("cannot read", offset + done, std::to_string(n - done) + " more bytes", "the end of the file",
+      fail("cannot read", offset + done, str(n - done, " more bytes"), "the end of the file",
            "something truncated it while it was being read");
     done += got;
   }
@@ -107,7 +107,7 @@ int64_t Reader::read_some(void* into, int64_t n) {
 
 std::string Reader::read_string(int64_t n) {
   if (n < 0 || n > remaining())
-    fail("cannot read", position_, std::to_string(n) + " bytes", std::to_string(remaining()) + " before the end",
+    fail("cannot read", position_, str(n, " bytes"), str(remaining(), " before the end"),
          "the file is truncated or damaged");
   std::string text(static_cast<size_t>(n), '\0');
   read(text.data(), n);
@@ -117,7 +117,7 @@ std::string Reader::read_string(int64_t n) {
 std::string read_text_file(const std::string& path, int64_t max_bytes) {
   const auto check_size = [&](int64_t size, const std::string& found) {
     if (size > max_bytes)
-      fail_input("the file is too large", path, -1, "at most " + std::to_string(max_bytes) + " bytes", found,
+      fail_input("the file is too large", path, -1, str("at most ", max_bytes, " bytes"), found,
                  "check that it is the right file");
   };
   std::error_code ignored;

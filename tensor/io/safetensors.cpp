@@ -62,7 +62,7 @@ struct HeaderReader {
     info.dtype = type->dtype;
     info.loadable = type->loadable;
     if (!shape.is_array() || shape.size() > static_cast<size_t>(Shape::max_rank))
-      bad(name, "a shape of at most " + std::to_string(Shape::max_rank) + " sizes", shown(shape));
+      bad(name, str("a shape of at most ", Shape::max_rank, " sizes"), shown(shape));
     int64_t bytes = type->bytes;
     bool has_zero = false;
     for (const json& size : shape) {
@@ -80,11 +80,10 @@ struct HeaderReader {
     // The JSON library compares mixed signs as signed: compare numbers, not JSON values.
     const auto first = offsets[0].get<uint64_t>(), last = offsets[1].get<uint64_t>();
     if (first > last || last > static_cast<uint64_t>(limit))
-      bad(name, "data_offsets in order and within the " + std::to_string(limit) + " bytes of data", shown(offsets));
+      bad(name, str("data_offsets in order and within the ", limit, " bytes of data"), shown(offsets));
     const auto begin = static_cast<int64_t>(first), end = static_cast<int64_t>(last);
     if (end - begin != bytes)
-      bad(name, std::to_string(bytes) + " bytes for " + info.dtype_name + " " + str(info.shape),
-          std::to_string(end - begin), data + begin);
+      bad(name, str(bytes, " bytes for ", info.dtype_name, " ", info.shape), std::to_string(end - begin), data + begin);
     info.offset = data + begin;
     info.bytes = bytes;
     return info;
@@ -106,13 +105,12 @@ SafetensorsFile::SafetensorsFile(std::span<const std::byte> memory, const std::s
 
 void SafetensorsFile::open() {
   if (file_.size() < 8)
-    file_.fail("not a safetensors file", 0, "8 bytes of header length", "a file of " + std::to_string(file_.size()),
-               damaged);
+    file_.fail("not a safetensors file", 0, "8 bytes of header length", str("a file of ", file_.size()), damaged);
   const auto length = file_.read<uint64_t>();
   const auto max_length = static_cast<uint64_t>(std::min(max_header_bytes, file_.remaining()));
   if (length < 2 || length > max_length)
-    file_.fail("not a safetensors file", 0, "a header of 2 to " + std::to_string(max_length) + " bytes",
-               std::to_string(length), damaged);
+    file_.fail("not a safetensors file", 0, str("a header of 2 to ", max_length, " bytes"), std::to_string(length),
+               damaged);
   const std::string text = file_.read_string(static_cast<int64_t>(length));
   const json header = parse_json(text, file_.path(), 8);
   if (text.front() != '{')  // JSON may begin with blanks or a byte order mark, this format may not
@@ -138,13 +136,13 @@ void SafetensorsFile::open() {
   int64_t end = reader.data;
   for (const TensorInfo* info : by_offset) {
     if (info->offset != end)
-      reader.bad(info->name, "its data right behind that of the tensor before, at byte " + std::to_string(end),
+      reader.bad(info->name, str("its data right behind that of the tensor before, at byte ", end),
                  info->offset < end ? "an overlap" : "a hole", info->offset);
     end += info->bytes;
   }
   if (end != file_.size())
-    file_.fail("bytes that belong to no tensor", end, "the end of the file",
-               std::to_string(file_.size() - end) + " more bytes", damaged);
+    file_.fail("bytes that belong to no tensor", end, "the end of the file", str(file_.size() - end, " more bytes"),
+               damaged);
 }
 
 const TensorInfo* SafetensorsFile::find(const std::string& name) const { return find_in(tensors_, name); }
@@ -222,8 +220,8 @@ TensorFiles::TensorFiles(const std::string& path) : path_(path) {
     }
   const auto total = listed.metadata.find("total_size");
   if (total != listed.metadata.end() && json::parse(total->second) != bytes)
-    fail_input("bad index of weights", index, -1,
-               "the \"total_size\" of its tensors, " + std::to_string(bytes) + " bytes", total->second, damaged);
+    fail_input("bad index of weights", index, -1, str("the \"total_size\" of its tensors, ", bytes, " bytes"),
+               total->second, damaged);
 }
 
 const TensorInfo* TensorFiles::find(const std::string& name) const { return find_in(tensors_, name); }
@@ -293,7 +291,7 @@ SafetensorsPlan plan_safetensors(const std::vector<TensorSource>& tensors, const
   }
   text.append((8 - text.size() % 8) % 8, ' ');  // so that the data begins at a multiple of 8
   check(static_cast<int64_t>(text.size()) <= max_header_bytes, "save_safetensors",
-        [&] { return "the header would have " + std::to_string(text.size()) + " bytes, more than readers accept"; });
+        [&] { return str("the header would have ", text.size(), " bytes, more than readers accept"); });
   const uint64_t length = text.size();
   plan.head.assign(reinterpret_cast<const char*>(&length), sizeof length);
   plan.head += text;

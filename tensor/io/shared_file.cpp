@@ -15,8 +15,8 @@ namespace braid::io {
 
 namespace {
 [[noreturn]] void cannot_write(const std::string& path, int64_t written, int cause) {
-  fail(ErrorKind::output, "cannot write " + path + " after " + std::to_string(written) +
-                              " bytes: " + std::strerror(cause) + "; free some space or choose another place");
+  fail(ErrorKind::output, str("cannot write ", path, " after ", written, " bytes: ", std::strerror(cause),
+                              "; free some space or choose another place"));
 }
 }  // namespace
 

@@ -8,9 +8,7 @@
 
 namespace braid {
 
-void detail::no_such_kernel(const char* kernel, const char* device) {
-  fail(kernel, std::string("no such kernel on ") + device);
-}
+void detail::no_such_kernel(const char* kernel, const char* device) { fail(kernel, str("no such kernel on ", device)); }
 
 namespace {
 thread_local const char* running = nullptr;

@@ -86,7 +86,7 @@ void HttpClient::connect(Clock::time_point deadline) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   if (const int code = ::getaddrinfo(url_.host.c_str(), url_.port.c_str(), &hints, &found); code != 0)
-    fail(url_, std::string("has no address: ") + ::gai_strerror(code));
+    fail(url_, str("has no address: ", ::gai_strerror(code)));
   int error = 0;
   for (const addrinfo* at = found; at && socket_ < 0; at = at->ai_next) {
     socket_ = ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, at->ai_protocol);
@@ -103,7 +103,7 @@ void HttpClient::connect(Clock::time_point deadline) {
     if (error != 0) close();
   }
   ::freeaddrinfo(found);
-  if (socket_ < 0) fail(url_, std::string("cannot be reached: ") + std::strerror(error) + "; is braid serve running?");
+  if (socket_ < 0) fail(url_, str("cannot be reached: ", std::strerror(error), "; is braid serve running?"));
   const int on = 1;
   ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
@@ -159,8 +159,8 @@ void HttpClient::take(size_t count, Clock::time_point deadline, const std::funct
 
 HttpResponse HttpClient::send(const HttpRequest& request, Clock::time_point deadline,
                               const std::function<void(std::string_view)>& piece) {
-  std::string head = request.method + " " + url_.path + request.target + " HTTP/1.1\r\nHost: " + url_.host + ":" +
-                     url_.port + "\r\nContent-Length: " + std::to_string(request.body.size()) + "\r\n";
+  std::string head = str(request.method, " ", url_.path, request.target, " HTTP/1.1\r\nHost: ", url_.host, ":",
+                         url_.port, "\r\nContent-Length: ", request.body.size(), "\r\n");
   if (!request.body.empty()) head += "Content-Type: application/json\r\n";
   if (!request.key.empty()) head += "Authorization: Bearer " + request.key + "\r\n";
   head += "\r\n";

@@ -81,7 +81,7 @@ class Load {
                     Clock::now() + seconds(plan_.timeout), [&](std::string_view bytes) { answer.piece(bytes, now()); });
       record.status = response.status;
       if (response.status != 200)
-        record.error = "status " + std::to_string(response.status);
+        record.error = str("status ", response.status);
       else if (!answer.error().empty())
         record.error = answer.error();
       else if (!answer.complete())

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/chart/panel.h"
+#include "braid/tensor/error.h"
 
 namespace braid::apps {
 namespace {
@@ -65,7 +66,7 @@ std::vector<std::string> LoadLevel::errors() const {
   for (const auto& [error, count] : counts) order.emplace_back(-count, error);
   std::ranges::sort(order);
   std::vector<std::string> words;
-  for (const auto& [count, error] : order) words.push_back(std::to_string(-count) + " x " + error);
+  for (const auto& [count, error] : order) words.push_back(str(-count, " x ", error));
   return words;
 }
 
@@ -84,7 +85,7 @@ std::string load_table(const std::vector<LoadLevel>& levels) {
     }
     const std::vector<std::string> errors = level.errors();
     for (size_t i = 0; i < errors.size() && i < 5; ++i) text += "  " + errors[i] + "\n";
-    if (errors.size() > 5) text += "  and " + std::to_string(errors.size() - 5) + " other errors\n";
+    if (errors.size() > 5) text += str("  and ", errors.size() - 5, " other errors\n");
   }
   return text;
 }
@@ -104,7 +105,7 @@ std::string load_json(const std::vector<LoadLevel>& levels) {
                                   {"tokens_per_second", per_second(static_cast<double>(level.tokens()), level)}};
     for (const Latency& latency : latencies) {
       const Percentiles p = percentiles((level.*latency.values)());
-      row[std::string(latency.name) + "_seconds"] = {
+      row[str(latency.name, "_seconds")] = {
           {"p50", number(p.p50)}, {"p90", number(p.p90)}, {"p99", number(p.p99)}, {"max", number(p.max)}};
     }
     rows.push_back(std::move(row));
@@ -149,7 +150,7 @@ std::string load_chart(const std::vector<LoadLevel>& levels, const std::string& 
     if (high == 0) low = 1, high = 10;  // nothing was answered: empty axes
     const Axis xs{.min = low / 1.1, .max = high * 1.1, .log = true, .low = frame.x, .high = frame.x + frame.width};
     const Axis ys{.min = 0, .max = 100, .low = frame.y + frame.height, .high = frame.y};
-    draw_axes(svg, frame, xs, ys, std::string("latency ") + latency.title + ": share of values up to x (%)", "ms");
+    draw_axes(svg, frame, xs, ys, str("latency ", latency.title, ": share of values up to x (%)"), "ms");
     for (size_t i = 0; i < values.size(); ++i) {
       Points steps;
       const auto count = static_cast<double>(values[i].size());

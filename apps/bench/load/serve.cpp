@@ -18,8 +18,7 @@ namespace {
 // Ids of some text by the server's own tokenizer: prompts of any length are cut out of it.
 std::vector<int32_t> some_tokens(const Url& url, const std::string& key) {
   std::string words;
-  for (int i = 0; i < 64; ++i)
-    words += "Call number " + std::to_string(i * 7919 % 1000) + " asks for a word that follows. ";
+  for (int i = 0; i < 64; ++i) words += str("Call number ", i * 7919 % 1000, " asks for a word that follows. ");
   HttpClient client(url);
   const HttpResponse response =
       client.send({.method = "POST",
@@ -28,8 +27,8 @@ std::vector<int32_t> some_tokens(const Url& url, const std::string& key) {
                    .key = key},
                   HttpClient::Clock::now() + std::chrono::seconds(30));
   check(response.status == 200, ErrorKind::output, [&] {
-    return "the server at " + url.host + ":" + url.port + " answered /tokenize with status " +
-           std::to_string(response.status) + ": " + preview(response.body, 200);
+    return str("the server at ", url.host, ":", url.port, " answered /tokenize with status ", response.status, ": ",
+               preview(response.body, 200));
   });
   const nlohmann::json json = nlohmann::json::parse(response.body, nullptr, false);
   std::vector<int32_t> ids;
@@ -65,9 +64,8 @@ std::string key_of(const Arguments& arguments) {
 }  // namespace
 
 int bench_serve(const Arguments& arguments) {
-  check(arguments.has("URL"), ErrorKind::setting, [] {
-    return std::string("bench serve needs the address of a server: expected braid bench serve http://127.0.0.1:8000");
-  });
+  check(arguments.has("URL"), ErrorKind::setting,
+        "bench serve needs the address of a server: expected braid bench serve http://127.0.0.1:8000");
   const bool open_loop = arguments.has("rate");
   LoadPlan plan{.url = parse_url(arguments.get("URL")), .key = key_of(arguments)};
   if (plan.url.path.ends_with("/v1")) plan.url.path.resize(plan.url.path.size() - 3);
@@ -97,18 +95,17 @@ int bench_serve(const Arguments& arguments) {
     // An open loop gets enough clients that one is free at each arrival, but no more than descriptors allow.
     plan.clients = open_loop ? std::clamp<int64_t>(std::llround(load * plan.timeout), 1, 512)
                              : std::max<int64_t>(1, std::llround(load));
-    std::fprintf(
-        stderr, "%s for %s ...\n",
-        open_loop ? (shortest(load) + " requests/s").c_str() : (std::to_string(plan.clients) + " clients").c_str(),
-        duration(plan.seconds).c_str());
+    std::fprintf(stderr, "%s for %s ...\n",
+                 open_loop ? (shortest(load) + " requests/s").c_str() : str(plan.clients, " clients").c_str(),
+                 duration(plan.seconds).c_str());
     LoadLevel level{.name = open_loop ? shortest(load) + " requests/s"
-                                      : std::to_string(plan.clients) + (plan.clients == 1 ? " client" : " clients")};
+                                      : str(plan.clients, plan.clients == 1 ? " client" : " clients")};
     level.records = run_load(plan, StopSignals::requested);
     for (const LoadRecord& r : level.records) level.seconds = std::max(level.seconds, r.end);
     sent += std::ssize(level.records);
     levels.push_back(std::move(level));
   }
-  const std::string title = std::to_string(prompt) + " tokens of prompt, " + std::to_string(tokens) + " new ones";
+  const std::string title = str(prompt, " tokens of prompt, ", tokens, " new ones");
   if (!out.empty()) io::write_file(out, load_chart(levels, "braid bench serve: " + title));
   if (arguments.has("json"))
     std::printf("%s\n", load_json(levels).c_str());

@@ -52,7 +52,7 @@ std::vector<models::InspectionRequest::Scale> parse_scales(const Fields& fields)
   if (!value) return scales;
   if (!value->is_array()) fields.bad("scales", "a list of objects", *value);
   for (const json& entry : *value) {
-    const std::string name = "scales[" + std::to_string(scales.size()) + "]";
+    const std::string name = str("scales[", scales.size(), "]");
     if (!entry.is_object()) fields.bad(name, "an object with layer, pre and post", entry);
     const Fields scale(entry, name + ".");
     scales.push_back({scale.integer("layer", 0, kLargest),
@@ -74,8 +74,7 @@ InspectRequest parse_inspect_request(std::string_view body, const RequestLimits&
     r.tokens = token_ids(fields, "tokens", *tokens, limits.ids);
   }
   if (request.prompt.has_value() == fields.has("tokens"))
-    throw ApiError(400,
-                   "expected one of 'prompt' and 'tokens', found " + std::string(request.prompt ? "both" : "neither"),
+    throw ApiError(400, str("expected one of 'prompt' and 'tokens', found ", request.prompt ? "both" : "neither"),
                    "prompt", "invalid_value");
   r.layer = fields.integer("layer", 0, kLargest);
   r.heads = positions(fields, "heads");

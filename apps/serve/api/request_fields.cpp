@@ -5,15 +5,14 @@
 
 #include "apps/cli/text.h"
 #include "apps/serve/api/api_error.h"
+#include "braid/tensor/error.h"
 
 namespace braid::apps::serve {
 namespace {
 
 using nlohmann::json;
 
-std::string in_range(int64_t min, int64_t max) {
-  return "an integer from " + std::to_string(min) + " to " + std::to_string(max);
-}
+std::string in_range(int64_t min, int64_t max) { return str("an integer from ", min, " to ", max); }
 
 }  // namespace
 
@@ -25,16 +24,16 @@ json parse_body(std::string_view text) {
     if (event == Event::object_start || event == Event::array_start) {
       names.emplace_back();
       if (std::ssize(names) > max_body_depth)
-        throw ApiError(400, "the body is nested too deeply: at most " + std::to_string(max_body_depth) +
-                                " objects and lists may lie inside one another");
+        throw ApiError(400, str("the body is nested too deeply: at most ", max_body_depth,
+                                " objects and lists may lie inside one another"));
     } else if (event == Event::object_end || event == Event::array_end) {
       names.pop_back();
     } else if (event == Event::key && !names.back().insert(value.get<std::string>()).second) {
       throw ApiError(400, "the body has an object with the same name twice: every name may be given once");
     }
     if (++values > 2 * max_body_values)  // a list counts at its beginning and at its end, a name of an object too
-      throw ApiError(400, "the body has too many values: at most " + std::to_string(max_body_values) +
-                              " are read; send fewer prompts at a time");
+      throw ApiError(400, str("the body has too many values: at most ", max_body_values,
+                              " are read; send fewer prompts at a time"));
     return true;
   };
   // The parser would take a NUL byte for the end of the text.
@@ -43,8 +42,7 @@ json parse_body(std::string_view text) {
   try {
     body = json::parse(text.begin(), text.end(), watch);
   } catch (const json::parse_error& error) {
-    throw ApiError(400, "the body is not JSON in UTF-8: error at byte " + std::to_string(error.byte) + " of " +
-                            std::to_string(text.size()));
+    throw ApiError(400, str("the body is not JSON in UTF-8: error at byte ", error.byte, " of ", text.size()));
   } catch (const json::exception&) {
     throw ApiError(400, "the body is not JSON: it has a number out of range");
   }
@@ -130,9 +128,7 @@ std::vector<int32_t> token_ids(const Fields& fields, const std::string& name, co
   for (const json& id : list) {
     const bool fits = id.is_number_integer() && (id.is_number_unsigned() || id.get<int64_t>() >= 0) &&
                       id.get<uint64_t>() < static_cast<uint64_t>(ids);
-    if (!fits)
-      fields.bad(name + "[" + std::to_string(tokens.size()) + "]", "a token id from 0 to " + std::to_string(ids - 1),
-                 id);
+    if (!fits) fields.bad(str(name, "[", tokens.size(), "]"), str("a token id from 0 to ", ids - 1), id);
     tokens.push_back(id.get<int32_t>());
   }
   return tokens;

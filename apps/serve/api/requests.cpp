@@ -16,14 +16,12 @@ std::vector<std::string> parse_stops(const Fields& fields) {
   if (!value) return stops;
   const json list = value->is_array() ? *value : json::array({*value});
   if (std::ssize(list) > max_stops)
-    throw ApiError(400,
-                   "bad value of 'stop': expected at most " + std::to_string(max_stops) + " strings, found " +
-                       std::to_string(list.size()),
+    throw ApiError(400, str("bad value of 'stop': expected at most ", max_stops, " strings, found ", list.size()),
                    "stop", "invalid_value");
   for (const json& stop : list) {
     const bool fits = stop.is_string() && !stop.get_ref<const std::string&>().empty() &&
                       std::ssize(stop.get_ref<const std::string&>()) <= max_stop_bytes;
-    if (!fits) fields.bad("stop", "strings of 1 to " + std::to_string(max_stop_bytes) + " bytes, one or a list", stop);
+    if (!fits) fields.bad("stop", str("strings of 1 to ", max_stop_bytes, " bytes, one or a list"), stop);
     stops.push_back(stop.get<std::string>());
   }
   return stops;
@@ -47,10 +45,10 @@ void reject_unsupported(const Fields& fields) {
 
 void check_count(int64_t prompts, int64_t n, const RequestLimits& limits) {
   if (prompts <= limits.sequences / n) return;
-  throw ApiError(400,
-                 "too many texts in one request: at most " + std::to_string(limits.sequences) + ", found " +
-                     std::to_string(prompts) + " prompts with 'n' = " + std::to_string(n),
-                 prompts > limits.sequences ? "prompt" : "n", "invalid_value");
+  throw ApiError(
+      400,
+      str("too many texts in one request: at most ", limits.sequences, ", found ", prompts, " prompts with 'n' = ", n),
+      prompts > limits.sequences ? "prompt" : "n", "invalid_value");
 }
 
 CompletionRequest::Prompt parse_prompt(const Fields& fields, const std::string& name, const json& value,
@@ -72,7 +70,7 @@ std::vector<CompletionRequest::Prompt> parse_prompts(const Fields& fields, const
   std::vector<CompletionRequest::Prompt> prompts;
   for (const json& one : *value) {
     if (std::ssize(prompts) == limits.sequences) check_count(std::ssize(*value), 1, limits);
-    prompts.push_back(parse_prompt(fields, "prompt[" + std::to_string(prompts.size()) + "]", one, limits));
+    prompts.push_back(parse_prompt(fields, str("prompt[", prompts.size(), "]"), one, limits));
   }
   return prompts;
 }
@@ -158,7 +156,7 @@ ChatRequest parse_chat_request(std::string_view body, const RequestLimits& limit
   if (!messages) throw ApiError(400, "'messages' is missing: expected a list of {\"role\", \"content\"}", "messages");
   if (!messages->is_array() || messages->empty()) fields.bad("messages", "a list, not empty", *messages);
   for (const json& one : *messages) {
-    const std::string name = "messages[" + std::to_string(request.messages.size()) + "]";
+    const std::string name = str("messages[", request.messages.size(), "]");
     if (!one.is_object()) fields.bad(name, "an object with role and content", one);
     const Fields message(one, name + ".");
     const std::string role = message.text("role").value_or("");

@@ -4,6 +4,7 @@
 
 #include "apps/serve/api/api_error.h"
 #include "apps/serve/page/page_files.h"
+#include "braid/tensor/error.h"
 
 namespace braid::apps::serve {
 namespace {
@@ -36,7 +37,7 @@ const Route& find_route(std::string_view method, std::string_view target, std::s
     if (path != route.path && !(of_page && route.task == Task::page)) continue;
     const bool head = method == "HEAD" && std::string_view(route.method) == "GET";
     if (method == route.method || head) return route;
-    allow += (allow.empty() ? "" : ", ") + std::string(route.method);
+    allow += str(allow.empty() ? "" : ", ", route.method);
   }
   if (!allow.empty()) throw ApiError(405, "this route has another method: expected " + allow, "", "method_not_allowed");
   throw ApiError(404, "there is no such route; the routes are listed by braid serve --help", "", "unknown_route");

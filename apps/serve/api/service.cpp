@@ -134,15 +134,15 @@ std::vector<int32_t> Service::encode(const std::string& text, bool parse_special
 int64_t Service::max_tokens_for(const GenerationCall::Settings& settings, int64_t fallback) const {
   int64_t longest = 0;
   for (const std::vector<int32_t>& prompt : settings.prompts) longest = std::max(longest, std::ssize(prompt));
-  const std::string context = "the context of this model is " + std::to_string(limits_.context) + " tokens: ";
+  const std::string context = str("the context of this model is ", limits_.context, " tokens: ");
   if (longest > limits_.context)
-    throw ApiError(400, context + "the prompt has " + std::to_string(longest), "prompt", "context_length_exceeded");
+    throw ApiError(400, str(context, "the prompt has ", longest), "prompt", "context_length_exceeded");
   const int64_t available = limits_.context - longest;
   const int64_t max_tokens = settings.fields.max_tokens.value_or(std::min(fallback, available));
   if (max_tokens > available)
     throw ApiError(400,
-                   context + "the prompt has " + std::to_string(longest) + ", max_tokens asks for " +
-                       std::to_string(max_tokens) + ", together " + std::to_string(longest + max_tokens),
+                   str(context, "the prompt has ", longest, ", max_tokens asks for ", max_tokens, ", together ",
+                       longest + max_tokens),
                    "max_tokens", "context_length_exceeded");
   return max_tokens;
 }
@@ -154,8 +154,8 @@ std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string&
   const auto check_length = [&](std::string_view text, const char* param) {
     if (std::ssize(text) > longest_text_)
       throw ApiError(400,
-                     "the text has " + std::to_string(text.size()) + " bytes and cannot fit this model's context of " +
-                         std::to_string(limits_.context) + " tokens",
+                     str("the text has ", text.size(), " bytes and cannot fit this model's context of ",
+                         limits_.context, " tokens"),
                      param, "context_length_exceeded");
   };
   int64_t fallback = 16;
@@ -179,7 +179,7 @@ std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string&
       settings.fields.stops.push_back(end);
     for (const int32_t token : request.answer)
       if (std::ranges::find(settings.ends, token) != settings.ends.end())
-        throw ApiError(400, "the answer has ended: token " + std::to_string(token) + " of 'answer_token_ids' ends it",
+        throw ApiError(400, str("the answer has ended: token ", token, " of 'answer_token_ids' ends it"),
                        "answer_token_ids", "invalid_value");
     settings.prompts[0].insert(settings.prompts[0].end(), request.answer.begin(), request.answer.end());
   } else {

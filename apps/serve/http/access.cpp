@@ -50,7 +50,7 @@ bool is_loopback(std::string_view address) { return address.starts_with("127.") 
 void check_host(const Access& access, const RequestHead& head, std::string_view address) {
   const auto hosts = head.all("host");
   if (hosts.size() > 1 || (hosts.empty() && head.version_1_1))
-    throw ApiError(400, "expected one field Host, found " + std::to_string(hosts.size()));
+    throw ApiError(400, str("expected one field Host, found ", hosts.size()));
   const std::string name = hosts.empty() ? std::string(address) : host_name(hosts[0]);
   const bool known = !name.empty() && (name == "localhost" || name == "127.0.0.1" || name == "::1" || name == address ||
                                        std::ranges::count(access.hosts, name) > 0);

@@ -5,6 +5,7 @@
 #include <boost/beast/http/string_body.hpp>
 
 #include "apps/serve/api/api_error.h"
+#include "braid/tensor/error.h"
 
 namespace braid::apps::serve {
 
@@ -18,10 +19,9 @@ ApiError bad_framing(const std::string& what) { return ApiError(400, "the reques
 
 ApiError error_of(const boost::system::error_code& error, const HttpLimits& limits) {
   if (error == http::error::header_limit)
-    return ApiError(
-        431, "the head of the request is too long: at most " + std::to_string(limits.head_bytes) + " bytes are read");
+    return ApiError(431, str("the head of the request is too long: at most ", limits.head_bytes, " bytes are read"));
   if (error == http::error::body_limit || error == http::error::buffer_overflow)
-    return ApiError(413, "the body is too long: at most " + std::to_string(limits.body_bytes) + " bytes are read");
+    return ApiError(413, str("the body is too long: at most ", limits.body_bytes, " bytes are read"));
   if (error == http::error::bad_version) return ApiError(505, "expected HTTP/1.1 or HTTP/1.0");
   return bad_framing(error.message());
 }
@@ -50,12 +50,11 @@ void HttpReader::check_head() {
     head_.fields.emplace_back(lower({name.data(), name.size()}), std::string(field.value()));
   }
   if (std::ssize(head_.fields) > limits_.fields)
-    throw ApiError(431, "the head has " + std::to_string(head_.fields.size()) + " fields: at most " +
-                            std::to_string(limits_.fields) + " are read");
+    throw ApiError(431, str("the head has ", head_.fields.size(), " fields: at most ", limits_.fields, " are read"));
   const auto lengths = head_.all("content-length"), codings = head_.all("transfer-encoding");
   if (lengths.size() + codings.size() > 1)
-    throw bad_framing("expected one of Content-Length and Transfer-Encoding, once, found " +
-                      std::to_string(lengths.size() + codings.size()) + " such fields");
+    throw bad_framing(str("expected one of Content-Length and Transfer-Encoding, once, found ",
+                          lengths.size() + codings.size(), " such fields"));
   if (!lengths.empty() && lengths[0].find_first_not_of("0123456789") != std::string_view::npos)
     throw bad_framing("Content-Length is no number");
   if (!codings.empty() && (!head_.version_1_1 || lower({codings[0].data(), codings[0].size()}) != "chunked"))

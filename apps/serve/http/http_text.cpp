@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "braid/tensor/error.h"
+
 namespace braid::apps::serve {
 namespace {
 
@@ -41,20 +43,20 @@ const char* reason_of(int status) {
 }
 
 std::string head_text(int status, const char* type, const AnswerForm& form) {
-  return "HTTP/1.1 " + std::to_string(status) + " " + reason_of(status) + "\r\nServer: braid\r\nContent-Type: " + type +
-         "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src "
-         "'self'; frame-ancestors 'none'\r\nX-Request-Id: " +
-         form.request_id + "\r\nConnection: " + (form.keep_alive ? "keep-alive" : "close") + "\r\n";
+  return str("HTTP/1.1 ", status, " ", reason_of(status), "\r\nServer: braid\r\nContent-Type: ", type,
+             "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src "
+             "'self'; frame-ancestors 'none'\r\nX-Request-Id: ",
+             form.request_id, "\r\nConnection: ", form.keep_alive ? "keep-alive" : "close", "\r\n");
 }
 
 }  // namespace
 
 std::string answer_text(const Response& response, const AnswerForm& form) {
   std::string text = head_text(response.status, response.type, form);
-  if (response.retry_after > 0) text += "Retry-After: " + std::to_string(response.retry_after) + "\r\n";
+  if (response.retry_after > 0) text += str("Retry-After: ", response.retry_after, "\r\n");
   if (!response.allow.empty()) text += "Allow: " + response.allow + "\r\n";
   if (response.status == 401) text += "WWW-Authenticate: Bearer\r\n";
-  text += "Content-Length: " + std::to_string(response.body.size()) + "\r\n\r\n";
+  text += str("Content-Length: ", response.body.size(), "\r\n\r\n");
   return form.without_body ? text : text + response.body;
 }
 

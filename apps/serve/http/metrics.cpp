@@ -5,9 +5,8 @@ namespace braid::apps::serve {
 std::string metrics_text(const HttpCounts& counts, const models::EngineLoad& load) {
   std::string text;
   const auto add = [&](const char* name, const char* type, const char* help, int64_t value) {
-    const std::string full = std::string("braid_") + name;
-    text += "# HELP " + full + " " + help + "\n# TYPE " + full + " " + type + "\n" + full + " " +
-            std::to_string(value) + "\n";
+    const std::string full = str("braid_", name);
+    text += str("# HELP ", full, " ", help, "\n# TYPE ", full, " ", type, "\n", full, " ", value, "\n");
   };
   add("prompt_tokens_total", "counter", "Tokens of prompts, computed or found in a cache.", load.prompt_tokens);
   add("shared_tokens_total", "counter", "Tokens of prompts that were found in a cache.", load.shared_tokens);
@@ -29,8 +28,7 @@ std::string metrics_text(const HttpCounts& counts, const models::EngineLoad& loa
   add("http_left_total", "counter", "Clients that left before their answer.", counts.left);
   text += "# HELP braid_http_answers_total Answers by route and status.\n# TYPE braid_http_answers_total counter\n";
   for (const auto& [key, count] : counts.answers)
-    text += "braid_http_answers_total{route=\"" + key.first + "\",status=\"" + std::to_string(key.second) + "\"} " +
-            std::to_string(count) + "\n";
+    text += str("braid_http_answers_total{route=\"", key.first, "\",status=\"", key.second, "\"} ", count, "\n");
   return text;
 }
 

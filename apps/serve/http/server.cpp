@@ -31,8 +31,8 @@ struct Server::Listener {
     error_code error;
     acceptor.listen(asio::socket_base::max_listen_connections, error);
     check(!error, ErrorKind::setting, [&] {
-      return "cannot listen on port " + std::to_string(port) + ": " + error.message() +
-             "; another program has taken this port by now: choose another one, 0 for any that is free";
+      return str("cannot listen on port ", port, ": ", error.message(),
+                 "; another program has taken this port by now: choose another one, 0 for any that is free");
     });
   }
 

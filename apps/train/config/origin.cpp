@@ -53,10 +53,10 @@ void check_same_tokenizer(const TrainConfig& config, const models::text::Manifes
   if (!fs::exists(folder / "tokenizer.json", none)) return;
   const auto tokenizer = models::text::load_tokenizer(folder.string());
   check(tokenizer->fingerprint() == data.tokenizer_fingerprint, ErrorKind::setting, [&] {
-    return "the data in " + config.data.path + " have other tokens than the model in " + folder.string() +
-           ": expected the tokenizer " + tokenizer->name() + " with " + std::to_string(tokenizer->vocab_size()) +
-           " ids, found " + data.tokenizer + " with " + std::to_string(data.vocab_size) +
-           "; prepare the text again with braid prepare --tokenizer " + folder.string();
+    return str("the data in ", config.data.path, " have other tokens than the model in ", folder.string(),
+               ": expected the tokenizer ", tokenizer->name(), " with ", tokenizer->vocab_size(), " ids, found ",
+               data.tokenizer, " with ", data.vocab_size, "; prepare the text again with braid prepare --tokenizer ",
+               folder.string());
   });
 }
 
@@ -86,9 +86,8 @@ std::vector<std::pair<std::string, std::string>> origin_lines(const Origin& orig
     lines.emplace_back("new weights", "none");
     return lines;
   }
-  lines.emplace_back("new weights", std::to_string(origin.added.size()) + " tensors with " + std::to_string(added) +
-                                        " parameters, " + share(double(added), all) +
-                                        " of the model: " + join(kinds, ", "));
+  lines.emplace_back("new weights", str(origin.added.size(), " tensors with ", added, " parameters, ",
+                                        share(double(added), all), " of the model: ", join(kinds, ", ")));
   lines.emplace_back("FLOPs that they add", share(flops - before, before) + " of the forward pass");
   return lines;
 }

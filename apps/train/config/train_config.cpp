@@ -176,8 +176,7 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
 }
 
 void check_relations(const TrainConfig& c) {
-  check(!c.run.out.empty(), ErrorKind::setting,
-        [] { return std::string("run.out is empty: expected the name of a folder"); });
+  check(!c.run.out.empty(), ErrorKind::setting, "run.out is empty: expected the name of a folder");
   std::error_code none;
   check(!std::filesystem::exists(std::filesystem::path(c.run.out) / models::text::manifest_name, none),
         ErrorKind::setting, [&] {
@@ -185,38 +184,33 @@ void check_relations(const TrainConfig& c) {
                  " holds data that braid prepare wrote: expected a folder for the run alone; choose another run.out";
         });
   for (const std::string& text : c.optimizer.groups) nn::parse_group(text);
-  check(c.lora.rank == 0 || !c.train.init_from.empty(), ErrorKind::setting, [] {
-    return std::string(
+  check(c.lora.rank == 0 || !c.train.init_from.empty(), ErrorKind::setting,
         "lora.rank needs trained weights: expected train.init_from=FOLDER; without it LoRA would be trained on random "
         "weights");
-  });
-  check(c.train.init_base.empty() || !c.train.init_from.empty(), ErrorKind::setting, [] {
-    return std::string("train.init_base is the model of an adapter: expected train.init_from=FOLDER beside it");
-  });
-  check(!c.checkpoint.best || c.eval.interval > 0, ErrorKind::setting, [&] {
-    return std::string("checkpoint.best needs a validation: expected eval.interval of at least 1, found 0");
-  });
+  check(c.train.init_base.empty() || !c.train.init_from.empty(), ErrorKind::setting,
+        "train.init_base is the model of an adapter: expected train.init_from=FOLDER beside it");
+  check(!c.checkpoint.best || c.eval.interval > 0, ErrorKind::setting,
+        "checkpoint.best needs a validation: expected eval.interval of at least 1, found 0");
   check(c.schedule.warmup <= c.train.steps, ErrorKind::setting, [&] {
-    return "schedule.warmup is longer than the run: expected at most train.steps = " + std::to_string(c.train.steps) +
-           ", found " + std::to_string(c.schedule.warmup);
+    return str("schedule.warmup is longer than the run: expected at most train.steps = ", c.train.steps, ", found ",
+               c.schedule.warmup);
   });
   check(c.train.batch_size <= (int64_t{1} << 40) / c.train.accumulate, ErrorKind::setting, [&] {
-    return "train.batch_size x train.accumulate is too large: expected at most 2^40 sequences per step, found " +
-           std::to_string(c.train.batch_size) + " x " + std::to_string(c.train.accumulate);
+    return str("train.batch_size x train.accumulate is too large: expected at most 2^40 sequences per step, found ",
+               c.train.batch_size, " x ", c.train.accumulate);
   });
 }
 
 void check_together(const TrainConfig& c) {
-  check(!c.data.path.empty(), ErrorKind::setting, [&] {
-    return std::string("data.path is not set: expected a folder written by braid prepare; add data.path=FOLDER");
-  });
+  check(!c.data.path.empty(), ErrorKind::setting,
+        "data.path is not set: expected a folder written by braid prepare; add data.path=FOLDER");
   check_relations(c);
 }
 
 void check_batch(const TrainConfig& c, int64_t data_ranks) {
   check(c.train.batch_size >= data_ranks, ErrorKind::setting, [&] {
-    return "train.batch_size is smaller than parallel.data: expected at least " + std::to_string(data_ranks) +
-           " sequences per micro-batch, found " + std::to_string(c.train.batch_size);
+    return str("train.batch_size is smaller than parallel.data: expected at least ", data_ranks,
+               " sequences per micro-batch, found ", c.train.batch_size);
   });
 }
 

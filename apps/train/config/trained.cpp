@@ -19,7 +19,7 @@ bool all_alike(const TrainConfig& config) {
 
 std::string label_of(const nn::ParameterRule& rule) {
   std::string label = rule.frozen_until == nn::kNeverTrained ? "frozen"
-                      : rule.frozen_until > 0                ? "frozen until step " + std::to_string(rule.frozen_until)
+                      : rule.frozen_until > 0                ? str("frozen until step ", rule.frozen_until)
                                                              : "trained";
   if (rule.frozen_until == nn::kNeverTrained) return label;
   if (rule.lr != 1) label += ", lr x " + number("%.4g", rule.lr);
@@ -111,19 +111,19 @@ std::vector<std::pair<std::string, std::string>> trained_lines(const TrainConfig
   const auto all = static_cast<double>(found.all);
   if (config.lora.rank > 0) {
     const double flops = model.forward_flops(seq_len) / static_cast<double>(std::max<int64_t>(1, seq_len));
-    lines.emplace_back("LoRA of rank " + std::to_string(config.lora.rank),
-                       std::to_string(found.lora_layers) + " layers, " + std::to_string(found.lora) + " parameters (" +
-                           share(double(found.lora), all - double(found.lora)) + " of the model), forward pass + " +
-                           share(found.lora_flops, flops) + " FLOPs");
+    lines.emplace_back(str("LoRA of rank ", config.lora.rank),
+                       str(found.lora_layers, " layers, ", found.lora, " parameters (",
+                           share(double(found.lora), all - double(found.lora)), " of the model), forward pass + ",
+                           share(found.lora_flops, flops), " FLOPs"));
   }
   for (const TrainedParameters::Row& row : found.rows) {
     constexpr size_t kListed = 6;
     std::vector<std::string> kinds = row.kinds;
     const size_t more = kinds.size() > kListed ? kinds.size() - kListed : 0;
     kinds.resize(kinds.size() - more);
-    lines.emplace_back(row.label, std::to_string(row.elements) + " parameters (" + share(double(row.elements), all) +
-                                      ") in " + std::to_string(row.tensors) + " tensors: " + join(kinds, ", ") +
-                                      (more > 0 ? " and " + std::to_string(more) + " more" : ""));
+    lines.emplace_back(row.label,
+                       str(row.elements, " parameters (", share(double(row.elements), all), ") in ", row.tensors,
+                           " tensors: ", join(kinds, ", "), more > 0 ? str(" and ", more, " more") : ""));
   }
   return lines;
 }

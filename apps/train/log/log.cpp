@@ -45,7 +45,7 @@ std::vector<Line> lines_of(std::string_view text) {
 std::string regular_text(const std::string& path) {
   io::Reader file(path);
   if (file.size() > kMaxLog)
-    file.fail("the file is too large", -1, "at most " + std::to_string(kMaxLog) + " bytes", std::to_string(file.size()),
+    file.fail("the file is too large", -1, str("at most ", kMaxLog, " bytes"), std::to_string(file.size()),
               "check that it is the right file");
   return file.read_string(file.size());
 }
@@ -77,8 +77,8 @@ std::vector<std::string> csv_fields(std::string_view line) {
 LogRow parse_row(const std::vector<std::string>& fields, const std::vector<std::string>& names, size_t step_at,
                  const std::string& where) {
   check(fields.size() == names.size(), ErrorKind::input, [&] {
-    return "broken log in " + where + ": expected " + std::to_string(names.size()) + " fields, found " +
-           std::to_string(fields.size()) + "; remove the line or move the file away";
+    return str("broken log in ", where, ": expected ", names.size(), " fields, found ", fields.size(),
+               "; remove the line or move the file away");
   });
   LogRow row;
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -113,9 +113,8 @@ int64_t kept_json(const fs::path& path, int64_t step) {
   while (lines.next() && lines.complete()) {
     const auto line_step = json_step(lines.text());
     check(line_step.has_value(), ErrorKind::input, [&] {
-      return "broken log in " + path.string() + " line " + std::to_string(lines.number()) +
-             ": expected {\"step\":N,...}, found '" + preview(lines.text()) +
-             "'; remove the line or move the file away";
+      return str("broken log in ", path.string(), " line ", lines.number(), ": expected {\"step\":N,...}, found '",
+                 preview(lines.text()), "'; remove the line or move the file away");
     });
     if (*line_step > step) break;
     keep = lines.end();
@@ -145,7 +144,7 @@ std::string csv_line(const LogRow& row, LogKind kind) {
 }
 
 std::string json_line(const LogRow& row, LogKind kind) {
-  std::string text = "{\"step\":" + std::to_string(row.step);
+  std::string text = str("{\"step\":", row.step);
   for (const LogColumn& column : log_columns) {
     if (!column.in(kind)) continue;
     const double value = row.*(column.member);
@@ -181,8 +180,7 @@ int64_t RunLog::read_csv(const fs::path& path, int64_t step) {
   int64_t keep = lines.end();
   const std::vector<std::string> names = split(header, ',');
   while (lines.next() && lines.complete()) {
-    const LogRow row =
-        parse_row(split(lines.text(), ','), names, 0, path.string() + " line " + std::to_string(lines.number()));
+    const LogRow row = parse_row(split(lines.text(), ','), names, 0, str(path.string(), " line ", lines.number()));
     if (row.step > step) break;
     earlier_rows_.push_back(row);
     keep = lines.end();
@@ -275,7 +273,7 @@ std::vector<NamedLog> read_logs(const fs::path& source) {
   for (size_t i = 1; i < lines.size(); ++i) {
     if (!lines[i].complete || trim(lines[i].text).empty()) continue;
     const std::vector<std::string> fields = csv_fields(lines[i].text);
-    const LogRow row = parse_row(fields, names, step_at, file.string() + " line " + std::to_string(i + 1));
+    const LogRow row = parse_row(fields, names, step_at, str(file.string(), " line ", i + 1));
     const std::string run = run_at < fields.size() ? fields[run_at] : "";
     auto log = std::ranges::find(logs, run, &NamedLog::run);
     if (log == logs.end()) log = logs.insert(log, {run, {}});

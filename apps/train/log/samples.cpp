@@ -2,6 +2,7 @@
 
 #include "apps/cli/text.h"
 #include "braid/tensor/base/utf8.h"
+#include "braid/tensor/error.h"
 #include "braid/tensor/io/line_reader.h"
 
 namespace braid::apps {
@@ -32,7 +33,7 @@ SamplesFile::SamplesFile(const fs::path& path, int64_t step) : path_(path) {
 }
 
 void SamplesFile::append(int64_t step, const std::string& text) {
-  std::string entry = std::string(kHeading) + std::to_string(step) + "\n";
+  std::string entry = str(kHeading, step, "\n");
   for (const std::string& line : split(detail::replace_invalid_utf8(text), '\n'))
     entry += (line.starts_with(kHeading) ? " " : "") + line + "\n";
   if (!file_) file_.emplace(path_.string());

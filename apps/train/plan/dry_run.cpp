@@ -49,7 +49,7 @@ struct Plan {
 };
 
 std::string layout_text(const models::MeshShape& mesh) {
-  return std::to_string(mesh.data) + " x " + std::to_string(mesh.context) + " x " + std::to_string(mesh.tensor);
+  return str(mesh.data, " x ", mesh.context, " x ", mesh.tensor);
 }
 
 void add_model(Report& report, const Plan& plan) {
@@ -97,12 +97,10 @@ void add_step_memory(Report& report, const Plan& plan) {
     return training_memory(c, plan.model, training_setup(c, plan.seq_len, {}, plan.machine.gpu));
   };
   const models::TrainingMemory memory = memory_of(config);
-  report.title(std::string("memory of a step ") +
-               (plan.step.mesh.ranks() > 1 ? "if one process made all of it" : "on one process") + " (batch " +
-               std::to_string(config.train.batch_size) +
-               (plan.sequences() ? " x " + std::to_string(plan.seq_len) + " tokens" : "") + ", " + config.train.dtype +
-               ")");
-  add_memory(report, memory, "", types.compute != types.masters ? ", f32 and copies in " + str(types.compute) : "");
+  report.title(str("memory of a step ", plan.step.mesh.ranks() > 1 ? "if one process made all of it" : "on one process",
+                   " (batch ", config.train.batch_size, plan.sequences() ? str(" x ", plan.seq_len, " tokens") : "",
+                   ", ", config.train.dtype, ")"));
+  add_memory(report, memory, "", types.compute != types.masters ? str(", f32 and copies in ", types.compute) : "");
   report.line("total", bytes_text(memory.total()));
   report.line(other.train.recompute ? "total if blocks were recomputed" : "total if blocks were not recomputed",
               bytes_text(memory_of(other).total()));
@@ -112,8 +110,8 @@ void add_step_memory(Report& report, const Plan& plan) {
 void add_process(Report& report, const Plan& plan) {
   const models::MeshShape& mesh = plan.step.mesh;
   const models::StepVolume& v = plan.step.volume;
-  report.title("one of " + std::to_string(mesh.ranks()) + " processes: " + std::to_string(mesh.data) + " data x " +
-               std::to_string(mesh.context) + " context x " + std::to_string(mesh.tensor) + " tensor");
+  report.title(str("one of ", mesh.ranks(), " processes: ", mesh.data, " data x ", mesh.context, " context x ",
+                   mesh.tensor, " tensor"));
   add_memory(report, plan.step.memory, " (estimate)", "");
   report.line("total memory", bytes_text(plan.step.memory.total()));
   report.title("bytes that it sends per step");
@@ -121,7 +119,7 @@ void add_process(Report& report, const Plan& plan) {
     if (t.total() == 0) return;
     report.line(what, bytes_text(double(t.total())));
     for (auto c : {dist::Collective::all_gather, dist::Collective::reduce_scatter, dist::Collective::all_to_all}) {
-      if (t.bytes_of(c) > 0) report.line(std::string("  ") + dist::name(c), bytes_text(double(t.bytes_of(c))));
+      if (t.bytes_of(c) > 0) report.line(str("  ", dist::name(c)), bytes_text(double(t.bytes_of(c))));
     }
   };
   group("between tensor ranks", v.tensor);
@@ -139,22 +137,21 @@ void add_process(Report& report, const Plan& plan) {
 
 std::string fits_text(const Machine& machine, double needed) {
   if (machine.memory == 0) return "not known; --memory GiB says what there is";
-  return std::string(needed <= machine.memory ? "yes" : "NO") + ", needs " + bytes_text(needed) + " of " +
-         bytes_text(machine.memory);
+  return str(needed <= machine.memory ? "yes" : "NO", ", needs ", bytes_text(needed), " of ",
+             bytes_text(machine.memory));
 }
 
 void add_machine(Report& report, const Plan& plan) {
   const Machine& m = plan.machine;
   report.title("machine");
-  report.line("processes", std::to_string(plan.step.mesh.ranks()) + " x " + m.name);
+  report.line("processes", str(plan.step.mesh.ranks(), " x ", m.name));
   report.line("memory of a process", m.memory > 0 ? bytes_text(m.memory) : "not known");
   report.line("a step fits", fits_text(m, plan.step.needed));
   report.line("matrix product, " + plan.config.train.dtype, flop_text(m.flops, "/s") + ", " + m.flops_source);
   if (plan.step.mesh.ranks() == 1) return;
   report.line("links of a process", plan.step.links_known
-                                        ? human(m.near_link / 1e9, 3) + " GB/s in a node of " +
-                                              std::to_string(m.per_node) + ", " + human(m.far_link / 1e9, 3) +
-                                              " GB/s between nodes (" + m.link_source + ")"
+                                        ? str(human(m.near_link / 1e9, 3), " GB/s in a node of ", m.per_node, ", ",
+                                              human(m.far_link / 1e9, 3), " GB/s between nodes (", m.link_source, ")")
                                         : "not known; --link GB/s says what they are");
 }
 
@@ -167,8 +164,8 @@ double mfu(const Plan& plan, double seconds) {
 void add_layouts(Report& report, const Plan& plan) {
   constexpr size_t kRows = 12;
   const std::vector<StepPlan>& layouts = plan.layouts;
-  report.title("layouts of " + std::to_string(plan.step.mesh.ranks()) + " processes, data x context x tensor" +
-               (layouts.size() > kRows ? ", the fastest " + std::to_string(kRows) : ""));
+  report.title(str("layouts of ", plan.step.mesh.ranks(), " processes, data x context x tensor",
+                   layouts.size() > kRows ? str(", the fastest ", kRows) : ""));
   char row[160];
   std::snprintf(row, sizeof row, "%-16s %12s  %-4s %12s %14s %10s/s %8s", "", "memory", "fits", "step", "communication",
                 (plan.unit() + "s").c_str(), "MFU");
@@ -242,8 +239,8 @@ void add_time(Report& report, const Plan& plan, bool here) {
   report.line(plan.unit() + "s per second", human(plan.tokens() / seconds, 4));
   report.line("MFU", percent(mfu(plan, seconds)));
   const int64_t steps = std::max<int64_t>(0, plan.config.train.steps - plan.done);
-  report.line("time of the run", time_in_words(seconds * double(steps)) + " for " + std::to_string(steps) + " steps" +
-                                     (plan.done > 0 ? " after step " + std::to_string(plan.done) : ""));
+  report.line("time of the run", str(time_in_words(seconds * double(steps)), " for ", steps, " steps",
+                                     plan.done > 0 ? str(" after step ", plan.done) : ""));
 }
 
 // The run's folder, or the folder above it that exists.
@@ -285,14 +282,13 @@ void add_checkpoints(Report& report, const Plan& plan, bool here) {
   const fs::space_info space = fs::space(existing_folder(config.run.out), error);
   report.title("checkpoints");
   report.line("one", bytes_text(one) + ": weights and optimizer");
-  report.line("at most on the disk",
-              bytes_text(max_bytes) + ": " + std::to_string(newest) + " kept" +
-                  (milestones > 0 ? ", " + std::to_string(milestones) + " of checkpoint.keep_every" : "") +
-                  (c.best ? ", the best" : "") + (beside ? " and one being written" : ""));
+  report.line("at most on the disk", str(bytes_text(max_bytes), ": ", newest, " kept",
+                                         milestones > 0 ? str(", ", milestones, " of checkpoint.keep_every") : "",
+                                         c.best ? ", the best" : "", beside ? " and one being written" : ""));
   if (!error) {
     const auto free = static_cast<double>(space.available);
-    const std::string advice = std::string(newest > 2 ? "lower checkpoint.keep, " : "") +
-                               (milestones > 0 ? "raise checkpoint.keep_every, " : "") + "choose another run.out";
+    const std::string advice = str(newest > 2 ? "lower checkpoint.keep, " : "",
+                                   milestones > 0 ? "raise checkpoint.keep_every, " : "", "choose another run.out");
     const std::string verdict = !here ? " on this machine" : free < max_bytes ? ": NOT ENOUGH; " + advice : "";
     report.line("free for " + preview(config.run.out, 24), bytes_text(free) + verdict);
   }
@@ -302,8 +298,8 @@ Device device_here(const TrainConfig& config) {
   try {
     return parse_device(config.run.device);
   } catch (const Error& e) {
-    fail(e.kind(), std::string(e.what()) + "; braid train --dry-run --for " + machine_names().back() +
-                       " plans for GPUs that are not here");
+    fail(e.kind(),
+         str(e.what(), "; braid train --dry-run --for ", machine_names().back(), " plans for GPUs that are not here"));
   }
 }
 
@@ -312,9 +308,9 @@ std::string layout_advice(const Plan& plan) {
   if (plan.layouts.empty()) return "";
   const StepPlan& best = plan.layouts.front();
   if (best.needed > plan.machine.memory && plan.machine.memory > 0) return "";
-  return "; of as many processes, parallel.data=" + std::to_string(best.mesh.data) +
-         (best.mesh.context > 1 ? " parallel.context=" + std::to_string(best.mesh.context) : "") +
-         " parallel.tensor=" + std::to_string(best.mesh.tensor) + " runs best";
+  return str("; of as many processes, parallel.data=", best.mesh.data,
+             best.mesh.context > 1 ? str(" parallel.context=", best.mesh.context) : "",
+             " parallel.tensor=", best.mesh.tensor, " runs best");
 }
 
 // Why braid train, or the machine, could not do the step; "" when it can.

@@ -39,9 +39,8 @@ std::pair<std::string, int64_t> name_and_count(const std::string& text) {
   const size_t x = text.rfind('x');
   const auto count = x == std::string::npos ? std::nullopt : parse_int(text.substr(x + 1));
   if (!count) return {text, 0};
-  check(*count >= 1 && *count <= 1 << 20, ErrorKind::setting, [&] {
-    return "bad number of GPUs in --for " + preview(text) + ": expected 1 to 1048576, found " + std::to_string(*count);
-  });
+  check(*count >= 1 && *count <= 1 << 20, ErrorKind::setting,
+        [&] { return str("bad number of GPUs in --for ", preview(text), ": expected 1 to 1048576, found ", *count); });
   return {text.substr(0, x), *count};
 }
 
@@ -93,11 +92,9 @@ Machine machine_elsewhere(const MachineRequest& request, DType arithmetic) {
     machine.link_source = "NVLink, and the network of a DGX node";
   }
   set_given_rates(machine, request);
-  check(machine.flops > 0, ErrorKind::setting, [] {
-    return std::string(
+  check(machine.flops > 0, ErrorKind::setting,
         "the rate of the machine is not known: expected --for NAME, or --tflops F with the TFLOP/s of its matrix "
         "product");
-  });
   return machine;
 }
 
@@ -112,7 +109,7 @@ Machine this_machine(const MachineRequest& request, Device device, DType arithme
   Machine machine = share_of_this_machine(device, processes);
   set_given_rates(machine, request);
   machine.flops = usual_flops(device, arithmetic);
-  machine.flops_source = "measured now on " + (device == kCpu ? std::to_string(threads()) + " threads" : str(device));
+  machine.flops_source = "measured now on " + (device == kCpu ? str(threads(), " threads") : str(device));
   return machine;
 }
 

@@ -59,7 +59,7 @@ std::vector<Change> changes(const TrainConfig& config, const models::MeshShape& 
   if (config.train.dtype != "bf16") add("train.dtype=bf16", [](Change& c) { c.config.train.dtype = "bf16"; });
   if (config.train.batch_size > mesh.data) {
     const int64_t micro = detail::ceil_div(config.train.batch_size, mesh.data) * config.train.accumulate;
-    add("train.batch_size=" + std::to_string(mesh.data) + " train.accumulate=" + std::to_string(micro),
+    add(str("train.batch_size=", mesh.data, " train.accumulate=", micro),
         [micro](Change& c) { c.config.train.batch_size = c.mesh.data, c.config.train.accumulate = micro; });
   }
   constexpr int64_t kNode = 8;  // tensor ranks stay within a machine

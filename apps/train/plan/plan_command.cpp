@@ -25,7 +25,7 @@ std::vector<Flag> plan_flags() {
 void check_plan_flags(const Arguments& arguments) {
   for (const char* name : {"for", "tflops", "memory", "link", "efficiency"}) {
     check(!arguments.has(name) || arguments.has("dry-run"), ErrorKind::setting, [&] {
-      return "--" + std::string(name) + " plans a run for another machine: add --dry-run; to train there, run it there";
+      return str("--", name, " plans a run for another machine: add --dry-run; to train there, run it there");
     });
   }
 }

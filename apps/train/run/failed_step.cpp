@@ -80,10 +80,10 @@ void check_not_stuck(const fs::path& run, int64_t resumed_from, const std::strin
     const FailedStep failed = read(entry.path());
     check(failed.times < 2 || failed.resumed_from != resumed_from || failed.conditions != conditions,
           ErrorKind::numerical, [&] {
-            return "step " + std::to_string(failed.step) + " has failed " + std::to_string(failed.times) +
-                   " times with these settings, and would fail again (" + failed.reason +
-                   "): change a setting, for example lower optimizer.lr, or move " + entry.path().string() +
-                   " away to try once more";
+            return str("step ", failed.step, " has failed ", failed.times,
+                       " times with these settings, and would fail again (", failed.reason,
+                       "): change a setting, for example lower optimizer.lr, or move ", entry.path().string(),
+                       " away to try once more");
           });
   }
 }

@@ -29,7 +29,7 @@ Job::Job() {
 // message: rank 0 prints each message once, and MPI ends as after work that is done.
 std::optional<int> Job::end_together(int code, const std::string& message) {
   constexpr double seconds = 2;
-  const auto failures = session_->gather_failures(std::to_string(code) + " " + message, seconds);
+  const auto failures = session_->gather_failures(str(code, " ", message), seconds);
   if (!failures) return {};
   if (world_.rank() != 0) return std::atoi((*failures)[0].c_str());
   std::vector<std::string> printed;
@@ -65,7 +65,7 @@ int Job::run(const std::function<int()>& body) {
     code = static_cast<int>(ErrorKind::setting);
     message = "out of memory; use more processes, a smaller model, train.batch_size or data.seq_len";
   } catch (const std::exception& e) {
-    message = std::string("internal error: ") + e.what() + "; please report this as a bug";
+    message = str("internal error: ", e.what(), "; please report this as a bug");
   }
   // Rank 0 prints an error that several ranks run into, such as a rank that does not answer, and ends the others while
   // they wait here.
@@ -90,9 +90,8 @@ dist::ProcessMesh mesh_from_config(const TrainConfig::Parallel& p, const dist::C
   if (world.size() == 1) {
     int64_t processes = std::max<int64_t>(p.data, 1) * p.context * p.tensor;
     check(processes == 1, ErrorKind::setting, [&] {
-      return "parallel.* requires " + std::to_string(processes) +
-             " processes, but this is one: start them with mpirun -np " + std::to_string(processes) + " braid " +
-             command + " ...";
+      return str("parallel.* requires ", processes, " processes, but this is one: start them with mpirun -np ",
+                 processes, " braid ", command, " ...");
     });
   }
   return dist::make_mesh(world, p.data, p.context, p.tensor);

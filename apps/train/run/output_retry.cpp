@@ -20,10 +20,10 @@ bool OutputRetry::attempt(const std::function<void()>& write, bool last) {
       const std::string text = e.what();
       if (++failures_ == max_failures)
         throw dist::CollectiveError(ErrorKind::output, text + " (the third failure in a row)");
-      progress_.note("warning: " + text + " (failure " + std::to_string(failures_) + " of " +
-                     std::to_string(max_failures) + " in a row; " +
-                     (last ? "trying again)"
-                           : "the run continues and tries again at its next checkpoint, at the latest in a minute)"));
+      progress_.note(str("warning: ", text, " (failure ", failures_, " of ", max_failures, " in a row; ",
+                         last
+                             ? "trying again)"
+                             : "the run continues and tries again at its next checkpoint, at the latest in a minute)"));
       if (!last) return false;
       std::this_thread::sleep_for(milliseconds(failures_ == 1 ? 200 : 1000));
     }

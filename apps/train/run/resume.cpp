@@ -37,8 +37,8 @@ void check_same_data(const TrainConfig& config, const TrainConfig& before, const
   });
   const auto check_same = [&](const char* key, int64_t then, int64_t now) {
     check(then == now, ErrorKind::setting, [&] {
-      return std::string(key) + " differs from the run in " + config.run.out + ": expected " + std::to_string(then) +
-             ", found " + std::to_string(now) + "; undo the change or choose another run.out";
+      return str(key, " differs from the run in ", config.run.out, ": expected ", then, ", found ", now,
+                 "; undo the change or choose another run.out");
     });
   };
   check_same("run.seed", saved.seed, start.seed);
@@ -94,7 +94,7 @@ static std::vector<std::string> changed_processes(const fs::path& run, int64_t n
   try {
     const std::optional<RunStatus> status = read_status(run);
     if (status && status->processes > 0 && status->processes != now)
-      return {"processes: " + std::to_string(status->processes) + " -> " + std::to_string(now)};
+      return {str("processes: ", status->processes, " -> ", now)};
   } catch (const Error&) {  // damaged: it is written anew
   }
   return {};

@@ -25,8 +25,7 @@ std::string holder_of(const fs::path& lock_file) {
   std::getline(file, host);
   const auto number = parse_int(trim(pid));
   if (!number) return "another process";
-  return "process " + std::to_string(*number) +
-         (host.empty() || host == dist::host_name() ? "" : " on host " + preview(host));
+  return str("process ", *number, host.empty() || host == dist::host_name() ? "" : " on host " + preview(host));
 }
 
 // Temporary files of io::AtomicFile ("latest.tmp-PID-N") for the files that a run writes here. Only the holder of the
@@ -47,8 +46,7 @@ void remove_leftovers(const fs::path& run) {
 }  // namespace
 
 RunFolder::RunFolder(const fs::path& path) : path_(path) {
-  check(!path.empty(), ErrorKind::setting,
-        [] { return std::string("run.out is empty: expected the name of a folder"); });
+  check(!path.empty(), ErrorKind::setting, "run.out is empty: expected the name of a folder");
   const fs::path file = path / ".lock";
   const auto cannot = [&](const std::string& why) {
     if (lock_ >= 0) ::close(lock_);
@@ -63,7 +61,7 @@ RunFolder::RunFolder(const fs::path& path) : path_(path) {
     fail(ErrorKind::setting, "run folder " + path.string() + " is in use by " + holder_of(file) +
                                  ": expected a free folder; wait for it, stop it or choose another folder");
   }
-  const std::string holder = std::to_string(::getpid()) + "\n" + dist::host_name() + "\n";
+  const std::string holder = str(::getpid(), "\n", dist::host_name(), "\n");
   if (::ftruncate(lock_, 0) != 0 || ::pwrite(lock_, holder.data(), holder.size(), 0) < 0) cannot(io::system_message());
   remove_leftovers(path);
 }

@@ -18,7 +18,7 @@ namespace braid::apps {
 namespace {
 
 std::string counted(size_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : noun.ends_with("s") ? "es" : "s");
+  return str(count, " ", noun, count == 1 ? "" : noun.ends_with("s") ? "es" : "s");
 }
 
 // 0 1 2 5 as "0-2, 5".
@@ -27,8 +27,8 @@ std::string ranges(const std::vector<size_t>& ranks) {
   for (size_t i = 0; i < ranks.size();) {
     size_t end = i + 1;
     while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    text += (text.empty() ? "" : ", ") + std::to_string(ranks[i]);
-    if (end > i + 1) text += "-" + std::to_string(ranks[end - 1]);
+    text += str(text.empty() ? "" : ", ", ranks[i]);
+    if (end > i + 1) text += str("-", ranks[end - 1]);
     i = end;
   }
   return text;
@@ -59,8 +59,7 @@ RunRecord::RunRecord(const dist::Communicator& world, Device device, std::string
       who_(world.size() > 1 ? world.rank_name(world.rank()) + ": " : ""),
       command_(std::move(command)),
       started_(unix_time()) {
-  const std::string mine =
-      dist::host_name() + "\n" + str(device) + "\n" + std::to_string(threads()) + "\n" + std::to_string(::getpid());
+  const std::string mine = str(dist::host_name(), "\n", device, "\n", threads(), "\n", ::getpid());
   for (const std::string& text : world.gather_text(mine)) {
     const std::vector<std::string> parts = split(text, '\n');
     places_.push_back(
@@ -92,8 +91,8 @@ std::vector<std::string> RunRecord::head() const {
   std::vector<std::string> lines = {version_line()};
   const auto place = [](const Host& h) { return h.devices + ", threads " + h.threads; };
   if (places_.size() == 1) {
-    lines.push_back("started " + time_text(started_) + " on host " + all[0].name + ", process " +
-                    std::to_string(places_[0].pid) + ", " + place(all[0]));
+    lines.push_back(str("started ", time_text(started_), " on host ", all[0].name, ", process ", places_[0].pid, ", ",
+                        place(all[0])));
     return lines;
   }
   lines.push_back("started " + time_text(started_) + " as " + counted(places_.size(), "process") + " on " +

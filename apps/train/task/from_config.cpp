@@ -75,11 +75,9 @@ std::vector<std::string> train_setting_names() {
 }
 
 static void check_names_model(const TrainConfig& config) {
-  check(names_model(config), ErrorKind::setting, [] {
-    return std::string(
+  check(names_model(config), ErrorKind::setting,
         "no model is named: expected model.preset (for example dcformer-tiny; braid info lists them), model.* sizes or "
         "train.init_from");
-  });
 }
 
 std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, int64_t vocabulary) {
@@ -87,18 +85,16 @@ std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, i
   models::SettingTexts keys = given_settings(config);
   const auto with_capacity = [&](std::unique_ptr<const models::ModelSpec> model) {
     check(model->vocab_size() >= vocabulary, ErrorKind::setting, [&] {
-      return "model.vocab_size is too small for the data: expected at least " + std::to_string(vocabulary) +
-             ", found " + std::to_string(model->vocab_size());
+      return str("model.vocab_size is too small for the data: expected at least ", vocabulary, ", found ",
+                 model->vocab_size());
     });
     return model;
   };
   if (!config.train.init_from.empty()) return with_capacity(continued_model(config, keys));
   const models::ModelFamily family = models::find_family(config.model.preset, keys);
-  check(vocabulary > 0 || !vocabulary_of_data(config, family), ErrorKind::setting, [] {
-    return std::string(
+  check(vocabulary > 0 || !vocabulary_of_data(config, family), ErrorKind::setting,
         "the size of the vocabulary is not known: expected model.vocab_size, or data.path (a folder that braid prepare "
         "wrote, whose vocabulary it is by default), or model.preset");
-  });
   if (vocabulary > 0 && !config.model.values.contains(kVocabulary)) {
     check(!default_vocabulary(family).empty(), ErrorKind::setting, [&] {
       return "a model of type " + family.model_type +
@@ -200,8 +196,8 @@ nn::Schedule schedule(const TrainConfig& config) {
 int64_t sequence_length(const TrainConfig& config, const models::ModelSpec& model) {
   const int64_t longest = std::max<int64_t>(1, model.max_sequence_length());
   check(config.data.seq_len <= longest, ErrorKind::setting, [&] {
-    return "data.seq_len is longer than the model's block_size: expected at most " + std::to_string(longest) +
-           ", found " + std::to_string(config.data.seq_len);
+    return str("data.seq_len is longer than the model's block_size: expected at most ", longest, ", found ",
+               config.data.seq_len);
   });
   return config.data.seq_len > 0 ? config.data.seq_len : longest;
 }

@@ -41,8 +41,7 @@ ImageTask::ImageTask(const TrainConfig& config)
                                    {"eval.tasks", config.eval.tasks},
                                    {"sample.interval", config.sample.interval}}) {
     check(value == 0, ErrorKind::setting, [&, key = key, value = value] {
-      return std::string(key) + " is for text, and " + config.data.path + " holds images: expected 0, found " +
-             std::to_string(value);
+      return str(key, " is for text, and ", config.data.path, " holds images: expected 0, found ", value);
     });
   }
 }
@@ -92,9 +91,8 @@ void ImageTask::count(LogRow& row, int64_t samples, double rate) const {
 
 std::string ImageTask::size_text() const {
   const models::vision::ImageManifest& m = train_.manifest();
-  return std::to_string(train_.size()) + " train images of " + std::to_string(m.channels) + " x " +
-         std::to_string(m.height) + " x " + std::to_string(m.width) + " in " + std::to_string(m.classes.size()) +
-         " classes";
+  return str(train_.size(), " train images of ", m.channels, " x ", m.height, " x ", m.width, " in ", m.classes.size(),
+             " classes");
 }
 
 void check_no_image_settings(const TrainConfig& config) {

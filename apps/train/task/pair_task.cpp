@@ -96,9 +96,8 @@ void PairTrainingTask::count(LogRow& row, int64_t samples, double rate) const {
 }
 
 std::string PairTrainingTask::size_text() const {
-  return std::to_string(samples()) + " train pairs of the task " + task_.name() + ", sources of " +
-         std::to_string(task_.source_length()) + " and targets of " + std::to_string(task_.target_length()) +
-         " symbols";
+  return str(samples(), " train pairs of the task ", task_.name(), ", sources of ", task_.source_length(),
+             " and targets of ", task_.target_length(), " symbols");
 }
 
 }  // namespace braid::apps

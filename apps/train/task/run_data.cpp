@@ -54,11 +54,12 @@ std::optional<Dataset> validation_data(const TrainConfig& config) {
   const models::text::Manifest manifest = models::text::read_manifest(config.data.path);
   const int64_t tokens = manifest.val.tokens;
   check(manifest.samples ? tokens > 0 : tokens > T, ErrorKind::setting, [&] {
-    return "the val split of " + config.data.path + " is too small to validate on: expected at least " +
-           (manifest.samples ? "one sample" : std::to_string(T + 1) + " tokens for one sequence") + ", found " +
-           std::to_string(tokens) + (manifest.samples ? " tokens" : "") +
-           "; set eval.interval=0 to train without validation, lower data.seq_len, or prepare the data again with a "
-           "larger --val-fraction";
+    return str(
+        "the val split of ", config.data.path, " is too small to validate on: expected at least ",
+        manifest.samples ? "one sample" : str(T + 1, " tokens for one sequence"), ", found ", tokens,
+        manifest.samples ? " tokens" : "",
+        "; set eval.interval=0 to train without validation, lower data.seq_len, or prepare the data again with a "
+        "larger --val-fraction");
   });
   return Dataset(config.data.path, Split::val, T, sequence_options(config));
 }
@@ -80,9 +81,8 @@ std::string set_steps_by_epochs(TrainConfig& config, const std::vector<std::stri
     return std::ranges::any_of(overrides, [&](const std::string& text) { return text.starts_with(key + "="); });
   };
   if (given("train.steps")) {
-    check(!given("train.epochs") || config.train.epochs == 0, ErrorKind::setting, [] {
-      return std::string("train.steps and train.epochs both say how long the run is: expected one of them");
-    });
+    check(!given("train.epochs") || config.train.epochs == 0, ErrorKind::setting,
+          "train.steps and train.epochs both say how long the run is: expected one of them");
     config.train.epochs = 0;
   }
   if (config.train.epochs == 0 || config.data.path.empty()) return "";
@@ -98,26 +98,23 @@ std::string set_steps_by_epochs(TrainConfig& config, const std::vector<std::stri
            " gives more steps than a run may have: expected at most 1e12";
   });
   config.train.steps = static_cast<int64_t>(steps);
-  return "train.epochs = " + shortest(config.train.epochs) + " over " + std::to_string(there) +
-         (task->log_kind() == LogKind::text ? " sequences" : " images") +
-         " gives train.steps = " + std::to_string(config.train.steps);
+  return str("train.epochs = ", shortest(config.train.epochs), " over ", there,
+             task->log_kind() == LogKind::text ? " sequences" : " images", " gives train.steps = ", config.train.steps);
 }
 
 std::string words_about_samples(const Dataset& data, const TrainConfig& config) {
   if (!data.has_samples()) return "";
   const models::text::SampleCounts& n = data.sample_counts();
   const double full = 100 * static_cast<double>(n.packed_tokens) / static_cast<double>(n.capacity);
-  std::string text = std::to_string(data.size()) + " sequences of " + std::to_string(n.samples) + " samples, " +
-                     human(full, 3) + "% full";
+  std::string text = str(data.size(), " sequences of ", n.samples, " samples, ", human(full, 3), "% full");
   if (n.too_long > 0)
-    text +=
-        "; " + std::to_string(n.too_long) +
-        " of the samples are longer than data.seq_len = " + std::to_string(data.seq_len()) + " (the longest has " +
-        std::to_string(n.longest) + " tokens) and are " +
-        (config.data.long_samples == "cut" ? "cut (data.long_samples)" : "left out (data.long_samples=cut cuts them)");
+    text += str(
+        "; ", n.too_long, " of the samples are longer than data.seq_len = ", data.seq_len(), " (the longest has ",
+        n.longest, " tokens) and are ",
+        config.data.long_samples == "cut" ? "cut (data.long_samples)" : "left out (data.long_samples=cut cuts them)");
   if (n.without_target > 0)
-    text += "; " + std::to_string(n.without_target) + " without an answer in their first " +
-            std::to_string(data.seq_len() + 1) + " tokens are left out";
+    text +=
+        str("; ", n.without_target, " without an answer in their first ", data.seq_len() + 1, " tokens are left out");
   return text;
 }
 
@@ -125,9 +122,8 @@ void check_prompt(const TrainConfig& config, const models::ModelSpec& model, con
   if (config.sample.interval == 0) return;
   const auto tokens = static_cast<int64_t>(tokenizer.encode(config.sample.prompt).size());
   check(tokens <= model.max_sequence_length(), ErrorKind::setting, [&] {
-    return "sample.prompt is longer than the model's sequences: expected at most block_size = " +
-           std::to_string(model.max_sequence_length()) + " tokens, found " + std::to_string(tokens) +
-           "; shorten it, or set sample.interval=0";
+    return str("sample.prompt is longer than the model's sequences: expected at most block_size = ",
+               model.max_sequence_length(), " tokens, found ", tokens, "; shorten it, or set sample.interval=0");
   });
 }
 

@@ -65,7 +65,7 @@ void TextTask::count(LogRow& row, int64_t samples, double rate) const {
 }
 
 std::string TextTask::size_text() const {
-  return std::to_string(train_.tokens()) + " train tokens, sequences of " + std::to_string(train_.seq_len());
+  return str(train_.tokens(), " train tokens, sequences of ", train_.seq_len());
 }
 
 std::vector<std::string> TextTask::data_notes() const {
@@ -75,8 +75,8 @@ std::vector<std::string> TextTask::data_notes() const {
 
 std::vector<std::string> TextTask::start_notes() const {
   if (config_.eval.tasks == 0 || evaluation_->gradable_answers() > 0) return {};
-  return {"note: task_acc stays empty: no answer of the eval.tasks = " + std::to_string(config_.eval.tasks) +
-          " tasks lies in the last model.block_size = " + std::to_string(longest_) + " tokens of its sample"};
+  return {str("note: task_acc stays empty: no answer of the eval.tasks = ", config_.eval.tasks,
+              " tasks lies in the last model.block_size = ", longest_, " tokens of its sample")};
 }
 
 }  // namespace braid::apps

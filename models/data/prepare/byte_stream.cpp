@@ -43,7 +43,7 @@ class CompressedStream : public ByteStream {
   }
   bool at_end() const { return begin_ == end_ && file_.remaining() == 0; }
   [[noreturn]] void damaged(const char* kind, const std::string& found) const {
-    file_.fail(std::string("damaged ") + kind + " data", file_position(), "a complete stream", found,
+    file_.fail(str("damaged ", kind, " data"), file_position(), "a complete stream", found,
                "the file is truncated or damaged; fetch or compress it again");
   }
 
@@ -55,7 +55,7 @@ class CompressedStream : public ByteStream {
 class GzipStream final : public CompressedStream {
  public:
   explicit GzipStream(const std::string& path) : CompressedStream(path) {
-    check(inflateInit2(&z_, 15 + 16) == Z_OK, ErrorKind::input, [] { return "zlib cannot start: out of memory"; });
+    check(inflateInit2(&z_, 15 + 16) == Z_OK, ErrorKind::input, "zlib cannot start: out of memory");
   }
   ~GzipStream() override { inflateEnd(&z_); }
   GzipStream(const GzipStream&) = delete;
@@ -80,7 +80,7 @@ class GzipStream final : public CompressedStream {
         inside_ = false;
         inflateReset(&z_);
       } else if (result != Z_OK && result != Z_BUF_ERROR) {
-        damaged("gzip", z_.msg ? z_.msg : "an error of zlib, code " + std::to_string(result));
+        damaged("gzip", z_.msg ? z_.msg : str("an error of zlib, code ", result));
       }
     }
     return n - z_.avail_out;
@@ -94,7 +94,7 @@ class GzipStream final : public CompressedStream {
 class ZstdStream final : public CompressedStream {
  public:
   explicit ZstdStream(const std::string& path) : CompressedStream(path), z_(ZSTD_createDStream()) {
-    check(z_ != nullptr, ErrorKind::input, [] { return "zstd cannot start: out of memory"; });
+    check(z_ != nullptr, ErrorKind::input, "zstd cannot start: out of memory");
   }
   ~ZstdStream() override { ZSTD_freeDStream(z_); }
   ZstdStream(const ZstdStream&) = delete;

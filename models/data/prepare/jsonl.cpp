@@ -54,7 +54,7 @@ class FieldListener : public json::json_sax_t {
     // Quoting the line itself could put anything on a terminal: only printable ASCII is passed on.
     for (char& c : cause)
       if (c < 0x20 || c > 0x7E) c = '?';
-    return stop("JSON, found a mistake at column " + std::to_string(byte) + " (" + cause.substr(0, 200) + ")");
+    return stop(str("JSON, found a mistake at column ", byte, " (", cause.substr(0, 200), ")"));
   }
 
  private:
@@ -65,7 +65,7 @@ class FieldListener : public json::json_sax_t {
   // Any value but the string we look for.
   bool value(const char* kind) {
     if (wanted_) return stop("a string in the field \"" + field_ + "\", found " + kind);
-    if (depth_ == 0 && std::string_view(kind) != "an object") return stop(std::string("a JSON object, found ") + kind);
+    if (depth_ == 0 && std::string_view(kind) != "an object") return stop(str("a JSON object, found ", kind));
     return true;
   }
   bool open() {
@@ -86,12 +86,12 @@ std::string jsonl_text(std::string_view line, const std::string& field, const st
   bool ok = false;
   const size_t nul = line.find('\0');  // which the parser would take for the end of the line
   if (nul != std::string_view::npos) {
-    listener.problem = "JSON, found a NUL byte at column " + std::to_string(nul + 1);
+    listener.problem = str("JSON, found a NUL byte at column ", nul + 1);
   } else {
     try {
       ok = json::sax_parse(line.begin(), line.end(), &listener);
     } catch (const json::exception& e) {
-      listener.problem = std::string("JSON, found: ") + e.what();
+      listener.problem = str("JSON, found: ", e.what());
     }
   }
   std::string advice = "correct the line or remove it";
@@ -106,8 +106,8 @@ std::string jsonl_text(std::string_view line, const std::string& field, const st
     }
   }
   if (!ok || !listener.found)
-    fail(ErrorKind::input, "cannot read " + path + " at line " + std::to_string(line_number) + ": expected " +
-                               listener.problem + "; " + advice);
+    fail(ErrorKind::input,
+         str("cannot read ", path, " at line ", line_number, ": expected ", listener.problem, "; ", advice));
   return std::move(listener.text);
 }
 

@@ -55,8 +55,8 @@ class Preparation {
     } catch (const Error& e) {
       if (stopped_ || !reading_ || !reading_->saved()) throw;
       folder_.keep();
-      throw Error(e.kind(), std::string(e.what()) + "; what was read is kept in " + folder_.path() +
-                                ", the same command resumes there");
+      throw Error(e.kind(),
+                  str(e.what(), "; what was read is kept in ", folder_.path(), ", the same command resumes there"));
     } catch (...) {
       if (stopped_ && reading_ && reading_->save_on_stop()) folder_.keep();
       throw;
@@ -78,7 +78,7 @@ class Preparation {
     if (inputs) report("reading text", inputs->bytes_total(), inputs->bytes_total(), "");
     if (validation) reading_->validation(*validation, [&](const Piece& p) { read(*validation, p); });
     check(!validation || reading_->val.info.tokens > 0, ErrorKind::input,
-          [] { return std::string("the files of --val hold no text; give files with text"); });
+          "the files of --val hold no text; give files with text");
     if (options_.tasks > 0) make_tasks();
     finish(inputs.get(), validation.get());
   }
@@ -109,8 +109,8 @@ class Preparation {
         return;
       } catch (const std::exception& e) {
         reading_.reset();
-        summary_.notes.push_back("an earlier call left work that cannot be used, so all is read again: " +
-                                 std::string(e.what()));
+        summary_.notes.push_back(
+            str("an earlier call left work that cannot be used, so all is read again: ", e.what()));
       }
     }
     reading_.emplace(options_, *tokenizer_, folder_, signature, Unfinished{}, false);
@@ -133,16 +133,15 @@ class Preparation {
     form.save(vocabulary, folder_.path());
     reported_ = -piece_bytes;
     if (corpus.dropped > 0)
-      summary_.notes.push_back(std::to_string(corpus.dropped) +
-                               " rare words did not count for the tokenizer: there are more than " +
-                               std::to_string(options_.bpe_words) + " different ones");
+      summary_.notes.push_back(str(corpus.dropped, " rare words did not count for the tokenizer: there are more than ",
+                                   options_.bpe_words, " different ones"));
   }
 
   void finish(const TextSource* inputs, const TextSource* validation) {
     reading_->train.close();
     reading_->val.close();
     check(reading_->train.info.tokens > 0, ErrorKind::input,
-          [] { return std::string("the inputs hold no text; give files with text or --tasks N"); });
+          "the inputs hold no text; give files with text or --tasks N");
     report("finishing", 0, 0, "");
     save_tokenizer(*tokenizer_, folder_.path());
     for (const TextSource* source : {inputs, validation}) {
@@ -270,9 +269,7 @@ class Preparation {
   int64_t reported_ = -piece_bytes;  // bytes read when the progress was last reported
 };
 
-void require(bool ok, const char* message) {
-  check(ok, ErrorKind::setting, [&] { return std::string(message); });
-}
+void require(bool ok, const char* message) { check(ok, ErrorKind::setting, message); }
 
 }  // namespace
 

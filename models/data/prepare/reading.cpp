@@ -91,18 +91,16 @@ void Reading::tokenize(const TextSource& source, const Piece& piece, Result& res
 bool Reading::accept(const TextSource& source, const Piece& piece, const Result& result) {
   for (const std::string& message : piece.notes) add_note(state.notes, message);
   if (result.empty) {
-    add_note(state.notes,
-             source.path(piece.file) + " has an empty document at line " + std::to_string(piece.line) + ": left out");
+    add_note(state.notes, str(source.path(piece.file), " has an empty document at line ", piece.line, ": left out"));
     return false;
   }
   if (result.ill_formed >= 0 && std::exchange(ill_formed_noted_, piece.file) != piece.file)
-    add_note(state.notes, source.path(piece.file) + " is no UTF-8 (byte " + std::to_string(result.ill_formed) +
-                              "): U+FFFD takes the place of ill-formed bytes; convert it with iconv -t UTF-8");
+    add_note(state.notes, str(source.path(piece.file), " is no UTF-8 (byte ", result.ill_formed,
+                              "): U+FFFD takes the place of ill-formed bytes; convert it with iconv -t UTF-8"));
   if (result.nul >= 0 && tokenizer_.takes_any_bytes() && nul_noted_ != piece.file) {
     nul_noted_ = piece.file;
-    add_note(state.notes, source.path(piece.file) + " is not text (NUL at byte " +
-                              std::to_string(piece.offset + result.nul) +
-                              "): the byte tokenizer uses its bytes as they are");
+    add_note(state.notes, str(source.path(piece.file), " is not text (NUL at byte ", piece.offset + result.nul,
+                              "): the byte tokenizer uses its bytes as they are"));
   }
   if (piece.first) {
     state.dropped = seen_ && !seen_->insert(result.hash);

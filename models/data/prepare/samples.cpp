@@ -92,8 +92,8 @@ class SamplePreparation {
     } catch (const Error& e) {
       if (stopped_ || !timer_.saved()) throw;
       folder_.keep();
-      throw Error(e.kind(), std::string(e.what()) + "; what was read is kept in " + folder_.path() +
-                                ", the same command resumes there");
+      throw Error(e.kind(),
+                  str(e.what(), "; what was read is kept in ", folder_.path(), ", the same command resumes there"));
     } catch (...) {
       if (stopped_ && timer_.worth_saving()) {
         save();
@@ -162,8 +162,8 @@ class SamplePreparation {
         timer_ = SaveTimer(options_.checkpoint_seconds, true);
       } catch (const std::exception& e) {
         make_splits();
-        summary_.prepared.notes.push_back("an earlier call left work that cannot be used, so all is read again: " +
-                                          std::string(e.what()));
+        summary_.prepared.notes.push_back(
+            str("an earlier call left work that cannot be used, so all is read again: ", e.what()));
       }
     }
     std::vector<std::string> names{unfinished_name};
@@ -190,7 +190,7 @@ class SamplePreparation {
     ReadAhead ahead(source);
     ahead.run([&](size_t pieces) { samples.resize(std::max(samples.size(), pieces)); },
               [&](const Piece& piece, size_t place) {
-                const std::string where = source.path(piece.file) + " at line " + std::to_string(piece.line);
+                const std::string where = str(source.path(piece.file), " at line ", piece.line);
                 samples[place] = make_sample(piece.bytes, where, format_, *tokenizer_);
               },
               [&](const Piece& piece, size_t place) {
@@ -253,7 +253,7 @@ class SamplePreparation {
   void finish(const TextSource& inputs, const TextSource* validation) {
     train_->close(), val_->close();
     check(train_->documents() > 0, ErrorKind::input,
-          [] { return std::string("the inputs hold no sample to train on: expected lines with an answer"); });
+          "the inputs hold no sample to train on: expected lines with an answer");
     PrepareSummary& summary = summary_.prepared;
     for (const TextSource* source : {&inputs, validation}) {
       if (!source) continue;
@@ -262,7 +262,7 @@ class SamplePreparation {
     }
     summary.notes.insert(summary.notes.end(), state_.notes.begin(), state_.notes.end());
     if (state_.unanswered > 0)
-      summary.notes.push_back(std::to_string(state_.unanswered) + " of the lines have no answer: left out");
+      summary.notes.push_back(str(state_.unanswered, " of the lines have no answer: left out"));
     summary_.counted = state_.counted, summary_.longest = state_.longest;
     save_tokenizer(*tokenizer_, folder_.path());
     Manifest& m = summary.manifest;
@@ -293,15 +293,14 @@ class SamplePreparation {
 
 SampleSummary prepare_samples(const PrepareOptions& options, const SampleFormat& format,
                               const std::function<void(const PrepareProgress&)>& progress) {
-  check(!options.inputs.empty(), ErrorKind::setting,
-        [] { return std::string("there is nothing to prepare: expected a .jsonl file of samples"); });
+  check(!options.inputs.empty(), ErrorKind::setting, "there is nothing to prepare: expected a .jsonl file of samples");
   check(options.tasks == 0, ErrorKind::setting,
-        [] { return std::string("--tasks makes text, not samples: expected none of it beside --answers and --chat"); });
+        "--tasks makes text, not samples: expected none of it beside --answers and --chat");
   check(options.val_fraction >= 0 && options.val_fraction < 1, ErrorKind::setting, [&] {
     return "--val-fraction is out of range: expected a value from 0 to below 1, found " +
            detail::shortest(options.val_fraction);
   });
-  check(options.shard_tokens >= 1, ErrorKind::setting, [] { return std::string("--shard-tokens must be at least 1"); });
+  check(options.shard_tokens >= 1, ErrorKind::setting, "--shard-tokens must be at least 1");
   return SamplePreparation(options, format, progress).run();
 }
 

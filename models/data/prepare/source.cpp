@@ -115,8 +115,7 @@ bool TextSource::open_next() {
 }
 
 void TextSource::go_to(const SourcePosition& position) {
-  check(position.files <= std::ssize(list_.files), ErrorKind::input,
-        [] { return "there are fewer files than before"; });
+  check(position.files <= std::ssize(list_.files), ErrorKind::input, "there are fewer files than before");
   at_ = position;
   if (!at_.inside) return;
   open_ = std::make_unique<Open>(list_.files[static_cast<size_t>(at_.files - 1)]);
@@ -177,9 +176,9 @@ bool TextSource::next_of_jsonl(Piece& piece) {
     while ((end = f.buffer.find('\n', searched)) == std::string::npos && !f.at_end) {
       searched = f.buffer.size() - f.begin;
       if (static_cast<int64_t>(searched) > max_line_bytes)
-        fail(ErrorKind::input, "cannot read " + path(at_.files) + " at line " + std::to_string(at_.line + 1) +
-                                   ": expected a line of at most " + std::to_string(max_line_bytes) +
-                                   " bytes, found a longer one; split the document");
+        fail(ErrorKind::input,
+             str("cannot read ", path(at_.files), " at line ", at_.line + 1, ": expected a line of at most ",
+                 max_line_bytes, " bytes, found a longer one; split the document"));
       f.fill(searched + static_cast<size_t>(piece_bytes));
     }
     if (end == std::string::npos) end = f.buffer.size();
@@ -205,8 +204,8 @@ std::string_view TextSource::text_of(const Piece& piece, std::string& storage, i
     storage = jsonl_text(piece.bytes, options_.text_field, file, piece.line);
     if (options_.require_utf8 && storage.find('\0') != std::string::npos)
       fail(ErrorKind::input,
-           "cannot use " + file + " at line " + std::to_string(piece.line) +
-               ": expected text, found a NUL character; use the byte tokenizer, which takes any bytes");
+           str("cannot use ", file, " at line ", piece.line,
+               ": expected text, found a NUL character; use the byte tokenizer, which takes any bytes"));
     return storage;
   }
   const std::string_view text = std::string_view(piece.bytes).substr(0, piece.size);
@@ -214,17 +213,16 @@ std::string_view TextSource::text_of(const Piece& piece, std::string& storage, i
   const bool named = list_.files[static_cast<size_t>(piece.file - 1)].named;
   const size_t nul = named ? text.find('\0') : std::string_view::npos;
   if (nul != std::string_view::npos)
-    fail(ErrorKind::input, "cannot use " + file + " at byte " +
-                               std::to_string(piece.offset + static_cast<int64_t>(nul)) +
+    fail(ErrorKind::input, str("cannot use ", file, " at byte ", piece.offset + static_cast<int64_t>(nul),
                                ": expected text, found a NUL byte; leave the file out, or use the byte tokenizer, which"
-                               " takes any bytes");
+                               " takes any bytes"));
   detail::Utf8Checker utf8;
   if (utf8.feed(text) && utf8.finish()) return text;
   const int64_t byte = piece.offset + utf8.error_byte();
   if (named)
-    fail(ErrorKind::input, "cannot use " + file + " at byte " + std::to_string(byte) +
+    fail(ErrorKind::input, str("cannot use ", file, " at byte ", byte,
                                ": expected UTF-8 text, found another encoding; convert it (iconv -t UTF-8), or use the"
-                               " byte tokenizer, which takes any bytes");
+                               " byte tokenizer, which takes any bytes"));
   if (ill_formed) *ill_formed = byte;
   storage = detail::replace_invalid_utf8(text);
   return storage;

@@ -31,11 +31,10 @@ void check_replaceable(const PrepareOptions& options, const std::string& target,
   bool same = false;
   try {
     const Manifest older = read_manifest(target);
-    found =
-        "data with fingerprint " + older.fingerprint + " (" + std::to_string(older.train.tokens) + " training tokens)";
+    found = str("data with fingerprint ", older.fingerprint, " (", older.train.tokens, " training tokens)");
     same = complete ? older.fingerprint == summary.manifest.fingerprint : same_options(older, summary.manifest);
   } catch (const Error& e) {
-    found += ": " + std::string(e.what());
+    found += str(": ", e.what());
   }
   summary.unchanged = complete && same;
   if (complete && !same) summary.replaced = found;

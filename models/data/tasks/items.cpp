@@ -30,8 +30,8 @@ std::vector<TaskSample> read_task_items(const std::string& path) {
     ++number;
     const auto require = [&](bool ok, const char* expected) {
       check(ok, ErrorKind::input, [&] {
-        return "cannot read " + path + " at line " + std::to_string(number) + ": expected " + expected +
-               "; make the file again with `braid prepare --tasks`";
+        return str("cannot read ", path, " at line ", number, ": expected ", expected,
+                   "; make the file again with `braid prepare --tasks`");
       });
     };
     require(line.is_object() && line.contains("task") && line["task"].is_string() && line.contains("text") &&

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "braid/models/data/tasks/draw.h"
+#include "braid/tensor/error.h"
 
 namespace braid::models::text {
 namespace {
@@ -91,7 +92,7 @@ void write_list(Writer& writer, Family family, Draw& draw) {
   constexpr const char* lead[] = {" Again:", " Back:", " Kinds:", " Opposites:"};  // in the order of Family
   const List list = draw_list(family, draw);
   for (const std::string& word : list.said) writer.text(" " + word);
-  writer.text("." + std::string(lead[static_cast<size_t>(family)]));
+  writer.text(str(".", lead[static_cast<size_t>(family)]));
   for (const std::string& word : list.related) writer.answer(word);
   writer.text(".");
 }
@@ -101,10 +102,10 @@ void write_colors(Writer& writer, Draw& draw) {
   const List list = draw_list(Family::color, draw);
   const auto of = draw.distinct_below<kWords>(colors.size());
   for (size_t i = 0; i < kWords; ++i)
-    writer.text(std::string(" ") + colors[of[i]] + " " + list.said[i] + (i + 1 < kWords ? "," : "."));
+    writer.text(str(" ", colors[of[i]], " ", list.said[i], i + 1 < kWords ? "," : "."));
   for (size_t q = 0; q < kLists * kWords; ++q) {  // as many as the other families have
     const size_t i = draw.below(kWords);
-    writer.text(std::string(" The ") + colors[of[i]]);
+    writer.text(str(" The ", colors[of[i]]));
     writer.answer(list.said[i]);
     writer.text(".");
   }

@@ -265,12 +265,12 @@ double task_chance(TaskSet set) { return set == TaskSet::recall ? recall_chance 
 int task_count(TaskSet set) { return static_cast<int>(set == TaskSet::recall ? recall_task_count : tasks().size()); }
 
 std::string task_name(int task, TaskSet set) {
-  check(task >= 0 && task < task_count(set), "task_name", [&] { return "no task " + std::to_string(task); });
+  check(task >= 0 && task < task_count(set), "task_name", [&] { return str("no task ", task); });
   return set == TaskSet::recall ? recall_task_name(task) : tasks()[static_cast<size_t>(task)].name;
 }
 
 TaskSample make_task_sample(Vocabulary vocabulary, uint64_t seed, int64_t index, TaskSet set) {
-  check(index >= 0, "make_task_sample", [&] { return "index must not be negative, got " + std::to_string(index); });
+  check(index >= 0, "make_task_sample", [&] { return str("index must not be negative, got ", index); });
   if (set == TaskSet::recall) return make_recall_sample(vocabulary, seed, index);
   const Task& task = tasks()[static_cast<size_t>(index) % tasks().size()];
   Draw draw(vocabulary, seed, index);
@@ -311,10 +311,8 @@ TaskTokens tokenize_task(const Tokenizer& tokenizer, const TaskSample& sample) {
 void TaskGrader::add(const std::string& task, std::span<const ByteSpan> answers, std::span<const uint8_t> right) {
   TaskScore& score = tasks_[task];
   for (const ByteSpan& a : answers) {
-    check(a.begin >= 0 && a.begin < a.end && a.end <= static_cast<int64_t>(right.size()), "grade", [&] {
-      return "answer tokens " + std::to_string(a.begin) + " to " + std::to_string(a.end) + " are outside of " +
-             std::to_string(right.size()) + " tokens";
-    });
+    check(a.begin >= 0 && a.begin < a.end && a.end <= static_cast<int64_t>(right.size()), "grade",
+          [&] { return str("answer tokens ", a.begin, " to ", a.end, " are outside of ", right.size(), " tokens"); });
     const auto tokens = right.subspan(static_cast<size_t>(a.begin), static_cast<size_t>(a.end - a.begin));
     ++score.answers;
     score.right += std::all_of(tokens.begin(), tokens.end(), [](uint8_t r) { return r != 0; });

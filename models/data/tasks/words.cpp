@@ -1,11 +1,13 @@
 #include "braid/models/data/tasks/words.h"
 
+#include "braid/tensor/error.h"
+
 namespace braid::models::text {
 namespace {
 
 std::vector<std::string> numbers(int first, int last, int step, const std::string& before, const std::string& after) {
   std::vector<std::string> values;
-  for (int n = first; n <= last; n += step) values.push_back(before + std::to_string(n) + after);
+  for (int n = first; n <= last; n += step) values.push_back(str(before, n, after));
   return values;
 }
 

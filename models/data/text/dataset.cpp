@@ -26,7 +26,7 @@ Dataset::Dataset(const std::string& folder, Split split, int64_t seq_len, const 
       tokenizer_(load_tokenizer(folder)),
       files_(std::make_shared<OpenFiles>(max_open_files)) {
   check(seq_len >= 1 && seq_len <= (int64_t{1} << 31), ErrorKind::setting,
-        [&] { return "the sequence length must be at least 1, found " + std::to_string(seq_len); });
+        [&] { return str("the sequence length must be at least 1, found ", seq_len); });
   if (tokenizer_->fingerprint() != manifest_.tokenizer_fingerprint || tokenizer_->vocab_size() != manifest_.vocab_size)
     io::fail_input("the tokenizer is not the one the data was made with", folder, -1,
                    detail::hex(manifest_.tokenizer_fingerprint, 16), detail::hex(tokenizer_->fingerprint(), 16),
@@ -37,18 +37,16 @@ Dataset::Dataset(const std::string& folder, Split split, int64_t seq_len, const 
     find_samples(info);
     pack_samples();
     check(sequences_ > 0, ErrorKind::input, [&] {
-      return "the " + std::string(name(split)) + " split of " + folder + " has no sample of at most " +
-             std::to_string(seq_len + 1) + " tokens: found " + std::to_string(counts_.samples) +
-             " samples, the longest of " + std::to_string(counts_.longest) +
-             " tokens; prepare more samples, use a longer sequence length, or cut long samples";
+      return str("the ", name(split), " split of ", folder, " has no sample of at most ", seq_len + 1,
+                 " tokens: found ", counts_.samples, " samples, the longest of ", counts_.longest,
+                 " tokens; prepare more samples, use a longer sequence length, or cut long samples");
     });
     return;
   }
   sequences_ = tokens() > 0 ? (tokens() - 1) / seq_len : 0;
   check(sequences_ > 0, ErrorKind::input, [&] {
-    return "the " + std::string(name(split)) + " split of " + folder + " is too small: expected at least " +
-           std::to_string(seq_len + 1) + " tokens for one sequence, found " + std::to_string(tokens()) +
-           "; prepare more text or use a shorter sequence length";
+    return str("the ", name(split), " split of ", folder, " is too small: expected at least ", seq_len + 1,
+               " tokens for one sequence, found ", tokens(), "; prepare more text or use a shorter sequence length");
   });
 }
 
@@ -61,9 +59,8 @@ void Dataset::open_shards(const SplitInfo& split) {
     if (h.tokens != tokens || h.checksum != checksum || h.vocab_size != vocabulary ||
         h.tokenizer_fingerprint != manifest_.tokenizer_fingerprint)
       io::fail_input("the shard is not the one that dataset.json lists", path, -1,
-                     std::to_string(tokens) + " tokens with checksum " + detail::hex(checksum, 8),
-                     std::to_string(h.tokens) + " with " + detail::hex(h.checksum, 8),
-                     "make the data again with `braid prepare`");
+                     str(tokens, " tokens with checksum ", detail::hex(checksum, 8)),
+                     str(h.tokens, " with ", detail::hex(h.checksum, 8)), "make the data again with `braid prepare`");
   };
   starts_.push_back(0);
   for (const ShardInfo& s : split.shards) {
@@ -91,7 +88,7 @@ void Dataset::find_samples(const SplitInfo& split) {
   const auto found = std::ssize(sample_starts_);
   if (found != split.documents || (found > 0 && sample_starts_[0] != 0))
     io::fail_input("the marks are not those of the samples", folder_, -1,
-                   std::to_string(split.documents) + " samples, the first at token 0", std::to_string(found),
+                   str(split.documents, " samples, the first at token 0"), std::to_string(found),
                    "make the data again with `braid prepare`");
   sample_starts_.push_back(tokens());
 }
@@ -115,8 +112,8 @@ void Dataset::pack_samples() {
   packed_ = pack(lengths, seq_len_, options_.packing);
   sequences_ = packed_.size();
   counts_.capacity = sequences_ * seq_len_;
-  fingerprint_ += std::string(" packed ") + packing_names[static_cast<int>(options_.packing)] +
-                  (options_.cut_long_samples ? " cut" : "");
+  fingerprint_ +=
+      str(" packed ", packing_names[static_cast<int>(options_.packing)], options_.cut_long_samples ? " cut" : "");
 }
 
 std::pair<int64_t, int64_t> Dataset::sample(int64_t number) const {
@@ -129,10 +126,8 @@ void Dataset::read_marks(int64_t first, std::span<int32_t> into) const { read(ma
 
 void Dataset::read(const Shards& shards, int64_t first, std::span<int32_t> into) const {
   const auto n = static_cast<int64_t>(into.size());
-  check(first >= 0 && first <= tokens() && n <= tokens() - first, "dataset", [&] {
-    return "tokens " + std::to_string(first) + " to " + std::to_string(first + n) + " are outside of the split of " +
-           std::to_string(tokens());
-  });
+  check(first >= 0 && first <= tokens() && n <= tokens() - first, "dataset",
+        [&] { return str("tokens ", first, " to ", first + n, " are outside of the split of ", tokens()); });
   auto shard = static_cast<size_t>(std::upper_bound(starts_.begin(), starts_.end(), first) - starts_.begin()) - 1;
   while (!into.empty()) {
     const auto taken = std::min<int64_t>(static_cast<int64_t>(into.size()), starts_[shard + 1] - first);
@@ -146,8 +141,8 @@ void Dataset::read(const Shards& shards, int64_t first, std::span<int32_t> into)
 void Dataset::window(int64_t i, std::span<int32_t> into) const {
   check(i >= 0 && i < sequences_ && static_cast<int64_t>(into.size()) == seq_len_ + 1 && !has_samples(), "dataset",
         [&] {
-          return "window " + std::to_string(i) + " of " + std::to_string(into.size()) + " tokens, but there are " +
-                 std::to_string(has_samples() ? 0 : sequences_) + " windows of " + std::to_string(seq_len_ + 1);
+          return str("window ", i, " of ", into.size(), " tokens, but there are ", has_samples() ? 0 : sequences_,
+                     " windows of ", seq_len_ + 1);
         });
   read(i * seq_len_, into);
 }
@@ -170,8 +165,7 @@ Sequence Dataset::sequence(int64_t i) const {
 }
 
 Sequence Dataset::packed_sequence(int64_t i) const {
-  check(i >= 0 && i < sequences_, "dataset",
-        [&] { return "sequence " + std::to_string(i) + ", but there are " + std::to_string(sequences_); });
+  check(i >= 0 && i < sequences_, "dataset", [&] { return str("sequence ", i, ", but there are ", sequences_); });
   const auto T = static_cast<size_t>(seq_len_);
   Sequence s;
   std::vector<int32_t> tokens, marks;

@@ -81,13 +81,13 @@ struct Fields {
   int64_t count(const json& parent, const std::string& name, int64_t max = INT64_MAX) const {
     const json v = get(parent, name);
     if (!v.is_number_unsigned() || v.get<uint64_t>() > static_cast<uint64_t>(max))
-      bad(name, "an integer up to " + std::to_string(max), v);
+      bad(name, str("an integer up to ", max), v);
     return v.get<int64_t>();
   }
   uint64_t hex_number(const json& parent, const std::string& name, size_t digits) const {
     const std::string v = text(parent, name);
     if (v.size() != digits || v.find_first_not_of("0123456789abcdef") != std::string::npos)
-      bad(name, std::to_string(digits) + " hexadecimal digits", v);
+      bad(name, str(digits, " hexadecimal digits"), v);
     return std::stoull(v, nullptr, 16);
   }
   // A name inside the folder: nothing may point out of it.
@@ -116,7 +116,7 @@ struct Fields {
       }
       if (__builtin_add_overflow(sum, s.shards.back().tokens, &sum)) bad("tokens", "a sum that fits 64 bits", shard);
     }
-    if (sum != s.tokens) bad(name + ".tokens", std::to_string(sum) + ", the sum over its shards", s.tokens);
+    if (sum != s.tokens) bad(name + ".tokens", str(sum, ", the sum over its shards"), s.tokens);
     return s;
   }
 };

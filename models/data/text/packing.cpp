@@ -49,7 +49,7 @@ PackedSequences pack(std::span<const int64_t> lengths, int64_t capacity, Packing
   int64_t left = 0;  // of the last sequence
   for (size_t i = 0; i < lengths.size(); ++i) {
     const int64_t length = lengths[i];
-    check(length >= 1, "pack", [&] { return "sample " + std::to_string(i) + " has length " + std::to_string(length); });
+    check(length >= 1, "pack", [&] { return str("sample ", i, " has length ", length); });
     if (length > capacity) continue;
     size_t to = 0;
     if (packing == Packing::first_fit) {

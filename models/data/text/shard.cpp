@@ -40,7 +40,7 @@ int token_bytes_for(int64_t vocab_size) { return vocab_size <= 65536 ? 2 : 4; }
 
 ShardHeader ShardWriter::header_of(int64_t vocab_size, uint64_t tokenizer_fingerprint) {
   check(vocab_size > 0 && vocab_size <= INT32_MAX, "shard",
-        [&] { return "vocabulary size out of range: " + std::to_string(vocab_size); });
+        [&] { return str("vocabulary size out of range: ", vocab_size); });
   return {.vocab_size = vocab_size,
           .tokenizer_fingerprint = tokenizer_fingerprint,
           .token_bytes = token_bytes_for(vocab_size)};
@@ -71,8 +71,8 @@ ShardWriter::ShardWriter(const std::string& path, int64_t vocab_size, uint64_t t
     const uint32_t crc = io::crc32c(block.data(), n);
     const auto number = static_cast<size_t>(at / shard_block_bytes);
     if (number >= from.blocks.size() || from.blocks[number] != crc)
-      written.fail("damaged unfinished token shard: block " + std::to_string(number), at,
-                   number < from.blocks.size() ? "checksum " + std::to_string(from.blocks[number]) : "no such block",
+      written.fail(str("damaged unfinished token shard: block ", number), at,
+                   number < from.blocks.size() ? str("checksum ", from.blocks[number]) : "no such block",
                    std::to_string(crc), remake);
     if (n < shard_block_bytes) {
       block_bytes_ = n, block_crc_ = crc;
@@ -93,8 +93,7 @@ void ShardWriter::write(std::span<const int32_t> tokens) {
     uint32_t largest = 0;
     for (const int32_t token : part) largest = std::max(largest, static_cast<uint32_t>(token));
     check(largest < header_.vocab_size, "shard", [&] {
-      return "token id " + std::to_string(static_cast<int32_t>(largest)) + " is outside the vocabulary of " +
-             std::to_string(header_.vocab_size);
+      return str("token id ", static_cast<int32_t>(largest), " is outside the vocabulary of ", header_.vocab_size);
     });
     if (width == 4) {
       std::memcpy(bytes, part.data(), part.size_bytes());  // little-endian
@@ -162,7 +161,7 @@ std::shared_ptr<const io::Reader> ShardReader::file() const {
   const auto at = static_cast<int64_t>(offsetof(DiskHeader, header_crc));
   if (file->size() > at) file->read_at(at, &crc, sizeof crc);
   if (crc != header_crc_)
-    file->fail("the token shard was replaced while it was in use", at, "the checksum " + std::to_string(header_crc_),
+    file->fail("the token shard was replaced while it was in use", at, str("the checksum ", header_crc_),
                std::to_string(crc), "restore the data, then run the same command again");
   return file;
 }
@@ -171,11 +170,10 @@ void ShardReader::open() {
   const std::shared_ptr<const io::Reader> opened = files_ ? files_->get(path_) : file_;
   const io::Reader& file = *opened;
   const auto require = [&](bool ok, int64_t byte, const char* what, const std::string& expected, const auto& found) {
-    if (!ok) file.fail(std::string("damaged token shard: ") + what, byte, expected, std::to_string(found), remake);
+    if (!ok) file.fail(str("damaged token shard: ", what), byte, expected, std::to_string(found), remake);
   };
   if (file.size() < static_cast<int64_t>(sizeof(DiskHeader)))
-    file.fail("not a token shard", 0, "a header of 64 bytes", "a file of " + std::to_string(file.size()) + " bytes",
-              remake);
+    file.fail("not a token shard", 0, "a header of 64 bytes", str("a file of ", file.size(), " bytes"), remake);
   DiskHeader disk;
   file.read_at(0, &disk, sizeof disk);
   if (std::memcmp(disk.magic, magic, sizeof magic) != 0)
@@ -197,7 +195,7 @@ void ShardReader::open() {
   const uint64_t blocks = detail::ceil_div(data, disk.block_bytes);
   require(disk.blocks == blocks, 48, "number of blocks", std::to_string(blocks), disk.blocks);
   const uint64_t whole = sizeof(DiskHeader) + data + blocks * sizeof(uint32_t);
-  require(size == whole, -1, "the file's size", std::to_string(whole) + " bytes", size);
+  require(size == whole, -1, "the file's size", str(whole, " bytes"), size);
   header_ = {static_cast<int64_t>(disk.tokens), static_cast<int64_t>(disk.vocab_size), disk.tokenizer_fingerprint,
              expected_bytes, disk.table_crc};
 
@@ -218,16 +216,14 @@ void ShardReader::verify_block(const io::Reader& file, int64_t block) const {
   const uint32_t crc = io::crc32c(bytes.data(), static_cast<int64_t>(bytes.size()));
   const uint32_t expected = table_[static_cast<size_t>(block)];
   if (crc != expected)
-    file.fail("damaged token shard: block " + std::to_string(block), at, "checksum " + std::to_string(expected),
-              std::to_string(crc), remake);
+    file.fail(str("damaged token shard: block ", block), at, str("checksum ", expected), std::to_string(crc), remake);
   verified_[static_cast<size_t>(block)].store(true, std::memory_order_release);
 }
 
 void ShardReader::read(int64_t first, std::span<int32_t> into) const {
   const auto n = static_cast<int64_t>(into.size());
   check(first >= 0 && first <= header_.tokens && n <= header_.tokens - first, "shard", [&] {
-    return "tokens " + std::to_string(first) + " to " + std::to_string(first + n) + " are outside of " + path_ +
-           ", which has " + std::to_string(header_.tokens);
+    return str("tokens ", first, " to ", first + n, " are outside of ", path_, ", which has ", header_.tokens);
   });
   if (n == 0) return;
   const std::shared_ptr<const io::Reader> opened = this->file();
@@ -251,7 +247,7 @@ void ShardReader::read(int64_t first, std::span<int32_t> into) const {
   for (int64_t i = 0; i < n; ++i) {
     const int32_t token = into[static_cast<size_t>(i)];
     if (token < 0 || token >= header_.vocab_size)
-      file.fail("bad token in shard", at + i * width, "an id below " + std::to_string(header_.vocab_size),
+      file.fail("bad token in shard", at + i * width, str("an id below ", header_.vocab_size),
                 std::to_string(static_cast<uint32_t>(token)), remake);
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "braid/models/data/tokenizers/unicode.h"
+#include "braid/tensor/error.h"
 
 namespace braid::models::text {
 
@@ -68,8 +69,7 @@ AddedTokens::AddedTokens(const Section& root, const Normalizer& normalizer,
     int64_t id = known != by_content.end() ? tokens_[known->second].id : id_of(t.content);
     if (id < 0) id = std::max(largest + 1, vocabulary);
     if (id != t.id)
-      section.fail("id",
-                   std::to_string(id) + " for '" + t.content + "' (its id in the vocabulary, else the next free one)",
+      section.fail("id", str(id, " for '", t.content, "' (its id in the vocabulary, else the next free one)"),
                    std::to_string(t.id));
     largest = std::max(largest, id);
     if (known != by_content.end()) {

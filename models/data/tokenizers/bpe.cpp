@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "braid/models/data/tokenizers/unicode.h"
+#include "braid/tensor/error.h"
 
 namespace braid::models::text {
 namespace {
@@ -35,8 +36,7 @@ void Bpe::read_vocabulary(const Section& section) {
   int64_t largest = -1;
   for (const auto& [token, id] : vocab.value().items()) {
     const bool fine = id.is_number_integer() && id >= 0 && id <= max_id;
-    if (!fine)
-      section.fail("vocab", "ids from 0 to " + std::to_string(max_id), "'" + token + "': " + id.dump().substr(0, 20));
+    if (!fine) section.fail("vocab", str("ids from 0 to ", max_id), "'" + token + "': " + id.dump().substr(0, 20));
     largest = std::max(largest, id.get<int64_t>());
   }
   tokens_.resize(static_cast<size_t>(largest + 1));
@@ -55,7 +55,7 @@ void Bpe::read_vocabulary(const Section& section) {
   constexpr char digits[] = "0123456789ABCDEF";
   for (unsigned byte = 0; byte < 256; ++byte) {
     byte_ids_.push_back(id_of(byte_character(static_cast<unsigned char>(byte))));
-    fallback_ids_.push_back(id_of(std::string("<0x") + digits[byte >> 4] + digits[byte & 15] + ">"));
+    fallback_ids_.push_back(id_of(str("<0x", digits[byte >> 4], digits[byte & 15], ">")));
   }
 }
 
@@ -70,7 +70,7 @@ void Bpe::read_merges(const Section& section) {
     const nlohmann::json& item = list[i];
     std::string left, right;
     const auto bad = [&](const std::string& expected) {
-      section.fail("merges[" + std::to_string(i) + "]", expected,
+      section.fail(str("merges[", i, "]"), expected,
                    item.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace).substr(0, 60));
     };
     if (item.is_string()) {

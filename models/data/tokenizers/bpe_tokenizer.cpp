@@ -39,7 +39,7 @@ BpeTokenizer::BpeTokenizer(const Section& root)
     special_[static_cast<size_t>(id)] = added && added->special;
   }
   for (const char* ignored : {"truncation", "padding"})
-    if (root.has(ignored)) notes_.push_back(std::string("\"") + ignored + "\" of " + root.file() + " is ignored");
+    if (root.has(ignored)) notes_.push_back(str("\"", ignored, "\" of ", root.file(), " is ignored"));
   fingerprint_ = 0xcbf29ce484222325u;  // FNV-1a of the file's contents, without regard to its layout
   for (const char c : root.value().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
     fingerprint_ = (fingerprint_ ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
@@ -67,8 +67,8 @@ bool BpeTokenizer::is_special(int32_t id) const {
 
 std::string_view BpeTokenizer::token_bytes(int32_t id) const {
   check(id >= 0 && id < vocab_size(), ErrorKind::input, [&] {
-    return "token id outside the vocabulary: expected 0 to " + std::to_string(vocab_size() - 1) + ", found " +
-           std::to_string(id) + "; the tokens belong to another tokenizer";
+    return str("token id outside the vocabulary: expected 0 to ", vocab_size() - 1, ", found ", id,
+               "; the tokens belong to another tokenizer");
   });
   return bytes_[static_cast<size_t>(id)];
 }

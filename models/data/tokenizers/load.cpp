@@ -61,7 +61,7 @@ void find_ends(BpeTokenizer& tokenizer, const fs::path& folder, std::vector<Toke
     const std::string text = token_text(config, key);
     const int32_t id = text.empty() ? -1 : tokenizer.id_of(text);
     if (!text.empty() && id < 0)
-      tokenizer.add_note(std::string(key) + " '" + text + "' of " + path + " is no token of the tokenizer");
+      tokenizer.add_note(str(key, " '", text, "' of ", path, " is no token of the tokenizer"));
     return id;
   };
   const int32_t eos = by_text("eos_token");

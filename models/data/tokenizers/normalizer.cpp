@@ -2,6 +2,7 @@
 
 #include "braid/models/data/tokenizers/pattern.h"
 #include "braid/models/data/tokenizers/unicode.h"
+#include "braid/tensor/error.h"
 
 namespace braid::models::text {
 namespace {
@@ -42,7 +43,7 @@ void Normalizer::add(const Section& section) {
     steps_.push_back(lower_case);
   } else if (type == "Prepend") {
     steps_.push_back([prefix = section.text("prepend")](std::string_view text) {
-      return text.empty() ? std::string() : prefix + std::string(text);
+      return text.empty() ? std::string() : str(prefix, text);
     });
   } else if (type == "Replace") {
     steps_.push_back([pattern = Pattern(section.at("pattern")), content = section.text("content")](

@@ -55,7 +55,7 @@ Regex::~Regex() = default;
 
 Regex::Search::Search(const Regex& regex, std::string_view text)
     : regex_(regex), text_(text), match_(pcre2_match_data_create(1, nullptr)) {
-  check(match_ != nullptr, "Regex", [] { return std::string("out of memory"); });
+  check(match_ != nullptr, "Regex", "out of memory");
 }
 
 Regex::Search::~Search() { pcre2_match_data_free(static_cast<pcre2_match_data*>(match_)); }
@@ -71,9 +71,8 @@ bool Regex::Search::next(size_t& begin, size_t& end) {
       rc = pcre2_match(code.code, text, text_.size(), from_, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match, code.context);
     if (rc == PCRE2_ERROR_NOMATCH) break;
     check(rc >= 0, ErrorKind::input, [&] {
-      return "the pattern of " + regex_.where_ + " fails on a text: " + message(rc) + " at byte " +
-             std::to_string(from_) + " of " + std::to_string(text_.size()) + ": '" + detail::preview(regex_.pattern_) +
-             "'; it backtracks too much";
+      return str("the pattern of ", regex_.where_, " fails on a text: ", message(rc), " at byte ", from_, " of ",
+                 text_.size(), ": '", detail::preview(regex_.pattern_), "'; it backtracks too much");
     });
     const PCRE2_SIZE* span = pcre2_get_ovector_pointer(match);
     begin = span[0], end = span[1];

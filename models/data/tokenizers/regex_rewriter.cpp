@@ -31,7 +31,7 @@ std::string code(char32_t c) {
 
 // The members of a general category ("L", "Lu") as they stand inside a class.
 std::string category(std::string_view name) {
-  std::string members = "\\p{" + std::string(name) + "}";
+  std::string members = str("\\p{", name, "}");
   for (const CategoryRange& range : newer_categories())
     if (std::string_view(range.category).starts_with(name)) members += code(range.first) + "-" + code(range.last);
   return members;
@@ -48,8 +48,8 @@ class Rewriter {
 
  private:
   [[noreturn]] void reject(const std::string& what) const {
-    fail(ErrorKind::input, "unsupported pattern in " + where_ + ": " + what + " in '" + detail::preview(in_) +
-                               "' at byte " + std::to_string(at_));
+    fail(ErrorKind::input,
+         str("unsupported pattern in ", where_, ": ", what, " in '", detail::preview(in_), "' at byte ", at_));
   }
   bool next_is(std::string_view text) const { return in_.substr(at_).starts_with(text); }
   bool take(std::string_view text) {
@@ -97,10 +97,10 @@ class Rewriter {
     }
     for (const std::string_view kind : {":", "=", "!", ">", "<=", "<!", "i:", "-i:"})
       if (take(kind)) {
-        out_ += "(?" + std::string(kind);
+        out_ += str("(?", kind);
         return;
       }
-    reject("a group '(?" + std::string(in_.substr(at_, 2)) + "'");
+    reject(str("a group '(?", in_.substr(at_, 2), "'"));
   }
 
   // {n} {n,} {n,m} {,m}; a '+' behind it repeats it, in PCRE2 it would make it possessive. False: a literal brace.
@@ -119,7 +119,7 @@ class Rewriter {
     const bool repeated = next_is("+");
     if (next_is("?") && comma == std::string_view::npos) reject("'{n}?'");
     if (repeated) out_.insert(atom_, "(?:");
-    out_ += "{" + std::string(low.empty() ? "0" : low) + std::string(inside.substr(low.size())) + "}";
+    out_ += str("{", low.empty() ? "0" : low, inside.substr(low.size()), "}");
     if (repeated) out_ += ")";
     return true;
   }
@@ -130,7 +130,7 @@ class Rewriter {
     const char c = in_[at_++];
     const auto members = [&](const std::string& inside, bool negated) {
       if (!in_class) return (negated ? "[^" : "[") + inside + "]";
-      if (negated) reject(std::string("the negated class '\\") + c + "' inside a class");
+      if (negated) reject(str("the negated class '\\", c, "' inside a class"));
       return inside;
     };
     switch (c) {
@@ -160,7 +160,7 @@ class Rewriter {
       case 'f':
       case 'a':
       case 'e':
-        return std::string("\\") + c;
+        return str("\\", c);
       case 'v':
         return code(0x0B);
       case '0':
@@ -170,15 +170,15 @@ class Rewriter {
         return code(number(c));
       case 'A':
       case 'z':
-        if (!in_class) return std::string("\\") + c;
+        if (!in_class) return str("\\", c);
         break;
       default:
         break;
     }
     const bool ascii = static_cast<unsigned char>(c) < 0x80;  // char has no sign on some processors
     const bool letter = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || !ascii;
-    if (letter) reject(std::string("the escape '\\") + (ascii ? c : '?') + "'");
-    return std::string("\\") + c;
+    if (letter) reject(str("the escape '\\", ascii ? c : '?', "'"));
+    return str("\\", c);
   }
 
   // \xH \xHH \x{H...} \uHHHH
@@ -198,7 +198,7 @@ class Rewriter {
     }
     if (count == 0 || (kind == 'u' && count != 4) || (braces && !take("}")) || value > 0x10FFFF ||
         (value >= 0xD800 && value < 0xE000) || (kind == 'x' && !braces && value >= 0x80))
-      reject(std::string("the code point behind '\\") + kind + "'");
+      reject(str("the code point behind '\\", kind, "'"));
     return value;
   }
 
@@ -223,7 +223,7 @@ class Rewriter {
     else if (name == "Han")
       inside = R"(\p{sc:Han}\x{2EBF0}-\x{2EE5D}\x{31350}-\x{323AF})";
     else if (std::find(std::begin(scripts), std::end(scripts), name) != std::end(scripts))
-      inside = "\\p{sc:" + std::string(name) + "}";
+      inside = str("\\p{sc:", name, "}");
     else
       reject("the property '" + detail::preview(name) + "'");
     at_ = close + 1;

@@ -26,7 +26,7 @@ std::vector<Section> Section::list(const char* key) const {
   if (!items.value().is_array()) fail(key, "a list");
   std::vector<Section> result;
   for (size_t i = 0; i < items.value().size(); ++i)
-    result.emplace_back(items.value()[i], file_, items.name_ + "[" + std::to_string(i) + "]");
+    result.emplace_back(items.value()[i], file_, str(items.name_, "[", i, "]"));
   return result;
 }
 
@@ -50,7 +50,7 @@ bool Section::flag(const char* key) const {
 bool Section::flag(const char* key, bool otherwise) const { return has(key) ? flag(key) : otherwise; }
 
 int64_t Section::integer(const char* key, int64_t least, int64_t max) const {
-  const std::string expected = "an integer from " + std::to_string(least) + " to " + std::to_string(max);
+  const std::string expected = str("an integer from ", least, " to ", max);
   if (!has(key) || !value_->at(key).is_number_integer()) fail(key, expected);
   const json& value = value_->at(key);
   if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(max)) fail(key, expected);

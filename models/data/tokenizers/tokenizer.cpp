@@ -99,8 +99,8 @@ std::string_view ByteTokenizer::token_bytes(int32_t id) const {
   if (id == eos_id()) return "<|endoftext|>";
   if (id == pad_id()) return "<|pad|>";
   check(id >= 0 && id < 256, ErrorKind::input, [&] {
-    return "token id outside the vocabulary: expected 0 to " + std::to_string(vocab_size() - 1) + ", found " +
-           std::to_string(id) + "; the tokens belong to another tokenizer";
+    return str("token id outside the vocabulary: expected 0 to ", vocab_size() - 1, ", found ", id,
+               "; the tokens belong to another tokenizer");
   });
   return std::string_view(bytes).substr(static_cast<size_t>(id), 1);
 }

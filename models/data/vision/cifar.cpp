@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "braid/tensor/error.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::models::vision {
@@ -22,16 +23,16 @@ void read_cifar(const std::string& path, const TakeImage& take) {
   const bool fine = is_cifar_100(std::filesystem::path(path).filename().string());
   const int64_t labels = fine ? 2 : 1, classes = fine ? 100 : 10, record = labels + kImageBytes;
   if (file.size() == 0 || file.size() % record != 0)
-    file.fail("bad size of a CIFAR-" + std::to_string(classes) + " file", file.size(),
-              "a multiple of " + std::to_string(record) + " bytes", std::to_string(file.size()));
+    file.fail(str("bad size of a CIFAR-", classes, " file"), file.size(), str("a multiple of ", record, " bytes"),
+              std::to_string(file.size()));
   for (int64_t i = 0; file.remaining() > 0; ++i) {
     if (fine) file.read<uint8_t>();  // the coarse label
     const int64_t at = file.position();
     const int64_t label = file.read<uint8_t>();
-    if (label >= classes) file.fail("bad label", at, "a class below " + std::to_string(classes), std::to_string(label));
+    if (label >= classes) file.fail("bad label", at, str("a class below ", classes), std::to_string(label));
     Image image{3, kSide, kSide, std::vector<uint8_t>(kImageBytes)};
     file.read(image.pixels.data(), kImageBytes);
-    take(std::move(image), label, path + ", image " + std::to_string(i));
+    take(std::move(image), label, str(path, ", image ", i));
   }
 }
 

@@ -22,9 +22,8 @@ void bad_image(const std::string& name, const std::string& expected, const std::
 
 void check_image_size(const std::string& name, int64_t channels, int64_t height, int64_t width) {
   if (height < 1 || width < 1 || height > kMaxSide || width > kMaxSide || channels * height * width > kMaxPixels)
-    bad_image(name,
-              "sides from 1 to " + std::to_string(kMaxSide) + " and at most " + std::to_string(kMaxPixels) + " samples",
-              std::to_string(channels) + " x " + std::to_string(height) + " x " + std::to_string(width));
+    bad_image(name, str("sides from 1 to ", kMaxSide, " and at most ", kMaxPixels, " samples"),
+              str(channels, " x ", height, " x ", width));
 }
 
 Image decode_image(std::span<const std::byte> bytes, const std::string& name) {

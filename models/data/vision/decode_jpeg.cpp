@@ -71,7 +71,7 @@ Image decode_jpeg(std::span<const std::byte> bytes, const std::string& name) {
     ~Destroy() { jpeg_destroy_decompress(&info); }
   } destroy{info};
   const auto check_result = [&](bool done) {
-    if (!done) bad_image(name, "a whole JPEG", std::string("damage: ") + failure.message);
+    if (!done) bad_image(name, "a whole JPEG", str("damage: ", failure.message));
   };
   check_result(read_header(info, failure, bytes));
   const int64_t H = info.image_height, W = info.image_width, channels = info.out_color_space == JCS_CMYK ? 4 : 3;

@@ -45,7 +45,7 @@ Image decode_png(std::span<const std::byte> bytes, const std::string& name) {
   if (has_chunk(bytes, "acTL")) bad_image(name, "one still image", "an animated PNG");
   PngImage png;
   const auto check_result = [&](int done) {
-    if (done == 0 || PNG_IMAGE_FAILED(png)) bad_image(name, "a whole PNG", std::string("damage: ") + png.message);
+    if (done == 0 || PNG_IMAGE_FAILED(png)) bad_image(name, "a whole PNG", str("damage: ", png.message));
   };
   check_result(png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()));
   const int64_t H = png.height, W = png.width;

@@ -19,9 +19,8 @@ class IdxStream {
     unsigned char head[4];
     exactly(head, 4);
     if (head[0] != 0 || head[1] != 0 || head[2] != 8 || head[3] != axes)
-      fail("bad IDX header", 0, "0 0 8 " + std::to_string(axes) + " (bytes, " + std::to_string(axes) + " axes)",
-           std::to_string(head[0]) + " " + std::to_string(head[1]) + " " + std::to_string(head[2]) + " " +
-               std::to_string(head[3]));
+      fail("bad IDX header", 0, str("0 0 8 ", axes, " (bytes, ", axes, " axes)"),
+           str(head[0], " ", head[1], " ", head[2], " ", head[3]));
     for (int a = 0; a < axes; ++a) {
       unsigned char b[4];
       exactly(b, 4);
@@ -33,7 +32,7 @@ class IdxStream {
   void exactly(unsigned char* into, int64_t n) {
     for (int64_t got = 0; got < n;) {
       const int64_t some = stream_->read(reinterpret_cast<char*>(into) + got, n - got);
-      if (some == 0) fail("the file ends too early", at_ + got, std::to_string(n) + " bytes", std::to_string(got));
+      if (some == 0) fail("the file ends too early", at_ + got, str(n, " bytes"), std::to_string(got));
       got += some;
     }
     at_ += n;
@@ -77,10 +76,8 @@ void read_idx(const std::string& path, const TakeImage& take) {
   IdxStream images(path, 3), labels(label_path, 1);
   const int64_t n = images.sizes[0], H = images.sizes[1], W = images.sizes[2];
   if (H < 1 || W < 1 || H > kMaxSide || W > kMaxSide || H * W > kMaxPixels)
-    images.fail(
-        "bad size of images", 8,
-        "sides from 1 to " + std::to_string(kMaxSide) + " and at most " + std::to_string(kMaxPixels) + " pixels",
-        std::to_string(H) + " x " + std::to_string(W));
+    images.fail("bad size of images", 8, str("sides from 1 to ", kMaxSide, " and at most ", kMaxPixels, " pixels"),
+                str(H, " x ", W));
   if (labels.sizes[0] != n)
     labels.fail("another number of labels than of images in " + path, 4, std::to_string(n),
                 std::to_string(labels.sizes[0]));
@@ -89,7 +86,7 @@ void read_idx(const std::string& path, const TakeImage& take) {
     images.exactly(image.pixels.data(), H * W);
     unsigned char label;
     labels.exactly(&label, 1);
-    take(std::move(image), label, path + ", image " + std::to_string(i));
+    take(std::move(image), label, str(path, ", image ", i));
   }
   images.at_end();
   labels.at_end();

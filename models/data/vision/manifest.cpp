@@ -70,7 +70,7 @@ class Fields {
   int64_t count(const json& parent, const std::string& name, int64_t least, int64_t max) const {
     const json& v = get(parent, name);
     if (!v.is_number_unsigned() || v.get<uint64_t>() > static_cast<uint64_t>(max) || v.get<int64_t>() < least)
-      bad(name, "an integer from " + std::to_string(least) + " to " + std::to_string(max), v);
+      bad(name, str("an integer from ", least, " to ", max), v);
     return v.get<int64_t>();
   }
   std::string text(const json& parent, const std::string& name) const {
@@ -80,7 +80,7 @@ class Fields {
   }
   std::vector<double> numbers(const json& parent, const std::string& name, int64_t n, bool positive) const {
     const json& v = get(parent, name);
-    if (!v.is_array() || std::ssize(v) != n) bad(name, std::to_string(n) + " numbers", v);
+    if (!v.is_array() || std::ssize(v) != n) bad(name, str(n, " numbers"), v);
     std::vector<double> list;
     for (const json& item : v) {
       if (!item.is_number() || !std::isfinite(item.get<double>()) || (positive && item.get<double>() <= 0))
@@ -104,10 +104,10 @@ class Fields {
       s.shards.push_back({file, count(shard, "tokens", 1, int64_t{1} << 48),
                           static_cast<uint32_t>(std::stoul(checksum, nullptr, 16))});
       s.tokens += s.shards.back().tokens;
-      if (s.shards.back().tokens % record != 0) bad("tokens", "a multiple of " + std::to_string(record), shard);
+      if (s.shards.back().tokens % record != 0) bad("tokens", str("a multiple of ", record), shard);
     }
     if (s.tokens != s.documents * record)
-      bad(name + ".pictures", std::to_string(s.tokens / record) + ", the sum over its shards", s.documents);
+      bad(name + ".pictures", str(s.tokens / record, ", the sum over its shards"), s.documents);
     return s;
   }
 

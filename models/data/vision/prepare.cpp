@@ -116,9 +116,7 @@ double share_of(const Image& image, uint64_t seed) {
 void check_same_size(ImageManifest& m, const Image& p, const std::string& name) {
   if (m.channels == 0) m.channels = p.channels, m.height = p.height, m.width = p.width;
   check(p.channels == m.channels && p.height == m.height && p.width == m.width, ErrorKind::input, [&] {
-    const auto text = [](int64_t c, int64_t h, int64_t w) {
-      return std::to_string(c) + " x " + std::to_string(h) + " x " + std::to_string(w);
-    };
+    const auto text = [](int64_t c, int64_t h, int64_t w) { return str(c, " x ", h, " x ", w); };
     return name + " has another size: expected channels x height x width = " + text(m.channels, m.height, m.width) +
            " as the images before it, found " + text(p.channels, p.height, p.width) +
            (p.channels == m.channels ? "; give --size N to resize all" : "");
@@ -127,15 +125,14 @@ void check_same_size(ImageManifest& m, const Image& p, const std::string& name) 
 
 void name_classes(ImageManifest& m, const std::vector<std::string>& names, int64_t classes) {
   check(m.classes.empty(), ErrorKind::setting,
-        [] { return std::string("--classes is for IDX and CIFAR files: folders give their classes the own names"); });
+        "--classes is for IDX and CIFAR files: folders give their classes the own names");
   check(std::ssize(names) >= classes, ErrorKind::input, [&] {
-    return "too few names of classes: expected at least " + std::to_string(classes) +
-           " names, as many as labels, found " + std::to_string(names.size());
+    return str("too few names of classes: expected at least ", classes, " names, as many as labels, found ",
+               names.size());
   });
   std::set<std::string> found;
   for (const std::string& name : names) {
-    check(!name.empty(), ErrorKind::input,
-          [] { return std::string("a name of a class is empty: expected one a line"); });
+    check(!name.empty(), ErrorKind::input, "a name of a class is empty: expected one a line");
     check(found.insert(name).second, ErrorKind::input,
           [&] { return "two classes have the name " + detail::preview(name) + ": it is there twice"; });
   }
@@ -145,7 +142,7 @@ void name_classes(ImageManifest& m, const std::vector<std::string>& names, int64
 }  // namespace
 
 PrepareImagesSummary prepare_images(const PrepareImagesOptions& o, const ShowImages& show) {
-  check(!o.inputs.empty(), ErrorKind::setting, [] { return std::string("no images: expected INPUT after --images"); });
+  check(!o.inputs.empty(), ErrorKind::setting, "no images: expected INPUT after --images");
   PrepareImagesSummary summary;
   ImageManifest& m = summary.manifest;
   m.seed = o.seed;

@@ -144,7 +144,7 @@ Image randaugment_op(const Image& p, int64_t op, double s) {
     case 13:
       return moved(p, 1, 0, 0, 1, 0, 0.45 * s * static_cast<double>(p.height));
     default:
-      fail("randaugment", "there is no operation " + std::to_string(op));
+      fail("randaugment", str("there is no operation ", op));
   }
 }
 

@@ -52,10 +52,8 @@ void pass(const uint8_t* in, int64_t step_in, uint8_t* out, int64_t step_out, co
 }  // namespace
 
 Image resized(const Image& p, int64_t height, int64_t width) {
-  check(height >= 1 && width >= 1 && height <= kMaxSide && width <= kMaxSide, "resize", [&] {
-    return "the new size must lie between 1 and " + std::to_string(kMaxSide) + ", got " + std::to_string(height) +
-           " x " + std::to_string(width);
-  });
+  check(height >= 1 && width >= 1 && height <= kMaxSide && width <= kMaxSide, "resize",
+        [&] { return str("the new size must lie between 1 and ", kMaxSide, ", got ", height, " x ", width); });
   Image wide = p;
   if (width != p.width) {
     wide = {p.channels, p.height, width, std::vector<uint8_t>(static_cast<size_t>(p.channels * p.height * width))};

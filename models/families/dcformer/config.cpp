@@ -5,6 +5,7 @@
 #include "braid/models/families/dcformer/config_keys.h"
 #include "braid/models/families/dcformer/layers.h"
 #include "braid/models/families/dcformer/model_types.h"
+#include "braid/models/families/family_settings.h"
 #include "braid/tensor/base/integers.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
@@ -21,13 +22,6 @@ const Setting& known_key(const std::vector<Setting>& table, const std::string& n
   return *key;
 }
 
-void need(bool ok, const std::string& key, const std::string& expected, const std::string& found,
-          const std::string& advice = "") {
-  check(ok, ErrorKind::setting, [&] {
-    return "bad " + key + ": expected " + expected + ", found " + found + (advice.empty() ? "" : "; " + advice);
-  });
-}
-
 void resolve_rope_scaling(DcformerConfig& c) {
   RopeScaling& s = c.rope_scaling;
   if (s.kind == RopeScaling::Kind::none) s.factor = RopeScaling().factor;
@@ -35,11 +29,11 @@ void resolve_rope_scaling(DcformerConfig& c) {
     s = {.kind = s.kind, .factor = s.factor};
     return;
   }
-  need(s.original_block_size > 0, "rope_original_block_size", "the longest sequence of the first training", "none",
-       "set it, or rope_scaling=none");
-  need(s.low_freq_factor < s.high_freq_factor, "rope_low_freq_factor",
-       "less than rope_high_freq_factor = " + detail::shortest(s.high_freq_factor),
-       detail::shortest(s.low_freq_factor));
+  need_setting(s.original_block_size > 0, "rope_original_block_size", "the longest sequence of the first training",
+               "none", "set it, or rope_scaling=none");
+  need_setting(s.low_freq_factor < s.high_freq_factor, "rope_low_freq_factor",
+               "less than rope_high_freq_factor = " + detail::shortest(s.high_freq_factor),
+               detail::shortest(s.low_freq_factor));
 }
 
 // Window of layer `layer` by the named pattern; 0 = global.
@@ -52,37 +46,37 @@ int64_t pattern_window(const DcformerConfig& c, int64_t layer) {
 }
 
 void resolve_windows(DcformerConfig& c) {
-  need(c.window_size > 0 || c.window_type.empty() || c.window_type == "G", "window_size",
-       "a window for the local layers of window_type " + c.window_type, "null", "set window_size, or window_type=G");
+  need_setting(c.window_size > 0 || c.window_type.empty() || c.window_type == "G", "window_size",
+               "a window for the local layers of window_type " + c.window_type, "null",
+               "set window_size, or window_type=G");
   if (c.layer_windows.empty()) {
     for (int64_t i = 0; i < c.n_layer; ++i) c.layer_windows.push_back(pattern_window(c, i));
   }
-  need(static_cast<int64_t>(c.layer_windows.size()) == c.n_layer, "profile.layer_windows",
-       "one window for each of n_layer = " + std::to_string(c.n_layer) + " layers",
-       std::to_string(c.layer_windows.size()));
+  need_setting(static_cast<int64_t>(c.layer_windows.size()) == c.n_layer, "profile.layer_windows",
+               str("one window for each of n_layer = ", c.n_layer, " layers"), std::to_string(c.layer_windows.size()));
 }
 
 // Checks what mixes heads, and leaves in profile.branches those that are switched on.
 void resolve_composition(DcformerConfig& c) {
   Profile& p = c.profile;
-  need(c.n_head % p.num_groups == 0, "profile.num_groups", "a divisor of n_head = " + std::to_string(c.n_head),
-       std::to_string(p.num_groups));
-  need(!p.static_proj || c.use_dcmha, "profile.static_proj", "false without use_dcmha", "true",
-       "set use_dcmha=true or profile.static_proj=false");
+  need_setting(c.n_head % p.num_groups == 0, "profile.num_groups", str("a divisor of n_head = ", c.n_head),
+               std::to_string(p.num_groups));
+  need_setting(!p.static_proj || c.use_dcmha, "profile.static_proj", "false without use_dcmha", "true",
+               "set use_dcmha=true or profile.static_proj=false");
   if (!c.use_dcmha) return;
   const bool stage_and_side = (p.pre_compose || p.post_compose) && (p.query_side || p.key_side);
-  need(!p.branches.empty() || !stage_and_side, "profile.branches",
-       "at least one branch while a stage and a side are switched on", "none",
-       "set profile.query_side=false and profile.key_side=false for a model without dynamic weights, or "
-       "use_dcmha=false for plain attention");
+  need_setting(!p.branches.empty() || !stage_and_side, "profile.branches",
+               "at least one branch while a stage and a side are switched on", "none",
+               "set profile.query_side=false and profile.key_side=false for a model without dynamic weights, or "
+               "use_dcmha=false for plain attention");
   for (const char* stage : {"pre", "post"}) {
     for (const char* side : {"query", "key"}) {
-      const std::string branch = std::string(stage) + "_" + side[0];
+      const std::string branch = str(stage, "_", side[0]);
       const bool required = (stage == std::string("pre") ? p.pre_compose : p.post_compose) &&
                             (side == std::string("query") ? p.query_side : p.key_side);
-      need(!required || std::ranges::count(p.branches, branch) > 0, "profile.branches",
-           branch + ", which " + stage + "_compose reads", detail::join(p.branches, ","),
-           std::string("add it, or set profile.") + stage + "_compose=false or profile." + side + "_side=false");
+      need_setting(!required || std::ranges::count(p.branches, branch) > 0, "profile.branches",
+                   branch + ", which " + stage + "_compose reads", detail::join(p.branches, ","),
+                   str("add it, or set profile.", stage, "_compose=false or profile.", side, "_side=false"));
     }
   }
   p.branches = composition_options(c).active_branches();
@@ -104,8 +98,7 @@ int64_t DcformerConfig::rotary_dims() const { return static_cast<int64_t>(static
 
 int64_t DcformerConfig::keys_of_layer(int64_t layer, bool decode) const {
   check(layer >= 0 && layer < static_cast<int64_t>(layer_windows.size()), "config", [&] {
-    return "layer " + std::to_string(layer) + " has no window; resolve() the configuration of " +
-           std::to_string(n_layer) + " layers first";
+    return str("layer ", layer, " has no window; resolve() the configuration of ", n_layer, " layers first");
   });
   const int64_t window = layer_windows[static_cast<size_t>(layer)];
   if (window == 0 || !profile.causal) return 0;
@@ -121,28 +114,28 @@ void resolve(DcformerConfig& c) {
           [&] { return bad_value(key.name, key.rule, unset ? "none; set it, or name a preset" : value_text(value)); });
   }
   if (c.head_dim == 0) {
-    need(c.dim % c.n_head == 0, "n_head", "a divisor of dim = " + std::to_string(c.dim), std::to_string(c.n_head),
-         "change one of them, or set head_dim");
+    need_setting(c.dim % c.n_head == 0, "n_head", str("a divisor of dim = ", c.dim), std::to_string(c.n_head),
+                 "change one of them, or set head_dim");
     c.head_dim = c.dim / c.n_head;
   }
-  need(c.n_head * c.head_dim <= 1 << 22, "head_dim", "n_head x head_dim of at most 4194304",
-       std::to_string(c.n_head) + " x " + std::to_string(c.head_dim));
+  need_setting(c.n_head * c.head_dim <= 1 << 22, "head_dim", "n_head x head_dim of at most 4194304",
+               str(c.n_head, " x ", c.head_dim));
   if (c.n_kv_head == 0) c.n_kv_head = c.n_head;
-  need(c.n_head % c.n_kv_head == 0, "n_kv_head", "a divisor of n_head = " + std::to_string(c.n_head),
-       std::to_string(c.n_kv_head));
+  need_setting(c.n_head % c.n_kv_head == 0, "n_kv_head", str("a divisor of n_head = ", c.n_head),
+               std::to_string(c.n_kv_head));
   c.hidden_act = nn::activation_of(c.ffn, c.hidden_act);
   if (c.intermediate_size == 0)
     c.intermediate_size = c.ffn == FfnKind::swiglu ? detail::round_up(8 * c.dim / 3, 256) : 4 * c.dim;
   const int64_t rotary = c.rotary_dims();
-  need(rotary >= 2 && rotary % 2 == 0, "rotary_pct", "an even number of rotated dimensions, at least 2",
-       std::to_string(rotary) + " = int(" + std::to_string(c.head_dim) + " x " + detail::shortest(c.rotary_pct) + ")",
-       "change head_dim or rotary_pct");
+  need_setting(rotary >= 2 && rotary % 2 == 0, "rotary_pct", "an even number of rotated dimensions, at least 2",
+               str(rotary, " = int(", c.head_dim, " x ", detail::shortest(c.rotary_pct), ")"),
+               "change head_dim or rotary_pct");
   resolve_rope_scaling(c);
-  need(!c.mgate || c.ffn == FfnKind::swiglu, "mgate", "false with ffn=gelu", "true");
-  need(!c.mgate || c.intermediate_size % c.mgate_dim == 0, "mgate_dim",
-       "a divisor of intermediate_size = " + std::to_string(c.intermediate_size), std::to_string(c.mgate_dim));
+  need_setting(!c.mgate || c.ffn == FfnKind::swiglu, "mgate", "false with ffn=gelu", "true");
+  need_setting(!c.mgate || c.intermediate_size % c.mgate_dim == 0, "mgate_dim",
+               str("a divisor of intermediate_size = ", c.intermediate_size), std::to_string(c.mgate_dim));
   for (const auto& [name, id] : {std::pair{"bos_token_id", c.bos_token_id}, {"eos_token_id", c.eos_token_id}})
-    need(id < c.vocab_size, name, "a token below vocab_size = " + std::to_string(c.vocab_size), std::to_string(id));
+    need_setting(id < c.vocab_size, name, str("a token below vocab_size = ", c.vocab_size), std::to_string(id));
   resolve_composition(c);
   resolve_windows(c);
 }

@@ -85,7 +85,7 @@ void resolve_read(DcformerConfig& config, const std::string& file) {
   try {
     resolve(config);
   } catch (const Error& error) {
-    fail(ErrorKind::input, std::string("bad model in ") + file + ": " + error.what());
+    fail(ErrorKind::input, str("bad model in ", file, ": ", error.what()));
   }
 }
 

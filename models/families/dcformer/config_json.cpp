@@ -61,14 +61,14 @@ void reject_unsupported(const json& object, const DcformerConfig& config, const 
   const auto is_false = [&](const char* key, const char* advice) {
     const json* value = find_key(object, key);
     if (value && !value->is_null() && *value != false)
-      bad_config(std::string("bad value for ") + key, file, "false", shown(*value), advice);
+      bad_config(str("bad value for ", key), file, "false", shown(*value), advice);
   };
   is_false("query_wise", "its published meaning differs between prefill and decode; use profile.key_side=false");
   const json* kv_heads = find_key(object, "n_local_heads");
   const int64_t expected = config.n_kv_head == 0 ? config.n_head : config.n_kv_head;
   if (kv_heads && !kv_heads->is_null() && *kv_heads != -1 && *kv_heads != expected)
-    bad_config("bad value for n_local_heads", file,
-               (config.n_kv_head == 0 ? "n_head = " : "n_kv_head = ") + std::to_string(expected), shown(*kv_heads),
+    bad_config("bad value for n_local_heads", file, str(config.n_kv_head == 0 ? "n_head = " : "n_kv_head = ", expected),
+               shown(*kv_heads),
                "the published code has no grouped key/value heads; Braid's key for them is n_kv_head");
 }
 
@@ -152,9 +152,7 @@ AttentionCase read_attention_case(const std::string& text, const std::string& fi
     const json& value = required_key(profile, name, file);
     const bool ok = value.is_number_integer() && (!value.is_number_unsigned() || value < (uint64_t{1} << 31)) &&
                     value >= least && value < (int64_t{1} << 31);
-    if (!ok)
-      bad_config(std::string("bad value for profile.") + name, file, "an integer of at least " + std::to_string(least),
-                 shown(value));
+    if (!ok) bad_config(str("bad value for profile.", name), file, str("an integer of at least ", least), shown(value));
     size = value.get<int64_t>();
     profile.erase(name);
   };

@@ -16,7 +16,7 @@ double as_double(int64_t n) { return static_cast<double>(n); }
 int64_t checked_sum(int64_t a, int64_t b) {
   int64_t sum = 0;
   check(!__builtin_add_overflow(a, b, &sum), ErrorKind::setting,
-        [] { return std::string("the model is too large: its number of parameters does not fit 63 bits"); });
+        "the model is too large: its number of parameters does not fit 63 bits");
   return sum;
 }
 
@@ -62,7 +62,7 @@ ParameterCounts count_parameters(DcformerConfig config) {
 
 double mean_unmasked_keys(const DcformerConfig& config, int64_t layer, int64_t seq_len) {
   check(seq_len >= 1, ErrorKind::setting,
-        [&] { return "bad sequence length: expected at least 1, found " + std::to_string(seq_len); });
+        [&] { return str("bad sequence length: expected at least 1, found ", seq_len); });
   const double T = as_double(seq_len);
   if (!config.profile.causal) return T;
   const int64_t limit = config.keys_of_layer(layer, false);
@@ -145,8 +145,7 @@ const std::vector<ActivationTerm>& saved_activations() {
 TrainingMemory training_memory(DcformerConfig c, const TrainingSetup& s) {
   resolve(c);
   check(s.batch >= 1 && s.seq_len >= 1, ErrorKind::setting, [&] {
-    return "bad batch: expected at least one sequence of at least one token, found " + std::to_string(s.batch) +
-           " of " + std::to_string(s.seq_len);
+    return str("bad batch: expected at least one sequence of at least one token, found ", s.batch, " of ", s.seq_len);
   });
   const double bytes = as_double(s.bytes_per_element), wide = std::max(4.0, bytes);  // wide: masters, sums, statistics
   double per_token = 0;                                                              // bytes that a block keeps
@@ -193,8 +192,7 @@ TrainingMemory training_memory(DcformerConfig c, const TrainingSetup& s) {
 CacheSize cache_bytes(DcformerConfig c, int64_t batch, int64_t seq_len, int64_t bytes_per_element) {
   resolve(c);
   check(batch >= 1 && seq_len >= 1, ErrorKind::setting, [&] {
-    return "bad cache: expected at least one sequence of at least one token, found " + std::to_string(batch) + " of " +
-           std::to_string(seq_len);
+    return str("bad cache: expected at least one sequence of at least one token, found ", batch, " of ", seq_len);
   });
   const double N = as_double(c.n_head), R = as_double(c.profile.rank);
   const double factors = c.profile.key_side ? stages(c) * (2 * R * N + N) : 0;

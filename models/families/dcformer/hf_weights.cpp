@@ -23,7 +23,7 @@ std::optional<std::string> before(const std::string& name, std::string_view last
 // The three separate tensors of a fused projection, in the order of its rows; none for other parameters.
 std::vector<std::string> separate_names(const std::string& name) {
   for (const char* kind : {"weight", "bias"}) {
-    if (auto prefix = before(name, std::string("attention.wqkv.") + kind)) {
+    if (auto prefix = before(name, str("attention.wqkv.", kind))) {
       std::vector<std::string> names;
       for (const char* part : {"wq.", "wk.", "wv."}) names.push_back(*prefix + "attention." + part + kind);
       return names;
@@ -41,7 +41,7 @@ dist::Range rows_of_part(const DcformerConfig& c, int64_t part) {
 // The flattened copy that holds a parameter of the weight generator, "" for other parameters.
 std::string copy_name(const std::string& name) {
   for (const auto& [own, copy] : {std::pair{"dw1", "dw_m"}, {"dd", "dw_m"}, {"qkw", "qkw_m"}})
-    if (auto prefix = before(name, std::string("dyn_w_proj.") + own)) return *prefix + "dyn_w_proj." + copy;
+    if (auto prefix = before(name, str("dyn_w_proj.", own))) return *prefix + "dyn_w_proj." + copy;
   return "";
 }
 
@@ -59,7 +59,7 @@ std::string switches_off(const DcformerConfig& c) {
                                  {"post_compose", p.post_compose},
                                  {"query_side", p.query_side},
                                  {"key_side", p.key_side}})
-    if (!on) names.push_back(std::string("profile.") + name);
+    if (!on) names.push_back(str("profile.", name));
   if (names.empty()) return "";
   return detail::join(names, " and ") + (names.size() > 1 ? " are" : " is") + " false";
 }
@@ -164,9 +164,9 @@ class Parameters {
   void check_identity(const Extra& t) {
     if (!files_.find(t.name) || same_bytes(reader_.load(t.name).to(DType::f64), identity(t.shape))) return;
     reader_.problems().add(
-        t.name + " " + str(t.shape) +
-        " is not the identity although profile.static_proj is off (if the model was trained with a static "
-        "term, set profile.static_proj=true in its config.json)");
+        str(t.name, " ", t.shape,
+            " is not the identity although profile.static_proj is off (if the model was trained with a static "
+            "term, set profile.static_proj=true in its config.json)"));
   }
 
   void report(std::vector<std::string>& notes) {
@@ -222,18 +222,18 @@ WeightFormat hf_weight_format(const io::TensorFiles& files, const DcformerConfig
         if (files.find(parts[i]))
           fits(parts[i], part_shape(i));
         else
-          problems.add(parts[i] + " is missing (expected " + str(part_shape(i)) + ")");
+          problems.add(str(parts[i], " is missing (expected ", part_shape(i), ")"));
       }
     } else if (copy.empty() || c.profile.num_groups != 1 || !files.find(copy)) {
-      problems.add(p.name + " is missing (expected " + str(shape) + ")");
+      problems.add(str(p.name, " is missing (expected ", shape, ")"));
     }
   }
   for (const Extra& t : extras_of(parameters, c))
     if (files.find(t.name)) fits(t.name, t.shape);
   for (const io::TensorInfo& info : files.tensors()) {
     if (is_cache(info.name) || known.count(info.name)) continue;
-    problems.add(info.name + " " + str(info.shape) + " is not a parameter of this model" +
-                 reason_for_surplus(c, info.name));
+    problems.add(
+        str(info.name, " ", info.shape, " is not a parameter of this model", reason_for_surplus(c, info.name)));
   }
   if (const std::string off = switches_off(c); other_branches && !off.empty())
     problems.explain("the model has the branches " + detail::join(c.profile.branches, ",") + " (" + off +

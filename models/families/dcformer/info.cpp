@@ -51,7 +51,7 @@ InfoSection parameter_section(const DcformerConfig& config) {
 
 InfoSection flop_section(const DcformerConfig& config, int64_t seq_len) {
   const Flops f = flops_per_token(config, seq_len);
-  InfoSection s{"flops_per_token", "FLOPs per token, forward, sequences of " + std::to_string(seq_len), {}};
+  InfoSection s{"flops_per_token", str("FLOPs per token, forward, sequences of ", seq_len), {}};
   const auto add = [&](const char* key, const char* label, double flops, const std::string& note = "") {
     if (flops > 0) s.rows.push_back({key, label, flops, InfoUnit::flops, note});
   };
@@ -82,7 +82,7 @@ std::vector<InfoSection> memory_sections(const DcformerConfig& config, int64_t s
   const TrainingMemory mixed_recomputed = training_memory(config, setup);
   setup.recompute = false;
   const TrainingMemory mixed = training_memory(config, setup);
-  const std::string what = std::to_string(batch) + " x " + std::to_string(seq_len) + " tokens";
+  const std::string what = str(batch, " x ", seq_len, " tokens");
   InfoSection training{"training_memory", "Memory to train, f32, AdamW, micro-batch of " + what + " (estimate)", {}};
   training.rows = {bytes_row("weights", "weights", m.weights),
                    bytes_row("gradients", "gradients", m.gradients),

@@ -20,7 +20,7 @@ Dcformer Dcformer::uninitialised(const DcformerConfig& config, const dist::Proce
 Dcformer::Dcformer(const DcformerConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise)
     : config_(config), mesh_(mesh) {
   check(config.head_dim > 0 && static_cast<int64_t>(config.layer_windows.size()) == config.n_layer, "dcformer",
-        [] { return std::string("the configuration is not resolved: call resolve() first"); });
+        "the configuration is not resolved: call resolve() first");
   const int ranks = mesh.tensor.size();
   vocab_ = dist::even_partition(config.vocab_size, ranks);
   // Every module is built completely, then sharded: a rank never holds more than one complete block or table.
@@ -34,7 +34,7 @@ Dcformer::Dcformer(const DcformerConfig& config, RandomKey key, const dist::Proc
   RandomKey layers = child(key, "layers");
   for (int64_t i = 0; i < config.n_layer; ++i) {
     layers_.emplace_back(block_options(config, i, initialise), child(layers, static_cast<uint64_t>(i)));
-    shard(layers_.back(), "layers." + std::to_string(i));
+    shard(layers_.back(), str("layers.", i));
   }
   norm_ = nn::Norm(config.norm == NormKind::layer ? nn::Norm::Kind::layer : nn::Norm::Kind::rms, config.dim,
                    config.norm_eps);
@@ -73,7 +73,7 @@ Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::Shar
   for (size_t i = 0; i < layers_.size(); ++i) {
     const nn::Block& block = layers_[i];
     nn::ActivationObserver of_layer;
-    if (observer) of_layer = nn::observer_of_part(*observer, "layers." + std::to_string(i) + ".");
+    if (observer) of_layer = nn::observer_of_part(*observer, str("layers.", i, "."));
     if (recompute_ && caches.empty() && !observer) {  // one tensor is kept between blocks, so the sum is formed
       x.sum = recompute(
           [this, &block, shards, packed](const std::vector<Tensor>& in) {
@@ -85,21 +85,20 @@ Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::Shar
       x = block.forward(x, packed ? &packed->rope : &rope_, caches.empty() ? nullptr : caches[i],
                         observer ? &of_layer : nullptr, shards.get(), packed ? packed->separate() : nullptr);
     }
-    if (observer) x = {nn::observe(observer, "hidden." + std::to_string(i + 1), x.total()), {}};
+    if (observer) x = {nn::observe(observer, str("hidden.", i + 1), x.total()), {}};
   }
   return nn::observe(observer, "final_norm", x.with(norm_).y);
 }
 
 Tensor Dcformer::hidden(const Tensor& ids, const Tensor& positions, KvCache* cache,
                         const nn::ActivationObserver* observer) const {
-  check(ids.rank() == 2, "dcformer", [&] { return "token ids must be (B, T), got " + str(ids.shape()); });
+  check(ids.rank() == 2, "dcformer", [&] { return str("token ids must be (B, T), got ", ids.shape()); });
   const PackedPtr whole = packed(positions, nullptr);
   LayerCaches caches;
   for (size_t i = 0; cache && i < cache->layers.size(); ++i) caches.push_back(&cache->layers[i]);
   if (one_process()) return forward(ids, nullptr, caches, observer, whole);
-  check(!recording({embeddings_.weight(), norm_.weight()}), "dcformer", [] {
-    return std::string("hidden states over several processes carry no gradients: train by loss_sum(), or use NoGrad");
-  });
+  check(!recording({embeddings_.weight(), norm_.weight()}), "dcformer",
+        "hidden states over several processes carry no gradients: train by loss_sum(), or use NoGrad");
   if (cache || !dist::every_rank_has_rows(ids.dim(1), mesh_))
     return forward(ids, replicated_rows(), caches, observer, whole);
   auto shards = std::make_shared<dist::SequenceParallel>(mesh_, ids.dim(1));
@@ -122,9 +121,8 @@ Tensor Dcformer::logits(const Tensor& hidden) const {
 }
 
 Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets, const Tensor& positions) const {
-  check(ids.rank() == 2 && targets.shape() == ids.shape(), "dcformer", [&] {
-    return "targets " + str(targets.shape()) + " do not match token ids " + str(ids.shape()) + ", both (B, T)";
-  });
+  check(ids.rank() == 2 && targets.shape() == ids.shape(), "dcformer",
+        [&] { return str("targets ", targets.shape(), " do not match token ids ", ids.shape(), ", both (B, T)"); });
   if (one_process() && output_.quantized())
     return sum(cross_entropy_per_token(logits(hidden(ids, positions, nullptr, nullptr)), targets));
   if (one_process())
@@ -143,7 +141,7 @@ const dist::Shard* Dcformer::shard_of(const std::string& parameter) const {
 
 void Dcformer::visit(nn::Visitor& v) const {
   v("tok_embeddings", embeddings_);
-  for (size_t i = 0; i < layers_.size(); ++i) v("layers." + std::to_string(i), layers_[i]);
+  for (size_t i = 0; i < layers_.size(); ++i) v(str("layers.", i), layers_[i]);
   v("norm", norm_);
   v("output", output_);
 }

@@ -75,7 +75,7 @@ class PagedSequences final : public SequencePool {
 
 std::unique_ptr<SequencePool> Dcformer::make_sequence_pool(int64_t positions) const {
   check(positions >= 1, "dcformer",
-        [&] { return "a pool needs room for at least one position, got " + std::to_string(positions); });
+        [&] { return str("a pool needs room for at least one position, got ", positions); });
   // Other devices have no kernel for keys in blocks, and where attention is not causal a token changes the keys of
   // those before it.
   if (device() != kCpu || !config_.profile.causal) return make_separate_pool(*this, positions);

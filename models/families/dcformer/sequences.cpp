@@ -6,8 +6,8 @@ namespace braid::models {
 
 KvCache Dcformer::make_cache(int64_t capacity) const {
   check(capacity >= 1 && capacity <= config_.block_size, "dcformer", [&] {
-    return "a cache of " + std::to_string(capacity) + " positions was requested; the model's longest sequence is " +
-           std::to_string(config_.block_size);
+    return str("a cache of ", capacity, " positions was requested; the model's longest sequence is ",
+               config_.block_size);
   });
   KvCache cache;
   for (int64_t i = 0; i < config_.n_layer; ++i) {

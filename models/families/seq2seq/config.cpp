@@ -53,7 +53,7 @@ void check_config(const Seq2SeqConfig& config) {
   Seq2SeqConfig c = config;
   check_rules(seq2seq_keys(c));
   need_setting(c.hidden_size % c.num_attention_heads == 0, "num_attention_heads",
-               "a divisor of hidden_size = " + std::to_string(c.hidden_size), std::to_string(c.num_attention_heads));
+               str("a divisor of hidden_size = ", c.hidden_size), std::to_string(c.num_attention_heads));
 }
 
 std::vector<std::string> seq2seq_preset_names() { return presets().names(); }
@@ -100,7 +100,7 @@ Seq2SeqConfig read_seq2seq_config(const std::string& text, const std::string& fi
   try {
     check_config(config);
   } catch (const Error& error) {
-    fail(ErrorKind::input, std::string("bad model in ") + file + ": " + error.what());
+    fail(ErrorKind::input, str("bad model in ", file, ": ", error.what()));
   }
   return config;
 }

@@ -17,7 +17,7 @@ std::vector<int32_t> likeliest(const Tensor& logits) {
   for (int64_t b = 0; b < B; ++b) {
     const auto row = all.begin() + b * V;
     check(std::all_of(row, row + V, [](float x) { return std::isfinite(x); }), ErrorKind::numerical,
-          [] { return std::string("logits are NaN or Inf: nothing can be decoded"); });
+          "logits are NaN or Inf: nothing can be decoded");
     best.push_back(static_cast<int32_t>(std::max_element(row, row + V) - row));
   }
   return best;

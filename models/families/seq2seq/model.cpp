@@ -10,8 +10,8 @@ namespace braid::models {
 
 Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, RandomKey key, const dist::ProcessMesh& mesh) : config_(config) {
   check(mesh.tensor.size() == 1 && mesh.context.size() == 1, ErrorKind::setting, [&] {
-    return "a model of type seq2seq is not sharded: expected parallel.tensor=1 and parallel.context=1, found " +
-           std::to_string(mesh.tensor.size()) + " and " + std::to_string(mesh.context.size()) + "; use parallel.data";
+    return str("a model of type seq2seq is not sharded: expected parallel.tensor=1 and parallel.context=1, found ",
+               mesh.tensor.size(), " and ", mesh.context.size(), "; use parallel.data");
   });
   const Seq2SeqConfig& c = config_;
   const int64_t D = c.hidden_size;
@@ -35,8 +35,7 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, RandomKey key, const dist::Process
 Tensor Seq2Seq::embed(const Tensor& ids, const Tensor& positions, int64_t first) const {
   const int64_t T = ids.dim(1);
   check(first + T <= positions.dim(0), "seq2seq", [&] {
-    return "a sequence is longer than the model's: expected at most " + std::to_string(positions.dim(0)) + ", found " +
-           std::to_string(first + T);
+    return str("a sequence is longer than the model's: expected at most ", positions.dim(0), ", found ", first + T);
   });
   return add(embeddings_(ids), slice(positions, 0, first, first + T));
 }
@@ -47,9 +46,9 @@ Seq2Seq::Encoded Seq2Seq::encode(const Tensor& source_ids, const nn::ActivationO
   const nn::ActivationObserver* o = observer ? &of_encoder : nullptr;
   nn::ResidualStream x{nn::observe(o, "hidden.0", embed(source_ids, source_positions_, 0)), {}};
   for (size_t i = 0; i < encoder_.size(); ++i) {
-    if (o) of_layer = nn::observer_of_part(*o, "layers." + std::to_string(i) + ".");
+    if (o) of_layer = nn::observer_of_part(*o, str("layers.", i, "."));
     x = encoder_[i].forward(x, nullptr, nullptr, o ? &of_layer : nullptr);
-    if (o) x = {nn::observe(o, "hidden." + std::to_string(i + 1), x.total()), {}};
+    if (o) x = {nn::observe(o, str("hidden.", i + 1), x.total()), {}};
   }
   const Tensor states = nn::observe(o, "final_norm", encoder_norm_(x.sum, x.addend).y);  // (B, S, D)
   Encoded encoded;
@@ -65,9 +64,9 @@ Tensor Seq2Seq::decode(const Tensor& input_ids, const Encoded& source, KvCache* 
   const int64_t first = cache ? cache->position() : 0;
   nn::ResidualStream x{nn::observe(o, "hidden.0", embed(input_ids, target_positions_, first)), {}};
   for (size_t i = 0; i < decoder_.size(); ++i) {
-    if (o) of_layer = nn::observer_of_part(*o, "layers." + std::to_string(i) + ".");
+    if (o) of_layer = nn::observer_of_part(*o, str("layers.", i, "."));
     x = decoder_[i](x, source.layers.at(i), cache ? &cache->layers.at(i) : nullptr, o ? &of_layer : nullptr);
-    if (o) x = {nn::observe(o, "hidden." + std::to_string(i + 1), x.total()), {}};
+    if (o) x = {nn::observe(o, str("hidden.", i + 1), x.total()), {}};
   }
   return nn::observe(o, "final_norm", norm_(x.sum, x.addend).y);  // (B, T, D)
 }
@@ -93,14 +92,14 @@ void Seq2Seq::check_batch(const Batch& batch) const {
   const Tensor source = batch.at("source_ids"), input = batch.at("input_ids"), targets = batch.at("targets");
   const auto fits = [&](const char* name, const Tensor& ids, int64_t longest) {
     check(ids.rank() == 2 && ids.dim(0) == source.dim(0) && ids.dim(1) <= longest, ErrorKind::input, [&] {
-      return std::string(name) + " must be (B, at most " + std::to_string(longest) + "), found " + str(ids.shape()) +
-             " beside source_ids " + str(source.shape());
+      return str(name, " must be (B, at most ", longest, "), found ", ids.shape(), " beside source_ids ",
+                 source.shape());
     });
   };
   fits("source_ids", source, config_.max_source_length);
   fits("input_ids", input, config_.max_target_length);
   check(targets.shape() == input.shape(), ErrorKind::input,
-        [&] { return "targets " + str(targets.shape()) + " do not match input_ids " + str(input.shape()); });
+        [&] { return str("targets ", targets.shape(), " do not match input_ids ", input.shape()); });
   check_ids("seq2seq", "source symbol", source, config_.vocab_size);
   check_ids("seq2seq", "input symbol", input, config_.vocab_size);
   check_ids("seq2seq", "target", targets, config_.vocab_size, true);
@@ -119,9 +118,9 @@ void Seq2Seq::visit(nn::Visitor& v) const {
   v("embeddings", embeddings_);
   v("source_positions", source_positions_);
   v("target_positions", target_positions_);
-  for (size_t i = 0; i < encoder_.size(); ++i) v("encoder.layers." + std::to_string(i), encoder_[i]);
+  for (size_t i = 0; i < encoder_.size(); ++i) v(str("encoder.layers.", i), encoder_[i]);
   v("encoder.norm", encoder_norm_);
-  for (size_t i = 0; i < decoder_.size(); ++i) v("decoder.layers." + std::to_string(i), decoder_[i]);
+  for (size_t i = 0; i < decoder_.size(); ++i) v(str("decoder.layers.", i), decoder_[i]);
   v("decoder.norm", norm_);
   v("output", output_);
 }

@@ -21,12 +21,12 @@ constexpr const char* kMonths[] = {"january", "february", "march",     "april", 
                                    "july",    "august",   "september", "october", "november", "december"};
 constexpr const char* kWeekdays[] = {"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"};
 
-std::string two_digits(int64_t n) { return (n < 10 ? "0" : "") + std::to_string(n); }
+std::string two_digits(int64_t n) { return str(n < 10 ? "0" : "", n); }
 
 std::string ordinal(int64_t n) {
   const bool teens = n % 100 / 10 == 1;
   const char* end = teens ? "th" : n % 10 == 1 ? "st" : n % 10 == 2 ? "nd" : n % 10 == 3 ? "rd" : "th";
-  return std::to_string(n) + end;
+  return str(n, end);
 }
 
 // A day from 1950 to 2049, so that two digits of the year say which one, in one of eight forms.
@@ -42,26 +42,25 @@ Pair dates(RandomStream stream) {
   std::string source;
   switch (stream.below_by_remainder(8)) {
     case 0:
-      source =
-          std::string(kWeekdays[weekday(day).c_encoding()]) + ", the " + ordinal(d) + " of " + month + " " + full_year;
+      source = str(kWeekdays[weekday(day).c_encoding()], ", the ", ordinal(d), " of ", month, " ", full_year);
       break;
     case 1:
-      source = month + " " + std::to_string(d) + ", " + full_year;
+      source = str(month, " ", d, ", ", full_year);
       break;
     case 2:
-      source = std::to_string(d) + " " + month.substr(0, 3) + " " + short_year;
+      source = str(d, " ", month.substr(0, 3), " ", short_year);
       break;
     case 3:
-      source = std::to_string(d) + "." + std::to_string(m) + "." + short_year;
+      source = str(d, ".", m, ".", short_year);
       break;
     case 4:  // the month in front
-      source = std::to_string(m) + "/" + std::to_string(d) + "/" + full_year;
+      source = str(m, "/", d, "/", full_year);
       break;
     case 5:
       source = "the " + ordinal(d) + " of " + month + ", " + short_year;
       break;
     default:  // twice as often: it needs the lengths of the months
-      source = "day " + std::to_string(of_year) + " of " + full_year;
+      source = str("day ", of_year, " of ", full_year);
   }
   return {source, full_year + "-" + two_digits(m) + "-" + two_digits(d)};
 }
@@ -92,8 +91,8 @@ constexpr Kind kKinds[] = {{"dates", dates, 37, 10}, {"sort", sorted, 16, 16}, {
 const Kind& kind_of(const std::string& name) {
   for (const Kind& kind : kKinds)
     if (name == kind.name) return kind;
-  fail(ErrorKind::setting, bad_value(std::string(kPairsPrefix) + "NAME", one_of(pair_task_names()),
-                                     "'" + detail::preview(name) + "'", name));
+  fail(ErrorKind::setting,
+       bad_value(str(kPairsPrefix, "NAME"), one_of(pair_task_names()), "'" + detail::preview(name) + "'", name));
 }
 
 // One answer of twenty is kept for validation.
@@ -136,7 +135,7 @@ Pair PairTask::pair(text::Split split, int64_t index) const {
 std::string PairTask::fingerprint() const {
   std::string text = name_;
   for (const text::Split split : {text::Split::train, text::Split::val}) {
-    text += " " + std::to_string(size(split));
+    text += str(" ", size(split));
     for (int64_t i = 0; i < 64; ++i) {
       const Pair p = pair(split, i);
       text += "\n" + p.source + "\t" + p.target;
@@ -150,12 +149,11 @@ std::string PairTask::fingerprint() const {
 std::vector<int32_t> encode_source(const std::string& source, int64_t length) {
   const size_t bad = source.find_first_not_of(kCharacters);
   check(bad == std::string::npos, ErrorKind::input, [&] {
-    return "a source has the character '" + detail::preview(source.substr(bad, 1)) + "': expected only " +
-           std::string(kCharacters.substr(1)) + " and spaces";
+    return str("a source has the character '", detail::preview(source.substr(bad, 1)), "': expected only ",
+               kCharacters.substr(1), " and spaces");
   });
   check(std::ssize(source) < length, ErrorKind::input, [&] {
-    return "a source is too long: expected at most " + std::to_string(length - 1) + " characters, found " +
-           std::to_string(source.size());
+    return str("a source is too long: expected at most ", length - 1, " characters, found ", source.size());
   });
   std::vector<int32_t> ids;
   append(ids, source);

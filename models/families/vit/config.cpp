@@ -121,9 +121,9 @@ void check_config(const VitConfig& config) {
   check_rules(vit_keys(c));
   for (const auto& [name, size] : {std::pair{"image_size", &c.image_size}, {"patch_size", &c.patch_size}})
     need_setting(size->size() == 1 || size->size() == 2, name, "one number, or height and width",
-                 std::to_string(size->size()) + " numbers");
+                 str(size->size(), " numbers"));
   need_setting(c.hidden_size % c.num_attention_heads == 0, "num_attention_heads",
-               "a divisor of hidden_size = " + std::to_string(c.hidden_size), std::to_string(c.num_attention_heads));
+               str("a divisor of hidden_size = ", c.hidden_size), std::to_string(c.num_attention_heads));
   const Pixels image = c.image(), patch = c.patch();
   if (c.stem_channels.empty()) {
     need_setting(image.rows % patch.rows == 0 && image.columns % patch.columns == 0, "patch_size",
@@ -133,17 +133,17 @@ void check_config(const VitConfig& config) {
     need_setting(count <= 10, "stem_channels", "at most 10 convolutions", std::to_string(count));
     const int64_t factor = int64_t{1} << count;
     need_setting(patch.rows % factor == 0 && patch.columns % factor == 0, "patch_size",
-                 "a multiple of " + std::to_string(factor) + ", by which the convolutions of stem_channels divide",
+                 str("a multiple of ", factor, ", by which the convolutions of stem_channels divide"),
                  value_text(c.patch_size));
     const Pixels left = c.stem_image(), window = c.stem_patch();
     need_setting(left.rows % window.rows == 0 && left.columns % window.columns == 0, "patch_size",
-                 std::to_string(factor) + " times a divisor of the " + std::to_string(left.rows) + " x " +
-                     std::to_string(left.columns) + " pixels after the convolutions of stem_channels",
+                 str(factor, " times a divisor of the ", left.rows, " x ", left.columns,
+                     " pixels after the convolutions of stem_channels"),
                  value_text(c.patch_size));
   }
   need_setting(std::ranges::is_sorted(c.compose_layers, std::less_equal()) &&
                    (c.compose_layers.empty() || c.compose_layers.back() < c.num_hidden_layers),
-               "compose_layers", "ascending numbers below num_hidden_layers = " + std::to_string(c.num_hidden_layers),
+               "compose_layers", str("ascending numbers below num_hidden_layers = ", c.num_hidden_layers),
                value_text(c.compose_layers));
   need_setting(c.posemb != "sincos2d" || (c.hidden_size % 4 == 0 && c.hidden_size > 4), "hidden_size",
                "a multiple of 4 above 4 with posemb=sincos2d", std::to_string(c.hidden_size));

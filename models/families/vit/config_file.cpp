@@ -71,9 +71,8 @@ void reject_unsupported(const json& object, const std::string& file) {
   for (const json& item : given->is_array() ? *given : json::array({*given}))
     if (item != kArchitecture)
       bad_config("bad value for architectures", file, kArchitecture, shown(item),
-                 item == "ViTModel"
-                     ? "this is the model without its classifier; save it as " + std::string(kArchitecture)
-                     : "models of other tasks are not supported");
+                 item == "ViTModel" ? str("this is the model without its classifier; save it as ", kArchitecture)
+                                    : "models of other tasks are not supported");
 }
 
 ordered_json described(const VitConfig& config) {
@@ -121,7 +120,7 @@ VitConfig read_vit_config(const std::string& text, const std::string& file) {
   try {
     check_config(config);
   } catch (const Error& error) {
-    fail(ErrorKind::input, std::string("bad model in ") + file + ": " + error.what());
+    fail(ErrorKind::input, str("bad model in ", file, ": ", error.what()));
   }
   return config;
 }

@@ -61,8 +61,8 @@ std::vector<InfoSection> VitSpec::info(const InfoRequest& request) const {
   std::vector<InfoSection> sections = ModelSpec::info(request);
   const double forward = forward_flops(0), of_batch = static_cast<double>(request.batch);
   sections.push_back({"flops",
-                      "FLOPs of " + (request.batch == 1 ? "an image" : std::to_string(request.batch) + " images") +
-                          " of " + std::to_string(config_.tokens()) + " tokens",
+                      str("FLOPs of ", request.batch == 1 ? "an image" : str(request.batch, " images"), " of ",
+                          config_.tokens(), " tokens"),
                       {{"forward", "forward", forward * of_batch, InfoUnit::flops},
                        {"training", "training", 3 * forward * of_batch, InfoUnit::flops}}});
   return sections;

@@ -9,8 +9,8 @@ namespace braid::models {
 
 Vit::Vit(const VitConfig& config, RandomKey key, const dist::ProcessMesh& mesh) : config_(config) {
   check(mesh.tensor.size() == 1 && mesh.context.size() == 1, ErrorKind::setting, [&] {
-    return "a model of type vit is not sharded: expected parallel.tensor=1 and parallel.context=1, found " +
-           std::to_string(mesh.tensor.size()) + " and " + std::to_string(mesh.context.size()) + "; use parallel.data";
+    return str("a model of type vit is not sharded: expected parallel.tensor=1 and parallel.context=1, found ",
+               mesh.tensor.size(), " and ", mesh.context.size(), "; use parallel.data");
   });
   const VitConfig& c = config_;
   const int64_t D = c.hidden_size;
@@ -87,7 +87,7 @@ Tensor Vit::logits(const Tensor& pixel_values, const nn::SampleRandom& random,
     const VitBlock& block = layers_[i];
     const nn::SampleRandom of_block = random.child(i);
     nn::ActivationObserver of_layer;
-    if (observer) of_layer = nn::observer_of_part(*observer, "layers." + std::to_string(i) + ".");
+    if (observer) of_layer = nn::observer_of_part(*observer, str("layers.", i, "."));
     if (recompute_ && !observer)
       x.sum = recompute(
           [&block, of_block](const std::vector<Tensor>& in) {
@@ -96,7 +96,7 @@ Tensor Vit::logits(const Tensor& pixel_values, const nn::SampleRandom& random,
           {x.sum});
     else
       x = block(x, of_block, observer ? &of_layer : nullptr);
-    if (observer) x = {nn::observe(observer, "hidden." + std::to_string(i + 1), x.total()), {}};
+    if (observer) x = {nn::observe(observer, str("hidden.", i + 1), x.total()), {}};
   }
   const Tensor y = nn::observe(observer, "final_norm", norm_(x.sum, x.addend).y);  // (B, T, D)
   Tensor pooled = config_.class_token() ? squeeze(slice(y, 1, 0, 1), 1) : mean(y, {1});
@@ -118,7 +118,7 @@ void Vit::visit(nn::Visitor& v) const {
   v("patches.bias", patch_bias_);
   v("class_token", class_token_);
   if (config_.posemb == "learn") v("positions", positions_);
-  for (size_t i = 0; i < layers_.size(); ++i) v("layers." + std::to_string(i), layers_[i]);
+  for (size_t i = 0; i < layers_.size(); ++i) v(str("layers.", i), layers_[i]);
   v("norm", norm_);
   if (config_.rep_size) v("pre_logits", pre_logits_);
   v("classifier", classifier_);

@@ -79,7 +79,7 @@ WeightFormat vit_weight_format(const io::TensorFiles& files, const VitConfig& co
       if (const io::TensorInfo* info = files.find(t.name))
         check_stored(*info, t.shape, problems);
       else
-        problems.add(t.name + " is missing (expected " + str(t.shape) + ")");
+        problems.add(str(t.name, " is missing (expected ", t.shape, ")"));
     }
   }
   bool bare = !files.tensors().empty();
@@ -87,8 +87,8 @@ WeightFormat vit_weight_format(const io::TensorFiles& files, const VitConfig& co
     bare = bare && !info.name.starts_with(kPrefix);
     if (known.contains(info.name) || is_ignored(info.name)) continue;
     const bool bias = info.name.ends_with("query.bias") || info.name.ends_with("key.bias");
-    problems.add(info.name + " " + str(info.shape) + " is not a parameter of this model" +
-                 (bias ? " (qkv_bias of config.json names the biases)" : ""));
+    problems.add(str(info.name, " ", info.shape, " is not a parameter of this model",
+                     bias ? " (qkv_bias of config.json names the biases)" : ""));
   }
   if (bare)
     problems.explain(

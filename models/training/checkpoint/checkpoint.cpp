@@ -62,7 +62,7 @@ std::vector<StepFolder> step_folders(const fs::path& run) {
 std::vector<StepFolder> step_folders(const fs::path& run, const dist::Communicator& world) {
   std::string list;
   if (world.rank() == 0) {
-    for (const StepFolder& f : step_folders(run)) list += std::to_string(f.step) + " ";
+    for (const StepFolder& f : step_folders(run)) list += str(f.step, " ");
   }
   std::istringstream steps(world.gather_text(list)[0]);
   std::vector<StepFolder> all;
@@ -84,9 +84,9 @@ StepFolder newest_checkpoint(const fs::path& run, std::vector<std::string>& note
              " names one; restore it from a copy, or move the folder away to start anew";
     });
     check(all.empty(), ErrorKind::no_checkpoint, [&] {
-      return "none of the " + std::to_string(all.size()) + " checkpoints in " + run.string() +
-             " is usable (the newest: " + notes.front() +
-             "); restore one from a copy, or move the folder away to start anew";
+      return str("none of the ", all.size(), " checkpoints in ", run.string(),
+                 " is usable (the newest: ", notes.front(),
+                 "); restore one from a copy, or move the folder away to start anew");
     });
   });
   return {};
@@ -113,7 +113,7 @@ void check_same_model(const fs::path& checkpoint, const ModelSpec& model) {
   check(changed.empty(), ErrorKind::setting, [&] {
     constexpr size_t max_listed = 4;  // the first ones are the plain sizes, others often follow from them
     if (changed.size() > max_listed) {
-      std::string more = "and " + std::to_string(changed.size() - max_listed) + " more";
+      std::string more = str("and ", changed.size() - max_listed, " more");
       changed.resize(max_listed);
       changed.push_back(more);
     }
@@ -129,9 +129,9 @@ void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   const std::vector<nn::NamedTensor>& own = trainer.parameters();
   DType dtype = own.at(0).value.dtype();
   check(weights.tensors().empty() || weights.tensors()[0].dtype == dtype, ErrorKind::setting, [&] {
-    return "the arithmetic is not that of " + weights.path() +
-           ": expected train.dtype = " + str(weights.tensors()[0].dtype) + ", found " + str(dtype) +
-           "; undo the change or choose another run.out";
+    return str("the arithmetic is not that of ", weights.path(),
+               ": expected train.dtype = ", weights.tensors()[0].dtype, ", found ", dtype,
+               "; undo the change or choose another run.out");
   });
   std::set<std::string> expected{"steps"};
   for (const nn::NamedTensor& p : own) {
@@ -151,7 +151,7 @@ void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
     trainer.load(weights, state, adapter ? &*adapter : nullptr);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::input) throw;
-    fail(e.kind(), std::string(e.what()) + "; move " + checkpoint.string() + " away to resume from an older one");
+    fail(e.kind(), str(e.what(), "; move ", checkpoint.string(), " away to resume from an older one"));
   }
 }
 

@@ -24,7 +24,7 @@ constexpr const char* kIntact = "; older checkpoints are intact";
 
 void check_output(const std::error_code& error, const char* action, const fs::path& path) {
   check(!error, ErrorKind::output,
-        [&] { return std::string("cannot ") + action + " " + path.string() + ": " + error.message() + kIntact; });
+        [&] { return str("cannot ", action, " ", path.string(), ": ", error.message(), kIntact); });
 }
 
 // Removes what processes that were killed during a save have left behind.
@@ -168,8 +168,7 @@ void CheckpointWriter::check_finite(const Draft& draft) {
     for (const std::vector<LocalTensor>* list : {&all.weights, &all.adapter, &all.optimizer}) {
       for (const LocalTensor& t : *list) {
         check(!t.values || nn::all_finite(t.values), ErrorKind::numerical, [&] {
-          return t.name + " contains NaN or Inf after step " + std::to_string(draft.state.step) +
-                 "; no checkpoint was written";
+          return str(t.name, " contains NaN or Inf after step ", draft.state.step, "; no checkpoint was written");
         });
       }
     }
@@ -200,11 +199,11 @@ void CheckpointWriter::write(Draft& draft) {
     try {
       for (auto& [name, file] : draft.files) file.write();
     } catch (const Error& e) {
-      fail(e.kind(), e.what() + std::string(kIntact));
+      fail(e.kind(), str(e.what(), kIntact));
     }
   });
   std::string mine;
-  for (const auto& [name, file] : draft.files) mine += std::to_string(file.checksum_share()) + " ";
+  for (const auto& [name, file] : draft.files) mine += str(file.checksum_share(), " ");
   for (const std::string& shares : draft.world().gather_text(mine)) {
     std::istringstream in(shares);
     for (const auto& [name, file] : draft.files) {

@@ -58,23 +58,21 @@ std::vector<std::string> files_below(const fs::path& folder) {
 // A copy of step-20 under the name step-40 is not the state after 40 steps.
 void check_step(const fs::path& checkpoint, const char* file, int64_t step) {
   const std::optional<int64_t> name = step_of_name(checkpoint.filename().string());
-  check(!name || *name == step, ErrorKind::input, [&] {
-    return std::string(file) + " is of step " + std::to_string(step) + ", but the folder's name is of step " +
-           std::to_string(*name);
-  });
+  check(!name || *name == step, ErrorKind::input,
+        [&] { return str(file, " is of step ", step, ", but the folder's name is of step ", *name); });
 }
 
 std::vector<Entry> read_manifest(const fs::path& checkpoint) {
   nlohmann::json manifest = io::read_json_file((checkpoint / kManifestFile).string(), 16 << 20);
   const bool lists = manifest.is_object() && manifest.contains("files") && manifest["files"].is_object();
-  check(lists, ErrorKind::input, [] { return std::string("its manifest lists no files"); });
+  check(lists, ErrorKind::input, "its manifest lists no files");
   check_step(checkpoint, kManifestFile, manifest.at("step").get<int64_t>());
   std::vector<Entry> entries;
   for (const auto& [name, entry] : manifest["files"].items())
     entries.push_back({name, entry.at("crc32c").get<std::string>(), entry.at("bytes").get<uint64_t>()});
   for (const char* needed : {"config.json", kWeightsFile, kOptimizerFile, kStateFile}) {
     check(manifest["files"].contains(needed), ErrorKind::input,
-          [&] { return std::string("its manifest does not list ") + needed; });
+          [&] { return str("its manifest does not list ", needed); });
   }
   return entries;
 }
@@ -129,18 +127,17 @@ std::optional<std::string> find_damage(const fs::path& checkpoint, const dist::C
       std::error_code error;
       auto bytes = fs::file_size(path, error);
       check(!error, ErrorKind::input, [&] { return entry.file + " is missing"; });
-      check(bytes == entry.bytes, ErrorKind::input, [&] {
-        return entry.file + " has " + std::to_string(bytes) + " bytes, expected " + std::to_string(entry.bytes);
-      });
+      check(bytes == entry.bytes, ErrorKind::input,
+            [&] { return str(entry.file, " has ", bytes, " bytes, expected ", entry.bytes); });
       dist::Partition slices = dist::even_partition(static_cast<int64_t>(bytes), world.size());
-      shares += " " + std::to_string(checksum_of_slice(path, slices.single(world.rank())));
+      shares += str(" ", checksum_of_slice(path, slices.single(world.rank())));
     }
     check_step(checkpoint, kStateFile, io::read_json_file((checkpoint / kStateFile).string(), 1 << 20).at("step"));
     mine = shares;
   } catch (const Error& e) {
     mine = e.what();
   } catch (const nlohmann::json::exception& e) {
-    mine = std::string("its manifest cannot be read: ") + e.what();
+    mine = str("its manifest cannot be read: ", e.what());
   }
   std::vector<uint32_t> crcs(entries.size());
   for (const std::string& text : world.gather_text(mine)) {

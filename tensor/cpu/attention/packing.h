@@ -15,7 +15,7 @@ namespace braid::cpu::attention {
 template <class T>
 void check_type(const Tensor& x) {
   check(x.dtype() == dtype_of<T>() || (sizeof(T) == 4 && is_float(x.dtype()) && size_of(x.dtype()) == 2), "attention",
-        [&] { return "a tensor of the call holds " + str(x.dtype()) + ", which does not fit the others"; });
+        [&] { return str("a tensor of the call holds ", x.dtype(), ", which does not fit the others"); });
 }
 template <class T>
 InputRows rows_of(const Tensor& x) {

@@ -80,9 +80,8 @@ void gemm_dnnl(const Gemm<float>& g) {
   const dnnl_status_t status = dnnl_sgemm(g.ta ? 'T' : 'N', g.tb ? 'T' : 'N', g.m, g.n, g.k, g.alpha, g.a, g.lda, g.b,
                                           g.ldb, g.beta, g.c, g.ldc);
   check(status == dnnl_success, "gemm", [&] {
-    return "oneDNN failed on a product of " + std::to_string(g.m) + " x " + std::to_string(g.k) + " by " +
-           std::to_string(g.k) + " x " + std::to_string(g.n) + " (status " + std::to_string(int(status)) +
-           "); configure with -DBRAID_DNNL=OFF to do without oneDNN";
+    return str("oneDNN failed on a product of ", g.m, " x ", g.k, " by ", g.k, " x ", g.n, " (status ", int(status),
+               "); configure with -DBRAID_DNNL=OFF to do without oneDNN");
   });
 }
 #endif

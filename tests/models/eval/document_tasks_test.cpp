@@ -19,7 +19,7 @@ Item document(const std::string& context, const std::vector<std::string>& choice
   return {.contexts = std::vector<std::string>(choices.size(), context),
           .choices = choices,
           .gold = gold,
-          .place = {"f", 1}};
+          .location = {"f", 1}};
 }
 
 SequenceScore scored(double logprob, std::vector<uint8_t> greedy = {1}) { return {logprob, std::move(greedy)}; }

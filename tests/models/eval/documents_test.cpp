@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(a_list_of_choices) {
   BOOST_TEST(d[0].choices == (std::vector<std::string>{"x", "y"}), boost::test_tools::per_element());
   BOOST_TEST(d[0].gold == 1);
   BOOST_TEST(d[1].gold == 0);
-  BOOST_TEST(d[1].place.line == 3);
+  BOOST_TEST(d[1].location.line == 3);
   BOOST_TEST(!d[0].same(d[1]));
 }
 

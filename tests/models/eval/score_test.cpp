@@ -28,7 +28,7 @@ std::unique_ptr<EvalTask> choice_task() {
     documents.push_back({.contexts = {context, context, context + "?"},
                          .choices = {"one", "a longer one", std::to_string(i)},
                          .gold = i % 3,
-                         .place = {"f", i}});
+                         .location = {"f", i}});
   }
   return make_document_task(TaskTemplate{}, std::move(documents), {}, 0, encoder);
 }

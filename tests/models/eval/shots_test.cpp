@@ -10,7 +10,7 @@ using namespace braid::models::eval;
 
 namespace {
 Document document(const std::string& text) {
-  return {.contexts = {text, text}, .choices = {"no", "yes"}, .gold = 1, .place = {"f", 9}};
+  return {.contexts = {text, text}, .choices = {"no", "yes"}, .gold = 1, .location = {"f", 9}};
 }
 std::vector<Document> pool(int n) {
   std::vector<Document> documents;

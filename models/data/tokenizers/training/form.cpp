@@ -37,8 +37,8 @@ BpeVocabulary BpeForm::train(const WordCounts& counts, int64_t vocab_size,
                              const std::function<void(int64_t ids)>& progress) const {
   const auto specials = static_cast<int64_t>((llama_ ? llama_specials : neox_specials).size());
   check(vocab_size >= 256 + specials, ErrorKind::setting, [&] {
-    return "a vocabulary of " + std::to_string(vocab_size) + " ids is too small: expected at least " +
-           std::to_string(256 + specials) + ", for the bytes and the special tokens";
+    return str("a vocabulary of ", vocab_size, " ids is too small: expected at least ", 256 + specials,
+               ", for the bytes and the special tokens");
   });
   BpeOptions options;
   options.vocab_size = llama_ ? vocab_size - specials : vocab_size;

@@ -183,7 +183,7 @@ class Trainer {
     std::string_view tail = vocabulary_.tokens[static_cast<size_t>(right)];
     if (tail.starts_with(options_.continuing_subword_prefix))
       tail.remove_prefix(options_.continuing_subword_prefix.size());
-    const int32_t made = token(vocabulary_.tokens[static_cast<size_t>(left)] + std::string(tail));
+    const int32_t made = token(str(vocabulary_.tokens[static_cast<size_t>(left)], tail));
     vocabulary_.merges.emplace_back(left, right);
     const std::vector<int32_t> where = std::move(lists_[top.words]);
     free_lists_.push_back(top.words);
@@ -276,13 +276,12 @@ class Trainer {
 
 BpeVocabulary train_merges(std::span<const CountedWord> words, const BpeOptions& options,
                            const std::function<void(int64_t ids)>& progress) {
-  check(options.vocab_size >= 0 && options.vocab_size <= INT32_MAX, ErrorKind::setting, [&] {
-    return "the size of the vocabulary must be 0 to 2147483647, found " + std::to_string(options.vocab_size);
-  });
+  check(options.vocab_size >= 0 && options.vocab_size <= INT32_MAX, ErrorKind::setting,
+        [&] { return str("the size of the vocabulary must be 0 to 2147483647, found ", options.vocab_size); });
   check(options.min_frequency >= 0 && options.max_token_length >= 0, ErrorKind::setting,
-        [] { return std::string("the least frequency and the longest token must not be negative"); });
+        "the least frequency and the longest token must not be negative");
   check(words.size() <= INT32_MAX, ErrorKind::setting,
-        [&] { return "expected at most 2147483647 different words, found " + std::to_string(words.size()); });
+        [&] { return str("expected at most 2147483647 different words, found ", words.size()); });
   return Trainer(options).run(words, progress);
 }
 

@@ -49,7 +49,7 @@ void WordCounts::add(std::string_view word, uint32_t hash, int64_t count) {
     }
   }
   check(entries_.size() < UINT32_MAX && word.size() <= UINT32_MAX, ErrorKind::input,
-        [] { return std::string("too many different words to count: expected at most 4294967295"); });
+        "too many different words to count: expected at most 4294967295");
   entries_.push_back({bytes_.size(), static_cast<uint32_t>(word.size()), hash, count});
   slots_[at] = static_cast<uint32_t>(entries_.size());
   bytes_ += word;

@@ -111,7 +111,7 @@ void reject_unsupported(const Dialect& d, const json& object, const std::string&
   for (const char* key : {"is_encoder_decoder", "add_cross_attention", "tie_encoder_decoder"}) {
     const json* value = find_key(object, key);
     if (!is_null_or_false(value))
-      bad_config(std::string("bad value for ") + key, file, "false", shown(*value), "only decoders are supported");
+      bad_config(str("bad value for ", key), file, "false", shown(*value), "only decoders are supported");
   }
   if (const json* value = find_key(object, "quantization_config"); value && !value->is_null())
     bad_config("bad value for quantization_config", file, "none", shown(*value),
@@ -189,19 +189,18 @@ void read_own_keys(const Dialect& d, const json& object, const std::vector<Setti
 // resolve() checks these too, under the names of the settings.
 void check_sizes(const Dialect& d, const DcformerConfig& c, const std::string& file) {
   if (c.head_dim == 0 && c.dim % c.n_head != 0)
-    bad_config("bad value for num_attention_heads", file, "a divisor of hidden_size = " + std::to_string(c.dim),
+    bad_config("bad value for num_attention_heads", file, str("a divisor of hidden_size = ", c.dim),
                std::to_string(c.n_head));
   if (c.n_kv_head != 0 && c.n_head % c.n_kv_head != 0)
-    bad_config("bad value for num_key_value_heads", file,
-               "a divisor of num_attention_heads = " + std::to_string(c.n_head), std::to_string(c.n_kv_head));
+    bad_config("bad value for num_key_value_heads", file, str("a divisor of num_attention_heads = ", c.n_head),
+               std::to_string(c.n_kv_head));
   DcformerConfig sized = c;
   if (sized.head_dim == 0) sized.head_dim = c.dim / c.n_head;
   const int64_t rotary = sized.rotary_dims();
   if (rotary < 2 || rotary % 2 != 0)
     bad_config(d.partial_key.empty() ? "bad rotary head_dim" : "bad value for " + d.partial_key, file,
                "an even number of rotated dimensions, at least 2",
-               std::to_string(rotary) + " = int(" + std::to_string(sized.head_dim) + " x " +
-                   detail::shortest(c.rotary_pct) + ")");
+               str(rotary, " = int(", sized.head_dim, " x ", detail::shortest(c.rotary_pct), ")"));
 }
 
 // The family's defaults with the sizes of `c`, to find the keys of Braid that have to be written.
@@ -262,8 +261,8 @@ DcformerConfig read_dialect_config(const Dialect& d, const json& given, const st
   check_sizes(d, config, file);
   resolve_read(config, file);
   if (d.rows_by_head && config.n_kv_head != config.n_head)
-    bad_config("bad value for n_kv_head", file, "n_head = " + std::to_string(config.n_head),
-               std::to_string(config.n_kv_head), "folders of this type store as many keys and values as queries");
+    bad_config("bad value for n_kv_head", file, str("n_head = ", config.n_head), std::to_string(config.n_kv_head),
+               "folders of this type store as many keys and values as queries");
   return config;
 }
 
@@ -302,7 +301,7 @@ std::vector<std::string> dialect_notes(const Dialect& d, const json& object, con
   for (const char* key : {"attention_dropout", "hidden_dropout"}) {
     const json* value = find_key(object, key);
     if (value && value->is_number() && *value != 0)
-      notes.push_back(std::string(key) + " = " + shown(*value) + " in " + file + ": Braid trains without dropout");
+      notes.push_back(str(key, " = ", shown(*value), " in ", file, ": Braid trains without dropout"));
   }
   DcformerConfig unused;
   const std::vector<Setting> table = key_table(unused);
@@ -319,8 +318,8 @@ std::vector<std::string> dialect_notes(const Dialect& d, const json& object, con
 
 void check_dialect(const Dialect& d, const DcformerConfig& c) {
   check(!d.rows_by_head || c.n_kv_head == c.n_head, ErrorKind::setting, [&] {
-    return "bad n_kv_head: expected n_head = " + std::to_string(c.n_head) + " in a model of type " + d.model_type +
-           ", whose folders store as many keys and values as queries, found " + std::to_string(c.n_kv_head);
+    return str("bad n_kv_head: expected n_head = ", c.n_head, " in a model of type ", d.model_type,
+               ", whose folders store as many keys and values as queries, found ", c.n_kv_head);
   });
 }
 

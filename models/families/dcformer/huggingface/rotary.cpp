@@ -39,7 +39,7 @@ std::vector<NamedValue> named_values(const json& config, const std::vector<std::
   };
   for (const std::string& name : outside) add(config, name, name);
   for (const char* object : kObjects)
-    if (const json* dict = object_at(config, object, file)) add(*dict, inside, std::string(object) + "." + inside);
+    if (const json* dict = object_at(config, object, file)) add(*dict, inside, str(object, ".", inside));
   return found;
 }
 

@@ -103,7 +103,7 @@ WeightFormat dialect_weight_format(const Dialect& d, const io::TensorFiles& file
       if (const io::TensorInfo* info = files.find(name))
         check_stored(*info, t.shape, problems);
       else
-        problems.add(name + " is missing (expected " + str(t.shape) + ")");
+        problems.add(str(name, " is missing (expected ", t.shape, ")"));
     }
   }
   if (const io::TensorInfo* head = files.find(head_name(d)); head && c.tie_word_embeddings) {
@@ -113,8 +113,8 @@ WeightFormat dialect_weight_format(const Dialect& d, const io::TensorFiles& file
   for (const io::TensorInfo& info : files.tensors()) {
     if (known.contains(info.name) || is_ignored(d, info.name)) continue;
     const bool bias = info.name.ends_with("_proj.bias") || info.name.ends_with(".dense.bias");
-    problems.add(info.name + " " + str(info.shape) + " is not a parameter of this model" +
-                 (bias ? " (attention_bias and mlp_bias of config.json name the biases)" : ""));
+    problems.add(str(info.name, " ", info.shape, " is not a parameter of this model",
+                     bias ? " (attention_bias and mlp_bias of config.json name the biases)" : ""));
   }
   if (names.bare() && !c.tie_word_embeddings)
     problems.explain("the names lack '" + d.prefix + "': this is a folder of " + d.base +
