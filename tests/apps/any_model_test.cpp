@@ -22,6 +22,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(any_model)
+
 using models::Batch;
 
 namespace {
@@ -135,8 +138,6 @@ struct Training {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(any_model)
 
 BOOST_AUTO_TEST_CASE(a_classifier_of_vectors_trains_and_resumes_bit_for_bit) {
   const models::RegisteredFamily registered(classifier_family());

@@ -9,6 +9,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(convert)
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -27,8 +30,6 @@ std::string dump(const fs::path& folder, const fs::path& out, const std::string&
 Tensor logits(const fs::path& dumped) { return io::SafetensorsFile(dumped.string()).load("logits"); }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(convert)
 
 BOOST_AUTO_TEST_CASE(a_folder_in_every_form_at_once) {
   const Scratch scratch;

@@ -9,6 +9,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(huggingface)
+
 namespace fs = std::filesystem;
 using nlohmann::json;
 
@@ -32,8 +35,6 @@ const std::vector<std::string> kLlama = {"model.model_type=llama", "model.n_kv_h
 const std::vector<std::string> kNeox = {"model.model_type=gpt_neox"};
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(huggingface)
 
 // `braid dump` writes the names of the golden files, gradients under the names on disk.
 BOOST_AUTO_TEST_CASE(golden_folders) {

@@ -4,6 +4,8 @@
 #include "braid/models/families/dcformer/config.h"
 #include "tests/apps/support.h"
 
+BOOST_AUTO_TEST_SUITE(info)
+
 using braid::test::run;
 using braid::test::Scratch;
 using braid::test::write;
@@ -16,8 +18,6 @@ void has(const std::string& text, const std::vector<std::string>& parts) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(info)
 
 BOOST_AUTO_TEST_CASE(a_preset_as_a_table) {
   const auto result = run("info dcformer-405m");

@@ -5,6 +5,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(inspect_command)
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -38,8 +41,6 @@ void shows(const std::string& arguments, const std::vector<std::string>& words) 
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(inspect_command)
 
 BOOST_AUTO_TEST_CASE(documents_lengths_and_specials) {
   shows(data().text,

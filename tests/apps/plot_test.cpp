@@ -11,12 +11,13 @@
 #include "tests/apps/support.h"
 
 using namespace braid::apps;
+
+BOOST_AUTO_TEST_SUITE(plot)
+
 using braid::test::run;
 using braid::test::Scratch;
 using braid::test::slurp;
 using braid::test::write;
-
-BOOST_AUTO_TEST_SUITE(plot)
 
 static void make_run(const std::filesystem::path& folder, int64_t steps, double offset) {
   std::filesystem::create_directories(folder);

@@ -4,11 +4,11 @@
 #include "braid/models/data/text/manifest.h"
 #include "tests/apps/support.h"
 
+BOOST_AUTO_TEST_SUITE(prepare)
+
 using braid::test::run;
 using braid::test::Scratch;
 using braid::test::write;
-
-BOOST_AUTO_TEST_SUITE(prepare)
 
 BOOST_AUTO_TEST_CASE(text_and_tasks_become_a_data_folder) {
   const Scratch scratch;

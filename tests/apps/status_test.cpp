@@ -9,6 +9,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(status)
+
 namespace {
 
 const std::vector<std::string> kEndless = {"train.steps=1000000", "schedule.name=constant"};
@@ -21,8 +23,6 @@ bool shows(const std::filesystem::path& out, const std::string& words, const std
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(status)
 
 BOOST_AUTO_TEST_CASE(a_finished_run_shows_its_last_values) {
   const auto row = apps::last_row(undisturbed());

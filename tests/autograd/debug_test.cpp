@@ -10,6 +10,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(debug_switches)
+
 namespace {
 // The switches while it lives, and the lines they wrote.
 struct Watching {
@@ -33,8 +35,6 @@ Tensor leaf(std::initializer_list<double> values) {
 }
 constexpr double kInf = std::numeric_limits<double>::infinity();
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(debug_switches)
 
 BOOST_AUTO_TEST_CASE(words) {
   const Debug some = parse_debug("ops, nan"), rest = parse_debug("mem,sync,"), none = parse_debug("");

@@ -8,6 +8,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(engine)
+
 namespace {
 // y = x + x with the derivative written by hand: the smallest op there is.
 Tensor twice(const Tensor& x) {
@@ -20,8 +22,6 @@ Tensor twice(const Tensor& x) {
   });
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(engine)
 
 BOOST_AUTO_TEST_CASE(gradients_add_up_over_paths_and_passes) {
   Tensor x = full({2}, 3, DType::f64);

@@ -11,6 +11,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(graph_svg)
+
 namespace {
 // Where the text is drawn: x and y of its middle.
 std::pair<int, int> place(const std::string& chart, const std::string& text) {
@@ -29,8 +31,6 @@ size_t times(const std::string& text, const std::string& part) {
   return n;
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(graph_svg)
 
 BOOST_AUTO_TEST_CASE(tensors_flow_from_left_to_right) {
   Tensor w = full({2, 3}, 1), b = full({2}, 1), x = full({4, 3}, 1);

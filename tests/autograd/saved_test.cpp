@@ -7,6 +7,8 @@
 #include "tests/support/throws.h"
 
 namespace braid {
+BOOST_AUTO_TEST_SUITE(saved_for_backward)
+
 namespace {
 
 using test::is_close;
@@ -71,8 +73,6 @@ std::vector<std::vector<double>> gradients(const Case& c, bool keep, int64_t* by
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(saved_for_backward)
 
 BOOST_AUTO_TEST_CASE(what_is_computed_again_is_not_kept_and_changes_no_bit) {
   for (const Case& c : cases()) {

@@ -9,6 +9,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(tensor_members)
+
 namespace {
 
 struct Member {
@@ -67,8 +69,6 @@ Tensor leaf() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(tensor_members)
 
 BOOST_AUTO_TEST_CASE(raw_members_throw_on_leaves_and_results_and_name_the_recorded_op) {
   for (const Member& m : members()) {

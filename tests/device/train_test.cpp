@@ -17,6 +17,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(device_training)
+
 namespace {
 
 models::Batch batch(int64_t step, int64_t rows = 4, int64_t length = 24) {
@@ -60,8 +62,6 @@ std::vector<double> losses(Training&& t, int64_t steps = 3) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(device_training)
 
 BOOST_AUTO_TEST_CASE(the_numbers_are_those_of_the_cpu) {
   for (DType compute : {DType::f32, DType::bf16}) {

@@ -11,6 +11,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(communication)
+
 namespace {
 models::StepVolume step_volume(const models::DcformerConfig& config, const models::MeshShape& mesh,
                                const models::MeshCoord& rank, const models::StepShape& step) {
@@ -63,8 +65,6 @@ void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool re
   check_volume(kind, parity_config(kind), s, dtype, recompute);
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(communication)
 
 BOOST_AUTO_TEST_CASE(counted_bytes_equal_the_formulas) {
   for (const Shape3& s : {Shape3{2, 1, 1}, Shape3{1, 2, 1}, Shape3{1, 1, 2}, Shape3{1, 1, 3}, Shape3{3, 1, 1},

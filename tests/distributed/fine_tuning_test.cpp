@@ -14,6 +14,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(fine_tuning)
+
 namespace {
 
 constexpr int64_t kSteps = 4, kSamples = 8, kLength = 21;
@@ -107,8 +109,6 @@ void expect_same(const Result& got, const Result& want, const std::string& what)
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(fine_tuning)
 
 BOOST_AUTO_TEST_CASE(every_layout_trains_as_one_process_does) {
   for (const Case& c : kCases) {

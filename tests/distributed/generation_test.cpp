@@ -8,11 +8,14 @@
 #include "braid/models/eval/icl_tasks.h"
 #include "braid/models/families/dcformer/cost.h"
 #include "braid/models/inference/generate.h"
+#include "braid/models/inference/sequence_pool.h"
 #include "braid/tensor/kernels/kernel.h"
 #include "tests/distributed/parity.h"
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(generation_on_ranks)
 
 namespace {
 
@@ -51,8 +54,6 @@ void copy_shards(const models::Dcformer& whole, models::Dcformer& shards, const 
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(generation_on_ranks)
 
 BOOST_AUTO_TEST_CASE(logits_are_those_of_one_process) {
   for (const std::string& kind : parity_kinds()) {

@@ -18,6 +18,8 @@
 using namespace braid;
 using namespace braid::test::jobs;
 
+BOOST_AUTO_TEST_SUITE(job_average)
+
 namespace {
 
 constexpr double kDecay = 0.3;
@@ -79,8 +81,6 @@ Values averages_by_formula() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(job_average)
 
 BOOST_AUTO_TEST_CASE(averages_and_validation_are_those_of_one_process) {
   const Values expected = averages_by_formula(), trained = weights(alone(false), 10);

@@ -6,6 +6,8 @@
 using namespace braid;
 using namespace braid::test::jobs;
 
+BOOST_AUTO_TEST_SUITE(job_messages)
+
 namespace {
 
 int count(const std::string& text, const std::string& part) {
@@ -15,8 +17,6 @@ int count(const std::string& text, const std::string& part) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(job_messages)
 
 // All ranks find the mistake by themselves: rank 0 prints it, all end in order with the same code.
 BOOST_AUTO_TEST_CASE(a_wrong_setting_is_said_once_and_without_an_abort) {

@@ -6,6 +6,8 @@
 using namespace braid;
 using namespace braid::test::jobs;
 
+BOOST_AUTO_TEST_SUITE(job_study)
+
 namespace {
 
 // Two variants of a few steps.
@@ -48,8 +50,6 @@ std::map<std::string, double> losses(const fs::path& out) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(job_study)
 
 BOOST_AUTO_TEST_CASE(processes_train_each_run_together) {
   const fs::path one = world().fresh(), data = world().fresh(), tensor = world().fresh();

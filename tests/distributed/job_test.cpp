@@ -18,6 +18,9 @@
 
 using namespace braid;
 using namespace braid::test::jobs;
+
+BOOST_AUTO_TEST_SUITE(job)
+
 using Clock = std::chrono::steady_clock;
 
 namespace {
@@ -140,8 +143,6 @@ struct Table {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(job)
 
 BOOST_AUTO_TEST_CASE(the_run_is_that_of_one_process) {
   fs::path one = world().fresh();

@@ -11,6 +11,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(parity)
+
 namespace {
 constexpr int64_t kSamples = 8, kLength = 21;
 
@@ -29,8 +31,6 @@ std::string difference(const std::string& kind, const Shape3& s, int64_t steps, 
   return "";
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(parity)
 
 BOOST_AUTO_TEST_CASE(every_layout_of_up_to_four_ranks) {
   for (const std::string& kind : parity_kinds()) {

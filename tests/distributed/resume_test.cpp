@@ -14,6 +14,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(resume)
+
 namespace {
 
 constexpr int64_t kSamples = 8, kLength = 21, kBefore = 2, kAfter = 2;
@@ -47,8 +49,6 @@ void on_ranks(const Shape3& s, const std::function<void(const dist::Communicator
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(resume)
 
 namespace {
 void resume_all_pairs(const std::string& kind, const std::vector<Shape3>& layouts) {

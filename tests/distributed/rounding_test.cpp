@@ -14,6 +14,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(rounding)
+
 namespace {
 
 constexpr int64_t kSamples = 8, kLength = 21;
@@ -61,8 +63,6 @@ Distances measure(const std::string& kind, const std::vector<Shape3>& layouts, i
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(rounding)
 
 BOOST_AUTO_TEST_CASE(twenty_steps) {
   Distances d = measure("dcformer", {{1, 1, 2}, {1, 2, 1}}, 20, 1e-3, true);

@@ -12,6 +12,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(weight_average)
+
 namespace {
 
 constexpr int64_t kSteps = 4, kBefore = 2, kSamples = 8, kLength = 21, kUnseen = 1000;
@@ -83,8 +85,6 @@ bool same_bytes(const TempFolder& a, const TempFolder& b, int64_t step) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(weight_average)
 
 BOOST_AUTO_TEST_CASE(every_layout_averages_as_one_process_does) {
   for (const std::string kind : {"dcformer", "dcformer-static-mgate", "llama-folder"}) {

@@ -4,6 +4,8 @@
 
 using namespace braid::models;
 
+BOOST_AUTO_TEST_SUITE(settings)
+
 namespace {
 
 enum class Color : uint8_t { red, green };
@@ -15,8 +17,6 @@ std::string read(const ValueRule& rule, const std::string& text) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(settings)
 
 BOOST_AUTO_TEST_CASE(ranges) {
   const ValueRule open = {.type = ValueType::number, .min = 0, .max = 1, .min_open = true};

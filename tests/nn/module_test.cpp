@@ -14,6 +14,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(module)
+
 namespace {
 class Pair final : public nn::Module {
  public:
@@ -49,8 +51,6 @@ std::vector<std::string> names(const nn::Module& m) {
   return list;
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(module)
 
 BOOST_AUTO_TEST_CASE(names_come_from_visit_once) {
   Pair m;

@@ -10,11 +10,11 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(sample_random)
+
 namespace {
 const std::vector<RandomKey> kKeys = {{11, 0}, {12, 0}, {13, 0}, {14, 0}};
 }
-
-BOOST_AUTO_TEST_SUITE(sample_random)
 
 BOOST_AUTO_TEST_CASE(a_sample_loses_the_same_in_any_batch) {
   const Tensor x = full({4, 3, 37}, 1);

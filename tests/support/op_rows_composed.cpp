@@ -9,7 +9,7 @@ namespace braid::test {
 
 namespace {
 
-Array select_reference(const std::vector<Array>& in) {  // entry 1 of the axis 1 of three
+Array select_one_reference(const std::vector<Array>& in) {  // entry 1 of the axis 1 of three
   const Array& x = in[0];
   Array y{{x.shape[0], x.shape[2]}, {}};
   for (int64_t i = 0; i < x.shape[0]; ++i)
@@ -122,7 +122,7 @@ std::vector<OpRow> composed_rows() {
   return {
       {.name = "select",
        .op = [](const auto& in) { return select(in[0], -2, 1); },
-       .reference = select_reference,
+       .reference = select_one_reference,
        .cases = {{{2, 3, 4}}, {{1, 2, 1}}}},
       {.name = "binary_cross_entropy",
        .op = [](const auto& in) { return binary_cross_entropy(in[0], in[1]); },

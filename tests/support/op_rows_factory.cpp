@@ -6,8 +6,8 @@ namespace braid::test {
 
 namespace {
 
-const std::vector<std::vector<Shape>> kShapes{{{}},      {{0}}, {{1}}, {{15}}, {{16}}, {{3, 11}}, {{2, 1, 3, 1, 2, 2}},
-                                              {{3, 181}}};
+const std::vector<std::vector<Shape>> kFactoryShapes{
+    {{}}, {{0}}, {{1}}, {{15}}, {{16}}, {{3, 11}}, {{2, 1, 3, 1, 2, 2}}, {{3, 181}}};
 constexpr RandomKey kKey{5, 6};
 
 // Element i of the stream in (0, 1), from the definition.
@@ -28,7 +28,7 @@ OpRow made(const char* name, Tensor (*make)(const Tensor& like), double (*elemen
                 for (size_t i = 0; i < y.values.size(); ++i) y.values[i] += element(static_cast<int64_t>(i));
                 return y;
               },
-          .cases = kShapes,
+          .cases = kFactoryShapes,
           .f32_tolerance = 4e-6,
           .gradient_tolerance = 1e-9,
           .roundings = 2};

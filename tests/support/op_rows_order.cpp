@@ -7,16 +7,16 @@ namespace braid::test {
 
 namespace {
 
-const std::vector<std::vector<Shape>> kPairs{{{}, {}},
-                                             {{15}, {15}},
-                                             {{16, 33}, {16, 33}},
-                                             {{3, 17}, {17}},
-                                             {{17}, {3, 17}},
-                                             {{3, 1}, {1, 4}},
-                                             {{2, 3, 4}, {3, 1}},
-                                             {{}, {2, 3}},
-                                             {{0, 3}, {3}},
-                                             {{2, 1, 3, 1, 2, 2}, {1, 2, 3, 2, 1, 2}}};
+const std::vector<std::vector<Shape>> kOrderPairs{{{}, {}},
+                                                  {{15}, {15}},
+                                                  {{16, 33}, {16, 33}},
+                                                  {{3, 17}, {17}},
+                                                  {{17}, {3, 17}},
+                                                  {{3, 1}, {1, 4}},
+                                                  {{2, 3, 4}, {3, 1}},
+                                                  {{}, {2, 3}},
+                                                  {{0, 3}, {3}},
+                                                  {{2, 1, 3, 1, 2, 2}, {1, 2, 3, 2, 1, 2}}};
 
 using Comparison = Tensor (*)(const Tensor&, const Tensor&);
 using Predicate = bool (*)(double, double);
@@ -29,7 +29,7 @@ OpRow compared(const std::string& name, Comparison op, Predicate holds) {
               [holds](const auto& in) {
                 return zip(in[0], in[1], [=](double x, double y) { return double(holds(x, y)); });
               },
-          .cases = kPairs,
+          .cases = kOrderPairs,
           .index_limits = {3, 3},
           .differentiable = false};
 }

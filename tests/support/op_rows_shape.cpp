@@ -22,8 +22,8 @@ Array gathered(const Array& x, const Shape& shape, const std::function<Shape(con
 // The same values in row-major order under another shape.
 Array renamed(const Array& x, const Shape& shape) { return {shape, x.values}; }
 
-const std::vector<std::vector<Shape>> kShapes{{{3, 5}}, {{2, 3, 4}},          {{1, 1}},
-                                              {{0, 4}}, {{2, 1, 3, 1, 2, 2}}, {{17, 33}}};
+const std::vector<std::vector<Shape>> kMovedShapes{{{3, 5}}, {{2, 3, 4}},          {{1, 1}},
+                                                   {{0, 4}}, {{2, 1, 3, 1, 2, 2}}, {{17, 33}}};
 
 }  // namespace
 
@@ -54,7 +54,7 @@ std::vector<OpRow> shape_rows() {
                return at;
              });
            },
-       .cases = kShapes},
+       .cases = kMovedShapes},
       {.name = "transpose:axes",
        .op = [](const auto& in) { return transpose(in[0], 0, 2); },
        .reference =

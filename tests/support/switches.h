@@ -17,14 +17,14 @@ struct SwitchedModel {
 // Stages, sides and the static term on or off, each with several numbers of groups and ranks, of which `stride` takes
 // only every so many; then plain attention and every other setting of `profile`.
 inline std::vector<SwitchedModel> switched_models(size_t stride = 1) {
-  using Keys = std::vector<std::pair<std::string, std::string>>;
-  const Keys small = {{"dim", "16"},        {"n_layer", "2"},     {"n_head", "4"},      {"intermediate_size", "12"},
-                      {"vocab_size", "31"}, {"window_size", "5"}, {"block_size", "24"}, {"initializer_std", "0.2"}};
+  using Settings = std::vector<std::pair<std::string, std::string>>;
+  const Settings small = {{"dim", "16"},        {"n_layer", "2"},     {"n_head", "4"},      {"intermediate_size", "12"},
+                          {"vocab_size", "31"}, {"window_size", "5"}, {"block_size", "24"}, {"initializer_std", "0.2"}};
   const char* switches[] = {"pre_compose", "post_compose", "query_side", "key_side", "static_proj"};
   const std::pair<const char*, const char*> sizes[] = {{"1", "2"}, {"2", "1"}, {"2", "0"}, {"1", "3"}};
   std::vector<SwitchedModel> models;
-  const auto add = [&](std::string name, const Keys& more) {
-    Keys keys = small;
+  const auto add = [&](std::string name, const Settings& more) {
+    Settings keys = small;
     keys.insert(keys.end(), more.begin(), more.end());
     models.push_back({std::move(name), models::configure("dcformer-tiny", keys)});
   };
@@ -33,7 +33,7 @@ inline std::vector<SwitchedModel> switched_models(size_t stride = 1) {
     for (unsigned bits = 0; bits < 32; ++bits) {
       if (count++ % stride != 0) continue;
       std::string name = std::string("groups ") + groups + " rank " + rank;
-      Keys keys = {{"profile.num_groups", groups}, {"profile.rank", rank}};
+      Settings keys = {{"profile.num_groups", groups}, {"profile.rank", rank}};
       for (unsigned i = 0; i < 5; ++i) {
         const bool on = bits >> i & 1;
         keys.emplace_back(std::string("profile.") + switches[i], on ? "true" : "false");
@@ -43,20 +43,20 @@ inline std::vector<SwitchedModel> switched_models(size_t stride = 1) {
     }
   }
   add("use_dcmha=false", {{"use_dcmha", "false"}});
-  for (const auto& [key, value] : Keys{{"gelu", "erf"},
-                                       {"window_keys", "W+1"},
-                                       {"decode_window_keys", "W+1"},
-                                       {"causal", "false"},
-                                       {"rope_table", "f32"},
-                                       {"rope_table", "f16"},
-                                       {"rope_table", "torch_dtype"},
-                                       {"dynamic_weights", "dw_m"},
-                                       {"qk_norm_eps", "0"},
-                                       {"name", "T1"},
-                                       {"name", "H-train"},
-                                       {"name", "H-inf"},
-                                       {"layer_windows", "3,7"},
-                                       {"branches", "post_k,pre_q,post_q,pre_k"}}) {
+  for (const auto& [key, value] : Settings{{"gelu", "erf"},
+                                           {"window_keys", "W+1"},
+                                           {"decode_window_keys", "W+1"},
+                                           {"causal", "false"},
+                                           {"rope_table", "f32"},
+                                           {"rope_table", "f16"},
+                                           {"rope_table", "torch_dtype"},
+                                           {"dynamic_weights", "dw_m"},
+                                           {"qk_norm_eps", "0"},
+                                           {"name", "T1"},
+                                           {"name", "H-train"},
+                                           {"name", "H-inf"},
+                                           {"layer_windows", "3,7"},
+                                           {"branches", "post_k,pre_q,post_q,pre_k"}}) {
     add(key + "=" + value, {{"profile." + key, value}});
     models.back().cached_as_full = !key.ends_with("window_keys") && key != "causal" && value != "T1";
   }

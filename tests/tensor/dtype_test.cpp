@@ -9,6 +9,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(dtype)
+
 namespace {
 
 // A 16-bit format by its definition: `fraction` stored bits, exponents from `lowest` on, `largest` finite value.
@@ -62,8 +64,6 @@ int count_wrong(Format f, int exponent_bits) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(dtype)
 
 BOOST_AUTO_TEST_CASE(every_bfloat16_converts_both_ways) { BOOST_TEST(count_wrong<bfloat16>(kBf16, 8) == 0); }
 BOOST_AUTO_TEST_CASE(every_float16_converts_both_ways) { BOOST_TEST(count_wrong<float16>(kF16, 5) == 0); }

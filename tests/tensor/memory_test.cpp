@@ -6,11 +6,11 @@
 
 using namespace braid;
 
+BOOST_AUTO_TEST_SUITE(memory)
+
 namespace {
 int64_t now(MemoryUse use) { return memory_by_use(kCpu).current[static_cast<size_t>(use)]; }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(memory)
 
 BOOST_AUTO_TEST_CASE(buffers_are_counted_under_the_innermost_scope) {
   const int64_t weights = now(MemoryUse::weights), workspace = now(MemoryUse::workspace), other = now(MemoryUse::other);

@@ -22,6 +22,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(cpu_parallel)
+
 namespace {
 struct Threads {  // sets the number of threads while it lives
   explicit Threads(int n) : before(threads()) { set_threads(n); }
@@ -37,8 +39,6 @@ int64_t sum() {  // 499500, by all threads
   return total;
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(cpu_parallel)
 
 // The processors that the pool's threads may run on, but not the caller's: all threads meet in one call.
 std::vector<std::set<int>> processors_of_workers() {

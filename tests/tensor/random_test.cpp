@@ -5,6 +5,8 @@
 
 using namespace braid;
 
+BOOST_AUTO_TEST_SUITE(random_numbers)
+
 namespace {
 bool same(Philox4 got, Philox4 want) {
   for (int i = 0; i < 4; ++i) {
@@ -13,8 +15,6 @@ bool same(Philox4 got, Philox4 want) {
   return true;
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(random_numbers)
 
 // Known answers of philox4x32-10 published with the Random123 distribution: counter (4 words), key (2 words).
 BOOST_AUTO_TEST_CASE(philox_known_answers) {

@@ -12,6 +12,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(row_invariant)
+
 namespace {
 
 using RowsOp = std::function<Tensor(const Tensor& x)>;  // (M, D) -> (M, ...)
@@ -34,8 +36,6 @@ void check_rows(const char* name, const RowsOp& f, const Tensor& x) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(row_invariant)
 
 BOOST_AUTO_TEST_CASE(the_scope_ends) {
   BOOST_TEST(!row_invariant_products());

@@ -28,12 +28,12 @@ thread_local bool memory_is_spent = false;
 [[gnu::noinline]] void operator delete(void* data) noexcept { std::free(data); }
 [[gnu::noinline]] void operator delete(void* data, size_t) noexcept { std::free(data); }
 
+BOOST_AUTO_TEST_SUITE(storage)
+
 namespace {
 constexpr int64_t kMiB = 1 << 20;
 bool aligned(const void* data, uintptr_t to) { return reinterpret_cast<uintptr_t>(data) % to == 0; }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(storage)
 
 // Another thread of the parent may hold any lock meanwhile.
 BOOST_AUTO_TEST_CASE(the_child_of_a_fork_can_allocate, *boost::unit_test::enable_if<!kThreadSanitizer>()) {

@@ -8,12 +8,12 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(tensor)
+
 namespace {
 std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
 Tensor counting(const Shape& shape, DType dtype = DType::f32) { return arange(numel(shape), dtype).reshaped(shape); }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(tensor)
 
 BOOST_AUTO_TEST_CASE(making_tensors) {
   BOOST_TEST(is_close(values(full({2, 2}, 1.5)), {1.5, 1.5, 1.5, 1.5}, 0));

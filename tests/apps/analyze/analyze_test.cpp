@@ -11,6 +11,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(analyze_command)
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -47,8 +50,6 @@ const std::string kText =
     "The fox reads the text, and the fox reads the text again and again until it is done with it.";
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(analyze_command)
 
 BOOST_AUTO_TEST_CASE(report_of_a_composed_model) {
   const Scratch scratch;

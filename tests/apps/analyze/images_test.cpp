@@ -7,6 +7,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(analyze_images_suite)
+
 namespace {
 
 struct Images {
@@ -43,8 +45,6 @@ int64_t lines(const std::filesystem::path& file) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(analyze_images_suite)
 
 BOOST_AUTO_TEST_CASE(a_page_of_attention_and_mistakes) {
   for (const bool compose : {true, false}) {

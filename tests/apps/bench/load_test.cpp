@@ -16,6 +16,8 @@ using namespace braid;
 using namespace braid::apps;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(load)
+
 namespace {
 
 // Listens on a free port of this machine. Connection after connection it reads requests and writes what `answer` says,
@@ -85,8 +87,6 @@ HttpClient::Clock::time_point soon(int milliseconds = 20'000) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(load)
 
 BOOST_AUTO_TEST_CASE(addresses) {
   const Url url = parse_url("http://localhost:8000/v1/");

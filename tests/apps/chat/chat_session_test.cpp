@@ -13,6 +13,9 @@
 using namespace braid;
 using namespace braid::apps;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(chat_conversation)
+
 using Kind = ChatLine::Kind;
 
 namespace {
@@ -42,8 +45,6 @@ struct Talk {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(chat_conversation)
 
 BOOST_AUTO_TEST_CASE(an_answer_continues_the_turns_so_far) {
   Talk talk;

@@ -11,10 +11,11 @@
 
 using namespace braid;
 using namespace braid::apps;
-using braid::test::run;
-using braid::test::says;
 
 BOOST_AUTO_TEST_SUITE(command)
+
+using braid::test::run;
+using braid::test::says;
 
 static Command sample() {
   return {.name = "cook",

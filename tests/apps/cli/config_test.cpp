@@ -8,6 +8,9 @@
 
 using namespace braid;
 using namespace braid::apps;
+
+BOOST_AUTO_TEST_SUITE(config)
+
 using braid::test::says;
 using braid::test::Scratch;
 using braid::test::write;
@@ -40,8 +43,6 @@ static std::string load_failure(const std::string& text, const std::vector<std::
   }
   return "";
 }
-
-BOOST_AUTO_TEST_SUITE(config)
 
 // config.toml of a checkpoint that an earlier version wrote.
 BOOST_AUTO_TEST_CASE(names_of_earlier_versions_are_read) {

@@ -6,9 +6,10 @@
 
 using namespace braid;
 using namespace braid::apps;
-using braid::test::says;
 
 BOOST_AUTO_TEST_SUITE(prompt)
+
+using braid::test::says;
 
 BOOST_AUTO_TEST_CASE(escapes) {
   BOOST_TEST(unescape("a\\n\\tb\\\\n\\x41\\\"\\'") == "a\n\tb\\nA\"'");

@@ -9,6 +9,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(dump)
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -33,8 +36,6 @@ void check_case(const fs::path& folder, const std::string& dtype, double toleran
   }
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(dump)
 
 BOOST_AUTO_TEST_CASE(golden_cases) {
   int cases = 0;

@@ -18,6 +18,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(dump_maps)
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -227,8 +230,6 @@ void check_names(const fs::path& dump, const std::vector<Row>& rows, std::vector
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(dump_maps)
 
 BOOST_AUTO_TEST_CASE(of_models_with_and_without_compose) {
   const Scratch scratch;

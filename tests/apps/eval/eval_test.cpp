@@ -8,6 +8,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(eval_command)
+
 using nlohmann::json;
 namespace fs = std::filesystem;
 
@@ -59,8 +62,6 @@ std::string json_of(const std::string& flags) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(eval_command)
 
 BOOST_AUTO_TEST_CASE(every_kind_of_task) {
   const json report = json::parse(json_of(files().tasks()));

@@ -7,14 +7,13 @@
 using namespace braid;
 using namespace braid::apps;
 using namespace braid::test;
-using models::eval::Document;
 using models::eval::TaskKind;
 
 namespace {
 
-struct Files {
+struct TemplateFile {
   Scratch scratch;
-  Document first(const std::string& name, const std::string& line) const {
+  models::eval::Document first(const std::string& name, const std::string& line) const {
     const TemplateText* text = find_template(name);
     BOOST_REQUIRE(text != nullptr);
     write(scratch / "f.jsonl", line + "\n");
@@ -28,11 +27,11 @@ void rejects(const std::string& toml, const std::string& words) {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(eval_templates, Files)
+BOOST_FIXTURE_TEST_SUITE(eval_templates, TemplateFile)
 
 // A line of each data set's shape.
 BOOST_AUTO_TEST_CASE(each_template_reads_its_data_set) {
-  Document d = first("choices", R"({"context": "c", "choices": ["x", "y"], "gold": 1})");
+  models::eval::Document d = first("choices", R"({"context": "c", "choices": ["x", "y"], "gold": 1})");
   BOOST_TEST(d.contexts[0] == "c");
   BOOST_TEST(d.gold == 1);
   d = first("last_word", R"({"context": "a b", "target": " c"})");

@@ -12,6 +12,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(generate_command)
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -51,8 +54,6 @@ void fails(const Outcome& result, int code, const std::string& output) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(generate_command)
 
 // Most ids of this model have no token.
 BOOST_AUTO_TEST_CASE(ids_that_the_tokenizer_does_not_have_are_never_drawn) {

@@ -9,6 +9,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(generate_prompts)
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -31,8 +34,6 @@ const Models& all() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(generate_prompts)
 
 BOOST_AUTO_TEST_CASE(replies_do_not_depend_on_the_batch) {
   const fs::path folder = all().scratch.path();

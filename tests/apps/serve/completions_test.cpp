@@ -9,6 +9,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(serve_completions)
+
 using nlohmann::json;
 
 namespace {
@@ -66,8 +69,6 @@ std::vector<json> events_of(const std::string& body) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(serve_completions)
 
 // The request of loglikelihood tasks, word for word, with one prompt and with several of different lengths.
 BOOST_AUTO_TEST_CASE(lm_eval_gets_the_scores_of_the_model) {

@@ -11,6 +11,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(serve_page)
+
 using nlohmann::json;
 
 namespace {
@@ -23,8 +26,6 @@ std::string in_tree(const std::string& path) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(serve_page)
 
 BOOST_AUTO_TEST_CASE(files_are_those_of_the_tree) {
   TestServer server({.access = {.key = "secret"}});  // the page itself needs no key: it asks for it

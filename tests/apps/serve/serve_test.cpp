@@ -10,6 +10,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(serve_command)
+
 namespace {
 
 struct Folder {
@@ -46,8 +48,6 @@ struct Running {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(serve_command)
 
 BOOST_AUTO_TEST_CASE(serves_until_a_signal) {
   const std::string port_file = (folder().scratch / "port").string();

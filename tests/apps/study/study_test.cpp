@@ -5,6 +5,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(study)
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -38,8 +41,6 @@ void check_rejected(const fs::path& file, const std::string& part, const std::st
 size_t rows_of(const fs::path& csv) { return split(slurp(csv), '\n').size() - 2; }  // less the header and the end
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(study)
 
 BOOST_AUTO_TEST_CASE(runs_are_trained_once_and_collected) {
   const fs::path out = world().fresh(), file = file_of(study_text(out));

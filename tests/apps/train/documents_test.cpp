@@ -3,9 +3,10 @@
 
 using namespace braid;
 using namespace braid::test;
-namespace fs = std::filesystem;
 
 BOOST_AUTO_TEST_SUITE(train_documents)
+
+namespace fs = std::filesystem;
 
 BOOST_AUTO_TEST_CASE(separate_documents_train_otherwise_and_resume_to_the_same_bytes) {
   const std::vector<std::string> separate = {"data.documents=separate", "model.block_size=512",

@@ -5,6 +5,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(train_faults)
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -18,8 +21,6 @@ std::string fault(const std::string& call, const std::string& part, int pass, in
 }
 bool has(const Outcome& result, const std::string& words) { return result.output.find(words) != std::string::npos; }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(train_faults)
 
 BOOST_AUTO_TEST_CASE(one_error_of_the_disk_is_survived) {
   const std::vector<std::string> often = {"checkpoint.interval=2"};

@@ -7,6 +7,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(train_images_suite)
+
 namespace {
 
 const std::string& images() {
@@ -40,8 +42,6 @@ const std::filesystem::path& straight() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(train_images_suite)
 
 BOOST_AUTO_TEST_CASE(the_log_counts_images_and_measures_classes) {
   const std::vector<apps::LogRow> log = apps::read_log(straight());

@@ -8,6 +8,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(init_from)
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -39,8 +42,6 @@ bool has(const Outcome& result, const std::string& words) { return result.output
 double first_loss(const fs::path& out) { return apps::read_log(out).front().loss; }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(init_from)
 
 BOOST_AUTO_TEST_CASE(a_run_goes_on_as_a_dcformer_and_resumes_without_the_folder) {
   const fs::path out = world().fresh(), whole = world().fresh(), plain = world().fresh(), copy = world().fresh();

@@ -17,6 +17,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(language_family)
+
 namespace {
 
 struct Sizes {
@@ -104,8 +106,6 @@ models::ModelFamily bigram_family() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(language_family)
 
 BOOST_AUTO_TEST_CASE(a_bigram_model_is_trained_and_resumed_by_the_program) {
   const models::RegisteredFamily registered(bigram_family());

@@ -6,6 +6,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(train_pairs_suite)
+
 namespace {
 
 Outcome train_pairs(const std::filesystem::path& out, const std::string& more = "", const std::string& before = "") {
@@ -25,8 +27,6 @@ const std::filesystem::path& straight() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(train_pairs_suite)
 
 // An exact match is no choice among a few answers.
 BOOST_AUTO_TEST_CASE(nothing_is_said_about_guessing) {

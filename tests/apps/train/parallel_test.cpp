@@ -7,6 +7,8 @@
 #include "braid/models/registry.h"
 #include "tests/apps/support.h"
 
+BOOST_AUTO_TEST_SUITE(parallel)
+
 using braid::test::Outcome;
 using braid::test::run;
 
@@ -17,8 +19,6 @@ bool says(const Outcome& o, int code, const std::string& words) {
   return ok;
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(parallel)
 
 BOOST_AUTO_TEST_CASE(processes_of_one_machine_share_its_memory) {
   using namespace braid;

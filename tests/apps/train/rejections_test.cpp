@@ -5,9 +5,10 @@
 
 using namespace braid;
 using namespace braid::test;
-namespace fs = std::filesystem;
 
 BOOST_AUTO_TEST_SUITE(train_rejections)
+
+namespace fs = std::filesystem;
 
 BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
   const fs::path out = world().fresh();

@@ -5,9 +5,10 @@
 
 using namespace braid;
 using namespace braid::test;
-namespace fs = std::filesystem;
 
 BOOST_AUTO_TEST_SUITE(train_stopping)
+
+namespace fs = std::filesystem;
 
 BOOST_AUTO_TEST_CASE(signals_save_and_end_with_75) {
   for (const auto& [signal, name] :

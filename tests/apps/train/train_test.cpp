@@ -10,9 +10,10 @@
 
 using namespace braid;
 using namespace braid::test;
-namespace fs = std::filesystem;
 
 BOOST_AUTO_TEST_SUITE(train_command)
+
+namespace fs = std::filesystem;
 
 BOOST_AUTO_TEST_CASE(the_same_seed_gives_the_same_bits_on_any_number_of_threads) {
   for (const char* threads : {"run.threads=1", "run.threads=2", "run.threads=3"}) {

@@ -5,6 +5,8 @@
 #include "tests/support/dcmha_cases.h"
 
 namespace braid {
+BOOST_AUTO_TEST_SUITE(attention_documents)
+
 namespace {
 
 using test::DcmhaCall;
@@ -65,8 +67,6 @@ void check(DcmhaCase c, const std::vector<Document>& documents) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(attention_documents)
 
 BOOST_AUTO_TEST_CASE(each_document_as_if_it_were_called_alone) {
   const std::vector<Document> documents = {{0, 0, 1}, {0, 1, 30}, {0, 30, 37}, {0, 37, 44}, {1, 0, 17}, {1, 17, 44}};

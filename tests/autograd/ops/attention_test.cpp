@@ -10,6 +10,8 @@
 #include "tests/support/dcmha_cases.h"
 
 namespace braid {
+BOOST_AUTO_TEST_SUITE(dcmha_op)
+
 namespace {
 
 using test::DcmhaCall;
@@ -50,8 +52,6 @@ void check_random_cases(int count, uint64_t seed) {
 constexpr DcmhaCase kTypical{2, 150, 150, 1, 8, 1, 32, 2, 2, {}, 0x3fff & ~0x81u};
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(dcmha_op)
 
 BOOST_AUTO_TEST_CASE(fused_is_the_composed_meaning) { check_random_cases(300, 1); }
 

@@ -15,6 +15,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(paged_attention_op)
+
 namespace {
 
 struct Sizes {
@@ -128,8 +130,6 @@ void check_cases(int count, int64_t columns, int64_t max_rows, uint64_t seed) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(paged_attention_op)
 
 BOOST_AUTO_TEST_CASE(the_kernel_is_the_composed_meaning) { check_cases(150, 6, 40, 1); }
 

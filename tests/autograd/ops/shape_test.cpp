@@ -6,11 +6,11 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(ops_shape)
+
 namespace {
 Tensor counting(const Shape& shape) { return arange(numel(shape), DType::f32).reshaped(shape); }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(ops_shape)
 
 BOOST_AUTO_TEST_CASE(views_where_the_layout_allows) {
   Tensor x = counting({2, 6});

@@ -15,6 +15,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(communicator)
+
 using dist::Communicator;
 
 namespace {
@@ -44,8 +47,6 @@ class ThreeThreads {
   rlimit space_;
 };
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(communicator)
 
 BOOST_AUTO_TEST_CASE(one_process_is_the_identity) { check_collectives(Communicator()); }
 

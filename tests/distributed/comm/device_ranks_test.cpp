@@ -12,6 +12,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(device_ranks)
+
 using dist::Communicator;
 
 namespace {
@@ -42,8 +45,6 @@ class CountingTransport final : public dist::DeviceTransport {
 constexpr Device kGpu{Device::Kind::cuda, 0};
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(device_ranks)
 
 BOOST_AUTO_TEST_CASE(ranks_take_the_gpus_of_their_machine_in_turn) {
   std::vector<std::string> machines{"a", "a", "b", "a", "b"};

@@ -7,6 +7,8 @@
 
 using namespace braid;
 
+BOOST_AUTO_TEST_SUITE(launcher)
+
 namespace {
 
 // The variables of launchers, as a test requires them; the old ones come back.
@@ -34,8 +36,6 @@ class Environment {
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(launcher)
 
 BOOST_AUTO_TEST_CASE(a_process_that_should_have_company_is_warned) {
   const auto lost = [](const std::map<std::string, std::string>& values, int world) {

@@ -7,9 +7,10 @@
 
 using namespace braid;
 using namespace braid::test;
-using dist::Ranges;
 
 BOOST_AUTO_TEST_SUITE(head_shards)
+
+using dist::Ranges;
 
 BOOST_AUTO_TEST_CASE(a_rank_requires_what_its_query_heads_read) {
   // The ranks divide the key/value heads: everything is local.

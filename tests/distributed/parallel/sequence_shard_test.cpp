@@ -3,10 +3,11 @@
 #include <boost/test/unit_test.hpp>
 
 using namespace braid;
-using dist::Partition;
-using dist::Ranges;
 
 BOOST_AUTO_TEST_SUITE(sequence_shard)
+
+using dist::Partition;
+using dist::Ranges;
 
 // The keys of every rank of every mesh against the definition, position by position.
 BOOST_AUTO_TEST_CASE(key_exchange_gives_each_rank_the_keys_of_its_queries) {

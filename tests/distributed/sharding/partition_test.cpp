@@ -6,6 +6,9 @@
 #include "tests/support/throws.h"
 
 using namespace braid;
+
+BOOST_AUTO_TEST_SUITE(partition)
+
 using dist::Partition;
 using dist::Ranges;
 
@@ -31,8 +34,6 @@ int64_t query_key_pairs(const Ranges& rows) {
   return pairs;
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(partition)
 
 BOOST_AUTO_TEST_CASE(even_ranges_differ_by_at_most_one) {
   for (int64_t n : {0, 1, 2, 5, 12, 13, 50257}) {

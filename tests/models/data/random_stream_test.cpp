@@ -4,6 +4,9 @@
 #include <boost/test/unit_test.hpp>
 
 using namespace braid;
+
+BOOST_AUTO_TEST_SUITE(random_stream)
+
 using models::RandomStream;
 
 namespace {
@@ -11,8 +14,6 @@ namespace {
 constexpr RandomKey kKey{3, 8};
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(random_stream)
 
 BOOST_AUTO_TEST_CASE(numbers_follow_from_the_bits_of_their_positions) {
   RandomStream stream(kKey);

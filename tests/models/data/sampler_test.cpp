@@ -5,9 +5,10 @@
 
 #include "tests/support/throws.h"
 using namespace braid;
-using models::text::Sampler;
 
 BOOST_AUTO_TEST_SUITE(text_sampler)
+
+using models::text::Sampler;
 
 BOOST_AUTO_TEST_CASE(every_epoch_is_a_bijection) {
   for (int64_t n = 1; n <= 300; ++n)

@@ -7,6 +7,9 @@
 #include "braid/distributed/comm/thread_transport.h"
 
 using namespace braid;
+
+BOOST_AUTO_TEST_SUITE(classification)
+
 using models::eval::ClassificationCounts;
 
 namespace {
@@ -19,8 +22,6 @@ Tensor logits_of(const std::vector<std::vector<double>>& p) {
 }
 Tensor labels_of(const std::vector<int64_t>& labels) { return from_vector(labels, {std::ssize(labels)}); }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(classification)
 
 BOOST_AUTO_TEST_CASE(counts_and_means_are_those_by_hand, *boost::unit_test::tolerance(1e-12)) {
   ClassificationCounts counts(3, 10);

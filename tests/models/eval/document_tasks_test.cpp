@@ -9,6 +9,8 @@ using namespace braid;
 using namespace braid::test;
 using namespace braid::models::eval;
 
+BOOST_AUTO_TEST_SUITE(eval_document_tasks)
+
 namespace {
 
 using Item = models::eval::Document;
@@ -27,8 +29,6 @@ SequenceScore scored(double logprob, std::vector<uint8_t> greedy = {1}) { return
 std::string text_of(const Sequence& s) { return kBytes.decode(s.tokens); }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(eval_document_tasks)
 
 // "ä" is one character and two bytes, so that the three ways to compare choose three different ones.
 BOOST_AUTO_TEST_CASE(accuracies_by_hand) {

@@ -6,6 +6,9 @@
 
 using namespace braid;
 using namespace braid::models::eval;
+
+BOOST_AUTO_TEST_SUITE(eval_encode_pair)
+
 using models::text::ByteTokenizer;
 
 namespace {
@@ -16,8 +19,6 @@ std::string scored(const Sequence& s) {
   return kBytes.decode(std::span(s.tokens).subspan(static_cast<size_t>(s.from)));
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(eval_encode_pair)
 
 BOOST_AUTO_TEST_CASE(the_continuation_begins_behind_the_context) {
   PairEncoder encoder(kBytes, 100, 258);

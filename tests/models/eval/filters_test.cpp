@@ -7,14 +7,14 @@
 using namespace braid;
 using namespace braid::models::eval;
 
+BOOST_AUTO_TEST_SUITE(eval_filters)
+
 namespace {
 const Location kLocation{"f.jsonl", 3};
 std::string apply(const std::string& filters, const std::string& text) {
   return Filters(filters, "x")(text, kLocation);
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(eval_filters)
 
 BOOST_AUTO_TEST_CASE(each_filter_by_hand) {
   BOOST_TEST(apply("strip", " \ta b\n ") == "a b");

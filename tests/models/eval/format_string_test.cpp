@@ -7,6 +7,9 @@
 
 using namespace braid;
 using namespace braid::models::eval;
+
+BOOST_AUTO_TEST_SUITE(eval_format_string)
+
 using nlohmann::json;
 
 namespace {
@@ -15,8 +18,6 @@ const json kObject = json::parse(
     R"({"q": "Why?", "n": 7, "inner": {"list": ["a", "b"]}, "yes": true, "none": null, "t": "a|b}c", "q.x": 1})");
 std::string expand(const std::string& format) { return FormatString(format, "x").text(kObject, kLocation); }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(eval_format_string)
 
 BOOST_AUTO_TEST_CASE(fields_and_texts) {
   BOOST_TEST(expand("Q: {q}\n{n}!") == "Q: Why?\n7!");

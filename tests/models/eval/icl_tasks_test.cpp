@@ -8,6 +8,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(icl_tasks)
+
 namespace {
 const models::text::ByteTokenizer kTokenizer;
 
@@ -36,8 +38,6 @@ void set_logits(models::Dcformer& model, const std::vector<double>& rows) {
   }
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(icl_tasks)
 
 // The last letter of every answer is right where the likeliest byte is that letter; ids without a token are likelier.
 BOOST_AUTO_TEST_CASE(ids_that_the_tokenizer_does_not_have_are_no_candidates) {

@@ -13,6 +13,8 @@ using namespace braid;
 using namespace braid::test;
 using namespace braid::models::eval;
 
+BOOST_AUTO_TEST_SUITE(eval_score)
+
 namespace {
 
 using Item = models::eval::Document;
@@ -55,8 +57,6 @@ std::vector<int64_t> all_items(const EvalTask& task) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(eval_score)
 
 BOOST_AUTO_TEST_CASE(scores_are_those_of_the_full_logits) {
   const models::Dcformer model = eval_model();

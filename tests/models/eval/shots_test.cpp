@@ -8,6 +8,10 @@
 using namespace braid;
 using namespace braid::models::eval;
 
+BOOST_AUTO_TEST_SUITE(eval_shots)
+
+using models::eval::Document;  // not that of attention
+
 namespace {
 Document document(const std::string& text) {
   return {.contexts = {text, text}, .choices = {"no", "yes"}, .gold = 1, .location = {"f", 9}};
@@ -18,8 +22,6 @@ std::vector<Document> pool(int n) {
   return documents;
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(eval_shots)
 
 // Of 5 documents each ordered pair of the other four is drawn about equally often; itself never.
 BOOST_AUTO_TEST_CASE(every_other_document_equally_often) {

@@ -9,11 +9,11 @@ using namespace braid;
 using namespace braid::test;
 using namespace braid::models::eval;
 
+BOOST_AUTO_TEST_SUITE(eval_text_task)
+
 namespace {
 const models::text::ByteTokenizer kBytes;
 }
-
-BOOST_AUTO_TEST_SUITE(eval_text_task)
 
 // As Python's len(re.split(r"\s+", text)).
 BOOST_AUTO_TEST_CASE(words_by_hand) {

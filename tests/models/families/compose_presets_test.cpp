@@ -15,6 +15,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(compose_presets)
+
 using models::Batch, models::Model, models::ModelSpec, models::SettingTexts;
 
 namespace {
@@ -191,8 +194,6 @@ std::string compose_of(const ModelSpec& spec) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(compose_presets)
 
 BOOST_AUTO_TEST_CASE(the_table_has_every_name) {
   std::set<std::string> found, expected;

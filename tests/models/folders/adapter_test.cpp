@@ -12,6 +12,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(adapter)
+
 namespace fs = std::filesystem;
 using nlohmann::json;
 
@@ -102,8 +105,6 @@ const std::vector<Case> kCases = {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(adapter)
 
 BOOST_AUTO_TEST_CASE(pairs_are_written_for_the_layers_on_disk) {
   for (const Case& c : kCases) {

@@ -10,6 +10,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(init_from)
+
 namespace {
 
 struct Origin {
@@ -36,8 +38,6 @@ double loss(const models::Model& model) {
 bool is_compose(const std::string& name) { return name.find(".dyn_w_proj.") != std::string::npos; }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(init_from)
 
 BOOST_AUTO_TEST_CASE(a_transformer_goes_on_as_a_dcformer_with_its_own_loss) {
   for (const char* preset : {"transformer-tiny", "pythia-tiny", "llama-tiny", "gpt-neox-tiny"}) {

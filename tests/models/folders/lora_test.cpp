@@ -15,6 +15,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(lora)
+
 namespace {
 
 const models::LoraOptions options{.rank = 3, .alpha = 8, .targets = {"*.wqkv", "*.w2"}};
@@ -51,8 +53,6 @@ struct Training {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(lora)
 
 BOOST_AUTO_TEST_CASE(the_first_step_is_that_of_the_model_without_it) {
   for (const DType dtype : {DType::f64, DType::f32}) {

@@ -12,13 +12,14 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(folder)
+
 namespace fs = std::filesystem;
 
 namespace {
 void put(const fs::path& file, const std::string& text) { io::write_file(file.string(), text); }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(folder)
 
 BOOST_AUTO_TEST_CASE(pickles_are_rejected_with_the_way_out) {
   for (const char* name : {"pytorch_model.bin", "weights.pt", "weights.pth", "last.ckpt"}) {

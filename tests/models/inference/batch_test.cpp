@@ -12,6 +12,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(generate_batches)
+
 namespace {
 
 const Keys kShort = {{"window_size", "6"}, {"block_size", "24"}};
@@ -40,8 +42,6 @@ void check_rows(const models::LanguageModel& model, const models::SamplingOption
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(generate_batches)
 
 BOOST_AUTO_TEST_CASE(a_prompt_gets_the_same_tokens_in_any_batch) {
   for (const char* preset : {"dcformer-tiny", "transformer-tiny"}) {

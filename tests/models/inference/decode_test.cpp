@@ -9,6 +9,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(decode)
+
 namespace {
 
 constexpr int64_t W = 8, kLongest = 3 * W + 3, kVocab = 40;
@@ -70,8 +72,6 @@ const Variant kConsistent[] = {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(decode)
 
 BOOST_AUTO_TEST_CASE(prefill_and_steps_agree_with_the_full_pass_around_the_window) {
   NoGrad off;

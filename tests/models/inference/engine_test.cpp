@@ -13,6 +13,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(engine)
+
 using models::GenerationEngine;
 using models::GenerationRequest;
 using models::StopReason;
@@ -69,8 +72,6 @@ void expect_no_block_in_use(GenerationEngine& engine) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(engine)
 
 BOOST_AUTO_TEST_CASE(requests_in_any_mixture_get_what_each_gets_alone) {
   int64_t interruptions = 0, shared = 0;

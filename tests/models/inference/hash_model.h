@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "braid/models/inference/engine.h"
+#include "braid/models/inference/sequence_pool.h"
 #include "braid/models/model_spec.h"
 #include "braid/tensor/random.h"
 

@@ -10,6 +10,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(mixture)
+
 using models::GenerationEngine;
 using models::GenerationRequest;
 
@@ -49,8 +52,6 @@ Told alone_on(const models::LanguageModel& model, GenerationRequest request) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(mixture)
 
 BOOST_AUTO_TEST_CASE(bits_do_not_depend_on_the_others) {
   for (const auto& [preset, dtype] : {std::pair{"dcformer-tiny", DType::f32},

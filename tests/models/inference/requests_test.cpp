@@ -7,6 +7,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(generation_requests)
+
 using models::GenerationEngine;
 using models::GenerationRequest;
 using models::StopReason;
@@ -14,8 +17,6 @@ using models::StopReason;
 namespace {
 const HashModel kModel;
 }
-
-BOOST_AUTO_TEST_SUITE(generation_requests)
 
 BOOST_AUTO_TEST_CASE(texts_end_where_they_should) {
   const Told length = alone(kModel, {.prompt = {1, 2}, .max_tokens = 7});

@@ -10,6 +10,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(sampling)
+
 using models::SamplingOptions;
 
 namespace {
@@ -44,8 +47,6 @@ int64_t drawn_by_sorting(const std::vector<float>& logits, const SamplingOptions
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(sampling)
 
 BOOST_AUTO_TEST_CASE(draws_follow_the_probabilities) {
   BOOST_TEST(is_close(shares(kLogits, {}), {0.5, 0.3, 0.15, 0.05}, 0.06));

@@ -11,6 +11,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(scores)
+
 namespace {
 
 // log_softmax (T, V) of the logits of one pass over a text.
@@ -23,8 +25,6 @@ std::vector<double> log_probabilities(const models::LanguageModel& model, const 
 const std::vector<int32_t> kPrompt = {7, 1, 90, 13, 250, 3, 3, 61, 17, 200, 45, 8, 77, 5};
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(scores)
 
 BOOST_AUTO_TEST_CASE(of_one_row) {
   const std::vector<float> logits = {1, 3, 2, 3, -INFINITY};

@@ -10,6 +10,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(sequence_pool)
+
 namespace {
 
 std::vector<int32_t> text(int32_t salt, int64_t length) {
@@ -26,8 +28,6 @@ Tensor whole(const models::LanguageModel& model, const std::vector<int32_t>& ids
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(sequence_pool)
 
 BOOST_AUTO_TEST_CASE(sequences_in_pieces_beside_each_other_get_what_each_gets_alone) {
   const models::Dcformer model = small_model();

@@ -6,6 +6,8 @@
 
 using namespace braid;
 
+BOOST_AUTO_TEST_SUITE(text_stream)
+
 namespace {
 
 const models::text::ByteTokenizer kTokenizer;
@@ -29,8 +31,6 @@ Pieces stream(const std::string& bytes, const std::vector<std::string>& stops) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(text_stream)
 
 BOOST_AUTO_TEST_CASE(text_that_may_become_a_stop_string_is_held_back) {
   const Pieces p = stream("ab##c###d", {"###"});

@@ -20,6 +20,8 @@ using namespace braid;
 using namespace braid::test;
 using namespace braid::models;
 
+BOOST_AUTO_TEST_SUITE(analysis)
+
 namespace {
 
 constexpr int64_t T = 8, N = 4;
@@ -75,8 +77,6 @@ double loss_of(const LanguageModel& model) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(analysis)
 
 BOOST_AUTO_TEST_CASE(measures_of_the_maps) {
   Dcformer model = composed_model();

@@ -12,6 +12,8 @@ using namespace braid;
 using namespace braid::test;
 using namespace braid::models;
 
+BOOST_AUTO_TEST_SUITE(circuits)
+
 namespace {
 
 using Numbers = std::vector<double>;
@@ -49,8 +51,6 @@ double norm(const Numbers& a) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(circuits)
 
 BOOST_AUTO_TEST_CASE(against_the_whole_matrices) {
   const HeadWeights a = some_head(1), b = some_head(50);

@@ -13,6 +13,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(image_attention_suite)
+
 using models::ImageAttention, models::Vit, models::VitConfig;
 
 namespace {
@@ -34,8 +37,6 @@ const Tensor& image() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(image_attention_suite)
 
 BOOST_AUTO_TEST_CASE(weights_are_those_of_the_queries_before_and_after_compose) {
   for (const bool compose : {false, true}) {

@@ -10,6 +10,9 @@
 using namespace braid;
 using namespace braid::test;
 using namespace braid::models;
+
+BOOST_AUTO_TEST_SUITE(inspection_json)
+
 using nlohmann::json;
 
 namespace {
@@ -24,8 +27,6 @@ Inspection some_inspection(const std::vector<int32_t>& tokens, bool scaled) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(inspection_json)
 
 BOOST_AUTO_TEST_CASE(as_json) {
   const text::ByteTokenizer tokenizer;

@@ -17,6 +17,8 @@ using namespace braid;
 using namespace braid::test;
 using namespace braid::models;
 
+BOOST_AUTO_TEST_SUITE(inspection)
+
 namespace {
 
 using Keys = std::vector<std::pair<std::string, std::string>>;
@@ -72,8 +74,6 @@ Tensor logits_scaled(const LanguageModel& model, const nn::CompositionScale& fac
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(inspection)
 
 BOOST_AUTO_TEST_CASE(tensors_are_those_of_the_pass) {
   for (const Keys& keys : {Keys{}, kStatic, Keys{{"use_dcmha", "false"}}, Keys{{"profile.rank", "0"}}}) {

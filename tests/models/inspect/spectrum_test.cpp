@@ -9,6 +9,8 @@
 using namespace braid;
 using namespace braid::models;
 
+BOOST_AUTO_TEST_SUITE(spectrum)
+
 namespace {
 
 constexpr double kClose = 1e-12;
@@ -16,8 +18,6 @@ constexpr double kClose = 1e-12;
 bool near(double x, double y, double tolerance = kClose) { return std::fabs(x - y) <= tolerance; }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(spectrum)
 
 BOOST_AUTO_TEST_CASE(diagonal_matrix) {
   const std::vector<double> s = singular_values(std::vector<double>{0, -4, 0, 3, 0, 0}, 2, 3);

@@ -9,6 +9,8 @@
 using namespace braid;
 using namespace braid::models;
 
+BOOST_AUTO_TEST_SUITE(scaling_laws)
+
 namespace {
 
 const ScalingLaw kTruth{1.7, 400, 410, 0.34, 0.28};
@@ -29,8 +31,6 @@ std::vector<ScalingRun> runs_of(double noise, RandomKey key) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(scaling_laws)
 
 BOOST_AUTO_TEST_CASE(exact_runs) {
   for (const double huber : {0.0, 1e-3}) {

@@ -10,6 +10,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(weight_average)
+
 namespace {
 
 using Values = std::map<std::string, std::vector<double>>;
@@ -43,8 +45,6 @@ struct Training {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(weight_average)
 
 BOOST_AUTO_TEST_CASE(it_is_its_formula) {
   Training t(0.3);

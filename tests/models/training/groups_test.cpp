@@ -10,6 +10,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(parameter_groups)
+
 namespace {
 
 std::vector<nn::ParameterGroup> groups(const std::vector<std::string>& texts) {
@@ -42,8 +44,6 @@ struct Training {
 bool is_compose(const std::string& name) { return name.find(".dyn_w_proj.") != std::string::npos; }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(parameter_groups)
 
 BOOST_AUTO_TEST_CASE(frozen_parameters_have_no_state_no_gradient_and_keep_every_bit) {
   for (const std::optional<DType> compute : {std::optional<DType>(), std::optional(DType::bf16)}) {

@@ -13,6 +13,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(mixed_precision)
+
 namespace {
 
 // Sequences with something to learn: arithmetic progressions.
@@ -47,8 +49,6 @@ struct Training {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(mixed_precision)
 
 BOOST_AUTO_TEST_CASE(the_loss_follows_that_of_f32) {
   Training mixed(DType::bf16), exact({});

@@ -10,6 +10,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(trainer)
+
 namespace {
 models::Batch batch(int64_t rows, int64_t length, int64_t salt) {
   std::vector<int64_t> ids, targets;
@@ -22,8 +24,6 @@ models::Batch batch(int64_t rows, int64_t length, int64_t salt) {
 
 models::Batch shard_sequence(const models::Batch& b, int64_t begin, int64_t end) { return b.slice(begin, end); }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(trainer)
 
 BOOST_AUTO_TEST_CASE(a_tiny_model_learns_one_batch) {
   models::Dcformer model(small_config(), {1, 0});

@@ -11,6 +11,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(cross_attention_layer)
+
 namespace {
 
 constexpr int64_t T = 3, S = 5, R = 2;
@@ -159,8 +161,6 @@ class Loops {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(cross_attention_layer)
 
 BOOST_AUTO_TEST_CASE(it_is_the_formula_in_every_variant) {
   for (int variant = 0; variant < 7; ++variant) {

@@ -13,6 +13,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(paged_cache)
+
 namespace {
 
 constexpr int64_t kBlock = 4;
@@ -140,8 +142,6 @@ class Check {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(paged_cache)
 
 BOOST_AUTO_TEST_CASE(random_lives_of_sequences_leak_and_mix_nothing) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {

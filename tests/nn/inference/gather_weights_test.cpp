@@ -8,6 +8,8 @@
 
 using namespace braid;
 
+BOOST_AUTO_TEST_SUITE(gather_weights)
+
 namespace {
 
 // Parameters of two types, a tie, and one that is larger than a buffer.
@@ -33,8 +35,6 @@ class Mixed final : public nn::Module {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(gather_weights)
 
 BOOST_AUTO_TEST_CASE(values_names_and_ties_stay) {
   Mixed m;

@@ -10,6 +10,8 @@ using namespace braid;
 using namespace braid::nn;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(clip)
+
 namespace {
 NamedTensor with_gradient(const std::string& name, std::initializer_list<double> gradient, DType dtype = DType::f32) {
   Shape shape{static_cast<int64_t>(gradient.size())};
@@ -19,8 +21,6 @@ NamedTensor with_gradient(const std::string& name, std::initializer_list<double>
   return p;
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(clip)
 
 BOOST_AUTO_TEST_CASE(norm_over_all_parameters) {
   NamedTensor a = with_gradient("a", {1, 2}), b = with_gradient("b", {4, -2}, DType::f64), none{"c", zeros({3})};

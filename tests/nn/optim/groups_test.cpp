@@ -11,6 +11,8 @@ using namespace braid;
 using namespace braid::nn;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(groups)
+
 namespace {
 
 std::vector<ParameterGroup> groups_of(const std::vector<std::string>& texts) {
@@ -36,8 +38,6 @@ struct Two {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(groups)
 
 BOOST_AUTO_TEST_CASE(later_groups_count) {
   const auto groups = groups_of({"* frozen_until=200 lr=2", "*.dyn_w_proj.*  trained weight_decay=0", "norm* frozen"});

@@ -11,6 +11,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(master_weights)
+
 namespace {
 struct Two final : nn::Module {
   nn::Linear first{3, 3, {}, {1, 0}};
@@ -22,8 +24,6 @@ struct Two final : nn::Module {
   Tensor operator()(const Tensor& x) const { return first(first(x)); }
 };
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(master_weights)
 
 BOOST_AUTO_TEST_CASE(copies_follow_their_masters) {
   Two m;

@@ -11,6 +11,8 @@ using namespace braid;
 using namespace braid::nn;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(optimizer)
+
 namespace {
 
 NamedTensor leaf(const std::string& name, std::initializer_list<double> values, const Shape& shape,
@@ -35,8 +37,6 @@ double rosenbrock(const OptimizerOptions& options, int steps) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(optimizer)
 
 BOOST_AUTO_TEST_CASE(every_optimizer_finds_the_minimum) {
   BOOST_TEST(rosenbrock({.name = "adamw", .lr = 0.02, .beta2 = 0.999, .weight_decay = 0}, 3000) < 1e-6);

@@ -8,6 +8,8 @@ using namespace braid;
 using namespace braid::nn;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(schedule)
+
 namespace {
 std::vector<double> rates(const Schedule& s, std::initializer_list<int64_t> steps) {
   std::vector<double> out;
@@ -15,8 +17,6 @@ std::vector<double> rates(const Schedule& s, std::initializer_list<int64_t> step
   return out;
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(schedule)
 
 BOOST_AUTO_TEST_CASE(cosine_with_warm_up) {
   // W = 4, S = 12: halfway through the cosine at step 8, a quarter at 6 (a = (1 + cos 45 deg) / 2).

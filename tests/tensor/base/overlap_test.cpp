@@ -6,6 +6,9 @@
 #include "braid/tensor/random.h"
 
 using namespace braid;
+
+BOOST_AUTO_TEST_SUITE(overlap)
+
 using detail::Footprint;
 
 namespace {
@@ -37,8 +40,6 @@ Footprint some_footprint(uint64_t seed) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(overlap)
 
 BOOST_AUTO_TEST_CASE(agrees_with_a_list_of_all_elements) {
   int repeating = 0, overlapping = 0;

@@ -6,6 +6,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(cpu_copy)
+
 namespace {
 const Backend& cpu_table = cpu_backend();
 const DType kTypes[] = {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8};
@@ -25,8 +27,6 @@ std::vector<double> elements(const Tensor& x) {
   return out;
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(cpu_copy)
 
 BOOST_AUTO_TEST_CASE(between_all_types) {
   Tensor x = arange(100, DType::f64);  // exact in every type

@@ -8,13 +8,13 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(index_kernels)
+
 namespace {
 Tensor ids(std::initializer_list<double> values, const Shape& shape, DType dtype = DType::i64) {
   return from_values(values, shape, dtype);
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(index_kernels)
 
 BOOST_AUTO_TEST_CASE(repeated_ids_add_up) {
   for (DType type : {DType::i64, DType::i32}) {

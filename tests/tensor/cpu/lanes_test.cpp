@@ -5,11 +5,11 @@
 
 using namespace braid;
 
+BOOST_AUTO_TEST_SUITE(cpu_lanes)
+
 namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
 }
-
-BOOST_AUTO_TEST_SUITE(cpu_lanes)
 
 BOOST_AUTO_TEST_CASE(sums_and_maxima_by_lanes) {
   for (int64_t n : {0, 1, 15, 16, 17, 31, 32, 33, 64, 100, 1000}) {

@@ -9,6 +9,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(cross_entropy_kernels)
+
 namespace {
 Tensor ids(std::initializer_list<double> values, DType dtype = DType::i64) {
   return from_values(values, {static_cast<int64_t>(values.size())}, dtype);
@@ -29,8 +31,6 @@ Outcome run(const Tensor& hidden, const Tensor& weight, F f) {
   return {loss.item(), grad(h).to_vector<double>(), grad(w).to_vector<double>()};
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(cross_entropy_kernels)
 
 BOOST_AUTO_TEST_CASE(values_by_hand) {
   // Rows (ln 1, ln 3) and (0, 0): losses ln 4 - ln 3 and ln 2; the third row is not counted.

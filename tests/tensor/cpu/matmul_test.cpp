@@ -11,6 +11,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(matmul_kernel)
+
 namespace {
 
 // y = x z for rank-4 operands of any strides, element by element, summed in T.
@@ -61,8 +63,6 @@ void check_product(const Tensor& x, const Tensor& z, const char* what) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(matmul_kernel)
 
 BOOST_AUTO_TEST_CASE(every_layout_of_the_operands) {
   for (DType t : {DType::f64, DType::f32, DType::bf16, DType::f16}) {

@@ -8,6 +8,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(norm)
+
 namespace {
 
 // Result and gradients of f for the dtype, the incoming gradient being fixed.
@@ -27,8 +29,6 @@ std::vector<std::vector<double>> run(F f, std::vector<Tensor> inputs) {
 const auto kLayer = [](const std::vector<Tensor>& in) { return layer_norm(in[0], in[1], in[2], 1e-5); };
 const auto kRms = [](const std::vector<Tensor>& in) { return rms_norm(in[0], in[1], 1e-6); };
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(norm)
 
 BOOST_AUTO_TEST_CASE(values_by_hand) {
   Tensor x = from_values({3, 4, 0, 0}, {1, 4}, DType::f64), w = from_values({1, 2, 3, 4}, {4}, DType::f64);

@@ -9,6 +9,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(optimiser_kernels)
+
 namespace {
 std::vector<double> random_values(size_t n, uint64_t stream) {
   return random_tensor({static_cast<int64_t>(n)}, stream, DType::f64, -1, 1).to_vector<double>();
@@ -21,8 +23,6 @@ Tensor scalars(double lr, double grad_scale, double beta1 = 0, double beta2 = 0,
 
 void update(UpdateRule rule, const UpdateStep& step) { cpu_backend().optimizer.update(rule, step); }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(optimiser_kernels)
 
 BOOST_AUTO_TEST_CASE(first_step_by_hand) {
   // From zero moments the first corrected moments are g and g^2: p -= lr (g / (|g| + eps) + wd p).

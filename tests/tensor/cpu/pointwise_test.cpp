@@ -7,6 +7,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(cpu_pointwise)
+
 namespace {
 const Backend& table = cpu_backend();
 
@@ -17,8 +19,6 @@ std::vector<double> each(const Tensor& x, const Tensor& y, F f) {
   return a;
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(cpu_pointwise)
 
 BOOST_AUTO_TEST_CASE(result_may_be_an_input) {
   for (int64_t n : {1, 17, 512, 1300}) {

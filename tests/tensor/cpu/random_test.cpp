@@ -6,6 +6,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(cpu_random)
+
 namespace {
 const Backend& table = cpu_backend();
 constexpr RandomKey kKey{2024, 7};
@@ -16,8 +18,6 @@ double moment(const Tensor& x, double center, int power) {
   return sum / static_cast<double>(x.numel());
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(cpu_random)
 
 BOOST_AUTO_TEST_CASE(elements_depend_on_their_index_only) {
   Tensor large = empty({3001}), small = empty({10}), shaped = empty({30, 100});

@@ -7,6 +7,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(cpu_reduce)
+
 namespace {
 const Backend& table = cpu_backend();
 
@@ -43,8 +45,6 @@ double usual_size(const Tensor& x, const Tensor& y) {
 
 double tolerance(DType t) { return t == DType::f64 ? 1e-12 : t == DType::f32 ? 1e-5 : 1e-2; }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(cpu_reduce)
 
 BOOST_AUTO_TEST_CASE(every_set_of_axes_and_every_layout) {
   for (DType type : {DType::f64, DType::f32, DType::bf16}) {

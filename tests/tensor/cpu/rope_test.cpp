@@ -7,6 +7,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(rope_kernel)
+
 namespace {
 // Tables (1, T, h) of the angles t / 10^e.
 Tensor angles(int64_t steps, int64_t half, double (*f)(double), DType dtype = DType::f64) {
@@ -18,8 +20,6 @@ Tensor angles(int64_t steps, int64_t half, double (*f)(double), DType dtype = DT
   return from_vector(values, {1, steps, half}).to(dtype);
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(rope_kernel)
 
 BOOST_AUTO_TEST_CASE(a_quarter_turn_by_hand) {
   // Pairs are (0, 2) and (1, 3); 90 degrees: (a, b) -> (-b, a). Channels 4 and 5 pass.

@@ -8,11 +8,11 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(softmax_kernels)
+
 namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 }
-
-BOOST_AUTO_TEST_SUITE(softmax_kernels)
 
 BOOST_AUTO_TEST_CASE(extreme_rows) {
   for (DType t : {DType::f64, DType::f32}) {

@@ -9,6 +9,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(split_qkv_kernel)
+
 namespace {
 
 constexpr double kEps = 0.05;
@@ -112,8 +114,6 @@ void check_case(const Case& c, DType type) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(split_qkv_kernel)
 
 BOOST_AUTO_TEST_CASE(every_size_of_heads_by_its_formulas) {
   for (const DType type : {DType::f64, DType::f32, DType::bf16, DType::f16}) {

@@ -14,6 +14,8 @@
 #include "tests/support/throws.h"
 using namespace braid;
 
+BOOST_AUTO_TEST_SUITE(io_atomic_file)
+
 namespace {
 
 // While it lives, no file may grow beyond `bytes`: what a full disk looks like to one process.
@@ -32,8 +34,6 @@ struct FileSizeLimit {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(io_atomic_file)
 
 BOOST_AUTO_TEST_CASE(appears_only_at_commit_and_replaces_whole) {
   TempFolder folder;

@@ -23,9 +23,10 @@ extern "C" int flock(int fd, int operation) noexcept {
 }
 
 using namespace braid;
-namespace fs = std::filesystem;
 
 BOOST_AUTO_TEST_SUITE(io_file_system)
+
+namespace fs = std::filesystem;
 
 // The holder of a lock removes the file in the moment in which another process has opened it and not yet locked it.
 BOOST_AUTO_TEST_CASE(a_lock_is_on_the_file_that_bears_the_name) {

@@ -8,6 +8,9 @@
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 using namespace braid;
+
+BOOST_AUTO_TEST_SUITE(io_safetensors)
+
 using io::SafetensorsFile;
 using io::TensorFiles;
 
@@ -37,8 +40,6 @@ std::string one(const std::string& dtype, const std::string& shape, const std::s
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(io_safetensors)
 
 BOOST_AUTO_TEST_CASE(every_type_and_shape_survives) {
   TempFolder folder;

@@ -7,6 +7,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(backend_table)
+
 namespace {
 std::vector<std::string> story;  // what happened around kernels
 void outer(In x, Out y);
@@ -17,8 +19,6 @@ void outer(In x, Out y) {
   inner(x, y);
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(backend_table)
 
 BOOST_AUTO_TEST_CASE(a_missing_kernel_says_its_name) {
   constexpr Backend empty_table{.name = "nothing"};

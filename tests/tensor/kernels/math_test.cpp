@@ -6,6 +6,8 @@
 
 using namespace braid;
 
+BOOST_AUTO_TEST_SUITE(kernel_math)
+
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
@@ -46,8 +48,6 @@ double exact_tanh(double x) { return std::tanh(x); }
 double exact_erf(double x) { return std::erf(x); }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(kernel_math)
 
 BOOST_AUTO_TEST_CASE(exponential) {
   BOOST_TEST(worst(fast_exp, exact_exp, -87.3f, 88.72f) < 1.5);

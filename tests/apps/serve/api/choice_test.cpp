@@ -13,6 +13,9 @@
 
 using namespace braid;
 using namespace braid::apps::serve;
+
+BOOST_AUTO_TEST_SUITE(serve_choice)
+
 using models::StopReason;
 using models::TokenScore;
 using models::Update;
@@ -38,8 +41,6 @@ Update end_of(StopReason reason) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(serve_choice)
 
 // S6: every sequence of up to three bytes, token by token, is valid UTF-8 in every piece, and whole it is the same.
 BOOST_AUTO_TEST_CASE(no_piece_ends_inside_a_character) {

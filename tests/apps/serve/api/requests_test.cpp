@@ -8,6 +8,9 @@
 #include "tests/apps/serve/rejects.h"
 
 using namespace braid::apps::serve;
+
+BOOST_AUTO_TEST_SUITE(serve_requests)
+
 using braid::test::rejects;
 
 namespace {
@@ -54,8 +57,6 @@ const std::map<std::string, std::set<std::string>> kFields = {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(serve_requests)
 
 BOOST_AUTO_TEST_CASE(every_field_with_every_bad_value_is_an_error_that_names_it) {
   int64_t requests = 0;

@@ -9,6 +9,9 @@
 
 using namespace braid;
 using namespace braid::apps::serve;
+
+BOOST_AUTO_TEST_SUITE(serve_access)
+
 using test::rejects;
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
@@ -17,8 +20,6 @@ namespace {
 RequestHead head(Fields fields) { return {.method = "GET", .target = "/", .fields = std::move(fields)}; }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(serve_access)
 
 BOOST_AUTO_TEST_CASE(hosts_of_this_machine_and_those_that_are_allowed) {
   const Access access{.hosts = {"models.example"}};

@@ -5,6 +5,9 @@
 #include "tests/apps/serve/rejects.h"
 
 using namespace braid::apps::serve;
+
+BOOST_AUTO_TEST_SUITE(serve_http_reader)
+
 using braid::test::rejects;
 using State = HttpReader::State;
 
@@ -41,8 +44,6 @@ void bad(int status, const std::string& bytes, const std::string& words) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(serve_http_reader)
 
 BOOST_AUTO_TEST_CASE(requests_in_pieces_of_any_size) {
   const std::string with_length = kPost + "Content-Length: 5\r\nX-Odd: a b\r\n\r\nhello";

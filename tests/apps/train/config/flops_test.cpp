@@ -9,6 +9,8 @@
 
 using namespace braid;
 
+BOOST_AUTO_TEST_SUITE(training_flops)
+
 namespace {
 
 constexpr int64_t T = 24, D = 32, F = 48, V = 258, L = 2;
@@ -24,8 +26,6 @@ std::unique_ptr<const models::ModelSpec> small(const std::string& tied = "false"
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(training_flops)
 
 BOOST_AUTO_TEST_CASE(frozen_weights_have_no_gradient) {
   const double matrices = L * (4 * D * D + 3 * D * F);

@@ -4,10 +4,11 @@
 #include <boost/test/unit_test.hpp>
 
 using namespace braid;
-using Names = std::vector<std::string>;
-using Factors = std::vector<double>;
 
 BOOST_AUTO_TEST_SUITE(layer_decay)
+
+using Names = std::vector<std::string>;
+using Factors = std::vector<double>;
 
 BOOST_AUTO_TEST_CASE(it_falls_from_the_last_block_to_the_input) {
   const Names names = {"embedding.weight",     "layers.0.attention.wo.weight",

@@ -8,6 +8,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(event_file)
+
 using apps::EventFile, apps::LogRow;
 
 namespace {
@@ -118,8 +121,6 @@ std::vector<int64_t> steps(const std::filesystem::path& folder) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(event_file)
 
 BOOST_AUTO_TEST_CASE(values_are_framed_as_tensorboard_reads_them) {
   BOOST_TEST(crc32c_bit_by_bit("123456789") == 0xE3069283u);

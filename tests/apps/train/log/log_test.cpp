@@ -10,12 +10,13 @@
 
 using namespace braid;
 using namespace braid::apps;
+
+BOOST_AUTO_TEST_SUITE(run_log)
+
 using braid::test::says;
 using braid::test::Scratch;
 using braid::test::slurp;
 using braid::test::write;
-
-BOOST_AUTO_TEST_SUITE(run_log)
 
 static LogRow row(int64_t step) {
   LogRow r{.step = step, .loss = 5.0 / double(step), .lr = 1e-3, .grad_norm = 1.0 / 3};

@@ -11,6 +11,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(failed_step)
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -49,8 +52,6 @@ nlohmann::json failure_of(const fs::path& folder) {
 bool has(const Outcome& result, const std::string& words) { return result.output.find(words) != std::string::npos; }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(failed_step)
 
 BOOST_AUTO_TEST_CASE(a_failed_step_counts_as_no_checkpoint_and_the_advice_helps) {
   const fs::path out = world().fresh();

@@ -8,11 +8,12 @@
 
 using namespace braid;
 using namespace braid::apps;
+
+BOOST_AUTO_TEST_SUITE(run_folder)
+
 using braid::test::says;
 using braid::test::Scratch;
 using braid::test::write;
-
-BOOST_AUTO_TEST_SUITE(run_folder)
 
 BOOST_AUTO_TEST_CASE(one_process_at_a_time) {
   const Scratch scratch;

@@ -7,6 +7,8 @@
 using namespace braid;
 using namespace braid::models::text;
 
+BOOST_AUTO_TEST_SUITE(chat_samples)
+
 namespace {
 
 // The text of a sample with what is counted in brackets, <|endoftext|> as $.
@@ -37,8 +39,6 @@ const std::string kTalk =
         {"role": "assistant", "content": "So long"}]})";
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(chat_samples)
 
 BOOST_AUTO_TEST_CASE(answers_are_counted_and_prompts_are_not) {
   BOOST_TEST(sample(R"({"prompt": "2+2=", "answer": "4"})") == "2+2=[4$]");

@@ -10,6 +10,8 @@
 using namespace braid;
 using namespace braid::models::text;
 
+BOOST_AUTO_TEST_SUITE(sample_folders)
+
 namespace {
 
 std::string lines(int n) {
@@ -36,8 +38,6 @@ std::string text_of(const Dataset& data, int64_t sample) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(sample_folders)
 
 BOOST_AUTO_TEST_CASE(samples_come_back_with_their_targets) {
   TempFolder folder;

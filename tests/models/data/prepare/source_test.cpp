@@ -9,6 +9,8 @@
 #include "tests/support/throws.h"
 using namespace braid;
 
+BOOST_AUTO_TEST_SUITE(text_source)
+
 namespace {
 
 std::string gzip(const std::string& text) {
@@ -71,8 +73,6 @@ std::vector<std::string> documents(const std::vector<std::string>& inputs,
 using Texts = std::vector<std::string>;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(text_source)
 
 BOOST_AUTO_TEST_CASE(empty_files_of_a_folder_are_left_out) {
   TempFolder folder;

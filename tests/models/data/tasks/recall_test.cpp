@@ -8,6 +8,9 @@
 
 #include "tests/support/throws.h"
 using namespace braid;
+
+BOOST_AUTO_TEST_SUITE(recall_tasks)
+
 using models::text::TaskSample;
 using models::text::TaskSet;
 using models::text::Vocabulary;
@@ -57,8 +60,6 @@ std::map<std::string, std::string> colors_of(const std::string& list) {
 constexpr int64_t samples = 4000;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(recall_tasks)
 
 BOOST_AUTO_TEST_CASE(each_answer_follows_from_its_list_and_differs_from_the_others_of_it) {
   std::map<std::string, std::map<std::string, std::string>> related;  // of a word: the same over all samples

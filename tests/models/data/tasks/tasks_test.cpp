@@ -10,6 +10,9 @@
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 using namespace braid;
+
+BOOST_AUTO_TEST_SUITE(text_tasks)
+
 using models::text::ByteSpan;
 using models::text::TaskSample;
 using models::text::TaskWords;
@@ -205,8 +208,6 @@ std::set<std::string> all_words(const TaskWords& w) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(text_tasks)
 
 BOOST_AUTO_TEST_CASE(every_answer_is_the_only_one_that_fits) {
   for (const Vocabulary vocabulary : {Vocabulary::train, Vocabulary::held_out}) {

@@ -9,6 +9,9 @@
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 using namespace braid;
+
+BOOST_AUTO_TEST_SUITE(text_dataset)
+
 using models::text::Dataset;
 using models::text::Split;
 
@@ -50,8 +53,6 @@ void replace(const TempFolder& folder, const std::string& name, const std::strin
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(text_dataset)
 
 BOOST_AUTO_TEST_CASE(windows_tile_the_tokens_across_shards) {
   TempFolder folder;

@@ -8,6 +8,8 @@
 using namespace braid;
 using namespace braid::models::text;
 
+BOOST_AUTO_TEST_SUITE(packing)
+
 namespace {
 std::vector<std::vector<int64_t>> listed(const PackedSequences& packed) {
   std::vector<std::vector<int64_t>> all;
@@ -16,8 +18,6 @@ std::vector<std::vector<int64_t>> listed(const PackedSequences& packed) {
 }
 using Lists = std::vector<std::vector<int64_t>>;
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(packing)
 
 BOOST_AUTO_TEST_CASE(small_cases_by_hand) {
   const std::vector<int64_t> lengths = {5, 7, 3, 2, 11, 4, 10, 1};

@@ -7,6 +7,9 @@
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 using namespace braid;
+
+BOOST_AUTO_TEST_SUITE(text_shard)
+
 using models::text::ShardReader;
 using models::text::ShardWriter;
 
@@ -26,8 +29,6 @@ std::string reseal(std::string file) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(text_shard)
 
 BOOST_AUTO_TEST_CASE(round_trip_at_block_borders_in_both_widths) {
   TempFolder folder;

@@ -9,6 +9,9 @@
 #include "tests/support/throws.h"
 using namespace braid;
 using namespace braid::models::text;
+
+BOOST_AUTO_TEST_SUITE(bpe_tokenizer)
+
 using nlohmann::json;
 
 namespace {
@@ -31,8 +34,6 @@ std::unique_ptr<BpeTokenizer> small(const std::vector<std::pair<std::string, std
   return std::make_unique<BpeTokenizer>(Section(root, "small", ""));
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(bpe_tokenizer)
 
 BOOST_AUTO_TEST_CASE(a_folder_says_what_ends_a_text) {
   TempFolder folder;

@@ -6,6 +6,9 @@
 #include "tests/support/throws.h"
 using namespace braid;
 using namespace braid::models::text;
+
+BOOST_AUTO_TEST_SUITE(tokenizer_golden)
+
 using nlohmann::json;
 
 namespace {
@@ -36,8 +39,6 @@ struct Differences {
   }
 };
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(tokenizer_golden)
 
 BOOST_AUTO_TEST_CASE(ids_and_texts_of_every_string) {
   const std::vector<json> strings = golden_lines("strings.jsonl");

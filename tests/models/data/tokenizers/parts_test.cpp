@@ -10,9 +10,10 @@
 #include "tests/support/throws.h"
 using namespace braid;
 using namespace braid::models::text;
-using nlohmann::json;
 
 BOOST_AUTO_TEST_SUITE(tokenizer_parts)
+
+using nlohmann::json;
 
 BOOST_AUTO_TEST_CASE(golden_normalizers_pre_tokenizers_and_decoders) {
   int normalized = 0, split = 0, decoded = 0;

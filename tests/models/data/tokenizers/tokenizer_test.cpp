@@ -7,9 +7,10 @@
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 using namespace braid;
-using models::text::ByteTokenizer;
 
 BOOST_AUTO_TEST_SUITE(text_tokenizer)
+
+using models::text::ByteTokenizer;
 
 BOOST_AUTO_TEST_CASE(bytes_round_trip_exactly) {
   const ByteTokenizer t;

@@ -19,6 +19,8 @@ using namespace braid;
 using namespace braid::test;
 using namespace braid::models::vision;
 
+BOOST_AUTO_TEST_SUITE(vision_image)
+
 namespace {
 
 // From and to rows of pixels (H, W, C).
@@ -95,8 +97,6 @@ Image sample(int64_t C = 3, int64_t H = 12, int64_t W = 10) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(vision_image)
 
 BOOST_AUTO_TEST_CASE(resizing_is_that_of_pillow) {
   const io::SafetensorsFile cases(source_dir() + "/tests/golden/images/cases.safetensors");

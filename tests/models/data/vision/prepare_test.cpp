@@ -15,6 +15,9 @@
 using namespace braid;
 using namespace braid::test;
 using namespace braid::models::vision;
+
+BOOST_AUTO_TEST_SUITE(vision_prepare)
+
 using models::Batch, models::text::Split;
 
 namespace {
@@ -65,8 +68,6 @@ void rejects(const std::function<void()>& f, const std::vector<std::string>& wor
 void ignore(Image, int64_t, const std::string&) {}
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(vision_prepare)
 
 BOOST_AUTO_TEST_CASE(images_come_out_as_they_went_in) {
   const TempFolder scratch;

@@ -15,6 +15,9 @@
 using namespace braid;
 using namespace braid::test;
 using namespace braid::models::vision;
+
+BOOST_AUTO_TEST_SUITE(vision_training)
+
 using models::text::Split;
 
 namespace {
@@ -61,8 +64,6 @@ struct Run {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(vision_training)
 
 BOOST_AUTO_TEST_CASE(a_dc_vit_learns_and_resumes_bit_for_bit) {
   const TempFolder scratch;

@@ -10,6 +10,8 @@
 using namespace braid;
 using namespace braid::models;
 
+BOOST_AUTO_TEST_SUITE(config)
+
 namespace {
 
 using Keys = std::vector<std::pair<std::string, std::string>>;
@@ -47,8 +49,6 @@ std::string folder(const std::string& extra, const std::string& n_head = "4") {
 std::string even_folder(const std::string& extra) { return folder(extra, "2"); }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(config)
 
 BOOST_AUTO_TEST_CASE(derives_sizes_and_windows) {
   const DcformerConfig c = configure("", {{"vocab_size", "258"}, {"dim", "256"}, {"n_layer", "4"}, {"n_head", "8"}});

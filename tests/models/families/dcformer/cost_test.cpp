@@ -12,6 +12,8 @@
 using namespace braid;
 using namespace braid::models;
 
+BOOST_AUTO_TEST_SUITE(counting)
+
 namespace {
 
 using Keys = std::vector<std::pair<std::string, std::string>>;
@@ -94,8 +96,6 @@ std::string percent(double part, double whole) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(counting)
 
 BOOST_AUTO_TEST_CASE(parameters_of_the_published_models) {
   for (const CountRow& row : counts) {

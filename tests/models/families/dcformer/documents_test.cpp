@@ -11,6 +11,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(documents)
+
 namespace {
 
 using Keys = std::vector<std::pair<std::string, std::string>>;
@@ -94,8 +96,6 @@ void expect_equal(const Results& got, const Results& expected, const std::string
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(documents)
 
 BOOST_AUTO_TEST_CASE(a_packed_sequence_equals_its_documents_run_separately) {
   const std::pair<const char*, Keys> models[] = {

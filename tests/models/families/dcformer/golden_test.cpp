@@ -14,6 +14,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(golden)
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -49,8 +52,6 @@ void check_decoding(const models::Dcformer& model, const io::SafetensorsFile& wa
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(golden)
 
 BOOST_AUTO_TEST_CASE(models_values_and_gradients) {
   for (const char* name : kModels) {

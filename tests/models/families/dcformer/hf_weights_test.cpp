@@ -9,6 +9,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(weights)
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -70,8 +73,6 @@ Tensor logits_of(const FolderData& data) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(weights)
 
 BOOST_AUTO_TEST_CASE(the_list_of_parameters_is_the_model) {
   using Keys = std::vector<std::pair<std::string, std::string>>;

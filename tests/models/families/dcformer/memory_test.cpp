@@ -15,6 +15,8 @@
 using namespace braid;
 using namespace braid::models;
 
+BOOST_AUTO_TEST_SUITE(memory_estimates)
+
 namespace {
 
 using Keys = std::vector<std::pair<std::string, std::string>>;
@@ -35,8 +37,6 @@ const Variant variants[] = {
 int64_t bytes_in_use() { return memory_stats(kCpu).current; }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(memory_estimates)
 
 // The estimate against what a step really keeps between forward and backward, f32 and in mixed precision.
 BOOST_AUTO_TEST_CASE(activations_are_what_a_step_keeps) {

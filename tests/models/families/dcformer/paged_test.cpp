@@ -12,6 +12,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(paged_sequences)
+
 namespace {
 
 constexpr int64_t kVocab = 40;
@@ -82,8 +84,6 @@ void run_mixed(models::SequencePool& pool, std::vector<Run>& runs, std::mt19937_
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(paged_sequences)
 
 BOOST_AUTO_TEST_CASE(mixed_pieces_give_what_one_pass_gives) {
   std::mt19937_64 random(1);

@@ -9,6 +9,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(profiles)
+
 namespace {
 
 using Keys = std::vector<std::pair<std::string, std::string>>;
@@ -33,8 +35,6 @@ Tensor decoded(const models::Dcformer& m) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(profiles)
 
 BOOST_AUTO_TEST_CASE(names_and_values) {
   BOOST_TEST(models::profile_names() == (std::vector<std::string>{"J", "T1", "H-train", "H-inf"}),

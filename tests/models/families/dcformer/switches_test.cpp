@@ -21,6 +21,8 @@ using namespace braid;
 using namespace braid::test;
 using namespace braid::models;
 
+BOOST_AUTO_TEST_SUITE(switches)
+
 namespace {
 
 using Keys = std::vector<std::pair<std::string, std::string>>;
@@ -141,8 +143,6 @@ Tensor in_pieces(const Dcformer& model) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(switches)
 
 BOOST_AUTO_TEST_CASE(what_is_off_has_no_parameters_and_no_cost) {
   for (const auto& [name, c, cached_as_full] : switched_models()) {

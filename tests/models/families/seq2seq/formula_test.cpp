@@ -9,6 +9,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(seq2seq_formula)
+
 using models::Batch, models::Seq2Seq, models::Seq2SeqConfig;
 
 namespace {
@@ -193,8 +196,6 @@ class Loops {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(seq2seq_formula)
 
 BOOST_AUTO_TEST_CASE(it_is_its_formula) {
   for (const bool compose : {false, true}) {

@@ -7,6 +7,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(seq2seq_memory)
+
 using models::Seq2Seq, models::Seq2SeqConfig;
 
 namespace {
@@ -23,8 +26,6 @@ Kept kept_by_step(Seq2SeqConfig config, int64_t encoder_layers, int64_t decoder_
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(seq2seq_memory)
 
 BOOST_AUTO_TEST_CASE(activations_are_what_a_step_keeps) {
   Seq2SeqConfig base = small_seq2seq();

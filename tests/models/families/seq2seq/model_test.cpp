@@ -15,6 +15,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(seq2seq_model)
+
 using models::Batch, models::Seq2Seq, models::Seq2SeqConfig;
 
 namespace {
@@ -22,8 +25,6 @@ namespace {
 constexpr RandomKey kKey{5, 0};
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(seq2seq_model)
 
 BOOST_AUTO_TEST_CASE(the_derivative_of_a_whole_model) {
   Seq2SeqConfig c = small_seq2seq();

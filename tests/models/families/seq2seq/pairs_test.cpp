@@ -9,6 +9,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(pairs)
+
 using models::Pair, models::PairTask, models::text::Split;
 
 namespace {
@@ -25,8 +28,6 @@ int day_number(const std::string& date) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(pairs)
 
 BOOST_AUTO_TEST_CASE(answers_are_right) {
   int days_of_year = 0, weekdays = 0, short_years = 0;

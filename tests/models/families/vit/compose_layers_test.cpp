@@ -9,6 +9,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(vit_compose_layers)
+
 using models::Vit, models::VitConfig;
 
 namespace {
@@ -20,8 +23,6 @@ VitConfig second_block() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(vit_compose_layers)
 
 // It is DCMHA everywhere with the terms of the first block zero.
 BOOST_AUTO_TEST_CASE(other_blocks_have_plain_attention) {

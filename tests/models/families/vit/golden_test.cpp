@@ -11,6 +11,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(vit_golden)
+
 namespace fs = std::filesystem;
 using nlohmann::json;
 
@@ -44,8 +47,6 @@ FolderData with(const char* base, const json& keys) {
 std::string bytes(const fs::path& file) { return io::read_text_file(file.string(), 1 << 24); }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(vit_golden)
 
 BOOST_AUTO_TEST_CASE(values_and_gradients) {
   for (const char* name : kCases) {

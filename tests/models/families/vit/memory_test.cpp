@@ -8,6 +8,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(vit_memory)
+
 using models::Vit, models::VitConfig;
 
 namespace {
@@ -31,8 +34,6 @@ Kept kept_by_step(VitConfig config, int64_t blocks, DType dtype, bool recompute)
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(vit_memory)
 
 BOOST_AUTO_TEST_CASE(activations_are_what_a_step_keeps) {
   VitConfig mean = small_vit();

@@ -14,6 +14,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(vit_model)
+
 using models::Batch, models::Vit, models::VitConfig;
 
 namespace {
@@ -127,8 +130,6 @@ std::vector<double> dcmha_by_loops(const Vit& model, const std::string& layer, c
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(vit_model)
 
 BOOST_AUTO_TEST_CASE(dc_vit_is_its_formula) {
   const VitConfig c = small_vit();

@@ -13,6 +13,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(vit_stem)
+
 using models::Vit, models::VitConfig, models::VitStem;
 
 namespace {
@@ -27,8 +30,6 @@ VitConfig small_with_stem() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(vit_stem)
 
 BOOST_AUTO_TEST_CASE(is_conv2d_then_norm_then_gelu) {
   VitStem stem({5, 6}, {2, 3, 5}, 1e-6, kVitKey);

@@ -11,6 +11,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(checkpoint)
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -46,8 +49,6 @@ int64_t bytes_read() {
   return value;
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(checkpoint)
 
 BOOST_AUTO_TEST_CASE(comes_back_bit_for_bit) {
   World w;

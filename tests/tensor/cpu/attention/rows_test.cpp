@@ -8,6 +8,8 @@
 #include <vector>
 
 namespace braid {
+BOOST_AUTO_TEST_SUITE(attention_rows)
+
 namespace {
 
 using cpu::attention::InputRows;
@@ -62,8 +64,6 @@ void check_type() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(attention_rows)
 
 BOOST_AUTO_TEST_CASE(bf16_is_the_type_bfloat16) { check_type<bfloat16>(); }
 

@@ -14,6 +14,8 @@
 using namespace braid;
 using namespace braid::test;
 
+BOOST_AUTO_TEST_SUITE(bf16_products)
+
 namespace {
 
 // Calls f for every instruction set of this processor, and for products in f32.
@@ -76,8 +78,6 @@ Tensor product(const Tensor& x, const Tensor& z, DType type) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(bf16_products)
 
 BOOST_AUTO_TEST_CASE(every_shape_and_layout_is_as_exact_as_naive_sums) {
   with_every_variant([] {

@@ -16,6 +16,8 @@
 using namespace braid;
 using namespace braid::cpu;
 
+BOOST_AUTO_TEST_SUITE(gemm_test)
+
 namespace {
 
 // Calls each(kernel, "set/kernel") for every kernel of every instruction set of this processor.
@@ -159,8 +161,6 @@ void check_repeatable() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(gemm_test)
 
 using Types = std::tuple<float, double>;
 

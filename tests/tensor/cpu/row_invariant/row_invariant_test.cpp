@@ -11,6 +11,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(row_invariant_products)
+
 namespace rows = braid::cpu::row_invariant;
 
 namespace {
@@ -100,8 +103,6 @@ void with_every_variant(F f) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(row_invariant_products)
 
 BOOST_AUTO_TEST_CASE(a_row_has_the_same_bits_alone_and_in_any_company) {
   const int before = threads(), count = less_under_tsan(160, 40);

@@ -9,6 +9,9 @@
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 using namespace braid;
+
+BOOST_AUTO_TEST_SUITE(bpe_form)
+
 using models::text::BpeForm;
 using models::text::BpeVocabulary;
 using models::text::CountedCorpus;
@@ -25,8 +28,6 @@ CountedCorpus counted(const BpeForm& form, size_t max_words = size_t{1} << 20) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(bpe_form)
 
 // Plays, numbers, blanks, carriage returns and other scripts: merges of the published trainer on the same text.
 BOOST_AUTO_TEST_CASE(a_text_gives_the_merges_of_the_published_trainer) {

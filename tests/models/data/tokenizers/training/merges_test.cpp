@@ -9,6 +9,9 @@
 #include "tests/support/places.h"
 #include "tests/support/throws.h"
 using namespace braid;
+
+BOOST_AUTO_TEST_SUITE(bpe_merges)
+
 using models::text::BpeOptions;
 using models::text::BpeVocabulary;
 using models::text::CountedWord;
@@ -30,8 +33,6 @@ BpeOptions options_of(const json& o) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(bpe_merges)
 
 // 150 small sets of words with the results of the published trainer, all options.
 BOOST_AUTO_TEST_CASE(the_published_trainer_gives_the_same_vocabulary_and_merges) {

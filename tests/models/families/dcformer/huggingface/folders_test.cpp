@@ -7,6 +7,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(huggingface_folders)
+
 namespace fs = std::filesystem;
 using nlohmann::json;
 
@@ -39,8 +42,6 @@ models::LoadedModel written(const FolderData& data, const fs::path& folder,
 std::string bytes(const fs::path& file) { return io::read_text_file(file.string(), 1 << 24); }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(huggingface_folders)
 
 BOOST_AUTO_TEST_CASE(every_rejection) {
   const std::string file = kHuggingFace + "rejected.json";

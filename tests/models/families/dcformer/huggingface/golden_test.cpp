@@ -13,6 +13,9 @@
 
 using namespace braid;
 using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(huggingface_golden)
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -44,8 +47,6 @@ Tensor expected(const std::string& name, const std::string& tensor) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(huggingface_golden)
 
 BOOST_AUTO_TEST_CASE(values_gradients_and_decoding) {
   for (const char* name : kCases) {
