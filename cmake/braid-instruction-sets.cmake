@@ -1,3 +1,69 @@
+# Which instruction sets kernels are compiled for: BRAID_KERNELS, all of them or those of this processor (host).
+set(BRAID_X86 OFF)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(BRAID_X86 ON)
+endif()
+if(NOT BRAID_KERNELS MATCHES "^(all|host)$")
+  message(FATAL_ERROR "bad BRAID_KERNELS: expected all or host, found '${BRAID_KERNELS}'")
+endif()
+# Registers of GCC's own AVX-512 header look undefined to it.
+set(BRAID_OWN_HEADER "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>")
+
+# The macros that the compiler defines for a set which this processor has.
+set(braid_macros_avx2 AVX2 FMA F16C)
+set(braid_macros_avx_vnni AVX2 AVXVNNI)
+set(braid_macros_avx512 AVX2 FMA F16C AVX512F AVX512BW AVX512DQ AVX512VL)
+set(braid_macros_avx512_bf16 ${braid_macros_avx512} AVX512BF16)
+set(braid_macros_avx512_vnni ${braid_macros_avx512} AVX512VNNI)
+if(BRAID_X86 AND BRAID_KERNELS STREQUAL "host")
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -dM -E -x c++ /dev/null OUTPUT_VARIABLE braid_host
+    COMMAND_ERROR_IS_FATAL ANY)
+endif()
+
+# braid_first_set(out sets...): the first that this processor has; the last needs nothing.
+function(braid_first_set out)
+  list(POP_BACK ARGN last)
+  foreach(set ${ARGN})
+    set(has ${BRAID_X86})
+    foreach(macro ${braid_macros_${set}})
+      if(NOT braid_host MATCHES "#define __${macro}__ 1")
+        set(has OFF)
+      endif()
+    endforeach()
+    if(has)
+      set(${out} ${set} PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  set(${out} ${last} PARENT_SCOPE)
+endfunction()
+
+# braid_variants(folder sets... [OPTIONS option] [REPLACE set variable]): <folder>/<set>.cpp as a part of braid, with the
+# options ${<set>}. BRAID_<NAME OF THE FOLDER>_<SET> tells the folder's variants.cpp which ones there are.
+function(braid_variants folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OPTIONS" "REPLACE")
+  set(sets ${arg_UNPARSED_ARGUMENTS})
+  if(NOT BRAID_X86)
+    list(GET sets -1 sets)
+  elseif(BRAID_KERNELS STREQUAL "host")
+    braid_first_set(sets ${sets})
+  endif()
+  list(REMOVE_ITEM sets none)
+  get_filename_component(name ${folder} NAME)
+  foreach(set ${sets})
+    set(options ${${set}})
+    if(set IN_LIST arg_REPLACE)
+      list(GET arg_REPLACE 1 other)
+      set(options ${${other}})
+    endif()
+    target_sources(braid PRIVATE ${folder}/${set}.cpp)
+    set_source_files_properties(${folder}/${set}.cpp TARGET_DIRECTORY braid PROPERTIES
+      SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "${arg_OPTIONS};${options};${BRAID_OWN_HEADER}")
+    string(TOUPPER "${name}_${set}" macro)
+    target_compile_definitions(braid PRIVATE BRAID_${macro})
+  endforeach()
+endfunction()
+
 # braid_instruction_set(name options files...): the files once more, compiled with the options, as a part of braid. They see
 # BRAID_INSTRUCTION_SET=<name>; what they export is braid::cpu::<name>::kernels() (tensor/cpu/backend.cpp) and
 # products() (tensor/cpu/gemm/gemm.cpp).

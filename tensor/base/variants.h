@@ -7,13 +7,20 @@
 #include <utility>
 #include <vector>
 
+#include "braid/tensor/error.h"
+
 namespace braid::detail {
 
 // Tables that this processor can run, the best first. Kernels has a member `name`.
 template <class Kernels>
 class Variants {
  public:
-  explicit Variants(std::vector<const Kernels*> found) : all_(std::move(found)) {}
+  explicit Variants(std::vector<const Kernels*> found) : all_(std::move(found)) {
+    check(!all_.empty(), ErrorKind::setting,
+          "this build holds kernels for the processor on which it was configured (BRAID_KERNELS=host), and this "
+          "processor, "
+          "or BRAID_INSTRUCTIONS, does not allow them; build with -DBRAID_KERNELS=all");
+  }
 
   std::span<const Kernels* const> all() const { return all_; }
   const Kernels& in_use() const { return *all_[chosen_.load(std::memory_order_relaxed)]; }

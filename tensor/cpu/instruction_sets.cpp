@@ -25,6 +25,15 @@ const GemmTables& products();
 namespace {
 
 std::vector<const InstructionSet*> find_sets() {
+#if defined(BRAID_KERNELS_HOST_AVX512)
+  static constexpr InstructionSet of_host{"avx512", target::kernels, target::products};
+  if (!detail::has_avx512()) return {};
+  return {&of_host};
+#elif defined(BRAID_KERNELS_HOST_AVX2)
+  static constexpr InstructionSet of_host{"avx2", target::kernels, target::products};
+  if (!detail::has_f16c()) return {};
+  return {&of_host};
+#else
   std::vector<const InstructionSet*> found;
 #ifdef BRAID_KERNELS_NATIVE
   static constexpr InstructionSet of_target{"native", target::kernels, target::products};
@@ -41,6 +50,7 @@ std::vector<const InstructionSet*> find_sets() {
 #endif
   found.insert(target_place(), &of_target);
   return found;
+#endif
 }
 
 detail::Variants<InstructionSet>& known() {

@@ -8,12 +8,8 @@
 
 namespace braid::cpu::attention {
 
-extern const Kernels<float> portable_f32, portable_bf16_f32;
-extern const Kernels<double> portable_f64;
-#ifdef BRAID_KERNELS_X86
-extern const Kernels<float> avx512_bf16_f32, avx512_f32, avx2_f32;
-extern const Kernels<double> avx512_f64, avx2_f64;
-#endif
+extern const Kernels<float> avx512_f32, avx2_f32, portable_f32, avx512_bf16_f32, portable_bf16_f32;
+extern const Kernels<double> avx512_f64, avx2_f64, portable_f64;
 
 namespace {
 
@@ -28,11 +24,15 @@ std::vector<const Kernels<T>*> find_variants() {
       found.push_back(&twice);
     }
   };
-#ifdef BRAID_KERNELS_X86
+#ifdef BRAID_ATTENTION_AVX512
   if (detail::has_avx512()) add(avx512_f32, avx512_f64);
+#endif
+#ifdef BRAID_ATTENTION_AVX2
   if (detail::has_avx2()) add(avx2_f32, avx2_f64);
 #endif
+#ifdef BRAID_ATTENTION_PORTABLE
   add(portable_f32, portable_f64);
+#endif
   return found;
 }
 
@@ -61,10 +61,14 @@ template const Kernels<double>& kernels<double>();
 namespace {
 
 const Kernels<float>* find_pair_kernels() {
-#ifdef BRAID_KERNELS_X86
+#ifdef BRAID_ATTENTION_AVX512_BF16
   if (detail::has_avx512_bf16()) return &avx512_bf16_f32;
 #endif
+#ifdef BRAID_ATTENTION_PORTABLE_BF16
   return &portable_bf16_f32;
+#else
+  return nullptr;
+#endif
 }
 enum class PairChoice : char { where_faster, yes, no };
 std::atomic<PairChoice> pair_choice{PairChoice::where_faster};

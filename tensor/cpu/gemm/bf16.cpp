@@ -11,7 +11,7 @@
 
 namespace braid::cpu {
 
-#ifdef BRAID_KERNELS_X86
+#ifdef BRAID_GEMM_AVX512_BF16
 extern const Bf16Kernels avx512_bf16_products;
 #endif
 
@@ -170,7 +170,7 @@ detail::Variants<Bf16Kernels>& known() {
   static constexpr Bf16Kernels none{.name = "f32"};
   static detail::Variants<Bf16Kernels> known([] {
     std::vector<const Bf16Kernels*> found;
-#ifdef BRAID_KERNELS_X86
+#ifdef BRAID_GEMM_AVX512_BF16
     if (detail::has_avx512_bf16()) found.push_back(&avx512_bf16_products);
 #endif
     found.insert(detail::prefers_avx512_bf16() ? found.end() : found.begin(), &none);

@@ -7,21 +7,24 @@
 
 namespace braid::cpu::int8 {
 
-extern const Kernels portable;
-#ifdef BRAID_KERNELS_X86
-extern const Kernels avx512_vnni, avx_vnni, avx2;
-#endif
+extern const Kernels avx512_vnni, avx_vnni, avx2, portable;
 
 namespace {
 
 std::vector<const Kernels*> find_variants() {
   std::vector<const Kernels*> found;
-#ifdef BRAID_KERNELS_X86
+#ifdef BRAID_INT8_AVX512_VNNI
   if (detail::has_avx512_vnni()) found.push_back(&avx512_vnni);
+#endif
+#ifdef BRAID_INT8_AVX_VNNI
   if (detail::has_avx_vnni()) found.push_back(&avx_vnni);
+#endif
+#ifdef BRAID_INT8_AVX2
   if (detail::has_avx2()) found.push_back(&avx2);
 #endif
+#ifdef BRAID_INT8_PORTABLE
   found.push_back(&portable);
+#endif
   return found;
 }
 

@@ -7,22 +7,24 @@
 
 namespace braid::cpu::row_invariant {
 
-extern const Kernels portable;
-#ifdef BRAID_KERNELS_X86
-extern const Kernels avx512_bf16, avx512, avx2;
-#endif
+extern const Kernels avx512_bf16, avx512, avx2, portable;
 
 namespace {
 
 std::vector<const Kernels*> find_variants() {
   std::vector<const Kernels*> found;
-#ifdef BRAID_KERNELS_X86
-  const bool f16c = detail::has_f16c();  // which all of them use
-  if (f16c && detail::has_avx512_bf16()) found.push_back(&avx512_bf16);
-  if (f16c && detail::has_avx512()) found.push_back(&avx512);
-  if (f16c) found.push_back(&avx2);
+#ifdef BRAID_ROW_INVARIANT_AVX512_BF16
+  if (detail::has_avx512_bf16()) found.push_back(&avx512_bf16);
 #endif
+#ifdef BRAID_ROW_INVARIANT_AVX512
+  if (detail::has_avx512()) found.push_back(&avx512);
+#endif
+#ifdef BRAID_ROW_INVARIANT_AVX2
+  if (detail::has_f16c()) found.push_back(&avx2);
+#endif
+#ifdef BRAID_ROW_INVARIANT_PORTABLE
   found.push_back(&portable);
+#endif
   return found;
 }
 
