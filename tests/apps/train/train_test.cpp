@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(the_resolved_file_alone_gives_the_same_bytes) {
   const std::string file = (out / "config.resolved.toml").string(), text = slurp(file);
   for (const char* line :
        {"\nwindow_size = 8 ", "\nnorm = \"rms\" ", "\nhead_dim = 16 ", "\nvocab_size = 258 ",
-        "\nlayer_windows = \"8,null\" ", "# keys W of a query of a local layer, null = no local layers; a "})
+        "\nlayer_windows = \"8,null\" ", "# keys W of a query of a local layer, null = no local layers; an "})
     BOOST_TEST(text.find(line) != std::string::npos, "no '" << line << "' in: " << text);
   BOOST_TEST(text.find("not set") == std::string::npos, text);
   const Outcome repeated = run("train " + file + " run.out=" + again.string());
