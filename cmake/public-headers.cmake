@@ -97,6 +97,7 @@ set(BRAID_PUBLIC_HEADERS
   nn/attention/cross_attention.h
   nn/attention/kv_cache.h
   nn/attention/paged_cache.h
+  nn/attention/pass.h
   nn/inference/quantize.h
   nn/init.h
   nn/layers/dropout.h
@@ -122,6 +123,7 @@ set(BRAID_PUBLIC_HEADERS
   nn/shard_rule.h
   nn/transformer/block.h
   nn/transformer/mlp.h
+  nn/transformer/residual_block.h
   tensor/attention_operands.h
   tensor/device.h
   tensor/device_code.h

@@ -18,6 +18,12 @@ int64_t KvCache::bytes() const {
   return sum;
 }
 
+std::vector<nn::AttentionCache*> KvCache::of_layers() {
+  std::vector<nn::AttentionCache*> caches;
+  for (nn::LayerCache& layer : layers) caches.push_back(&layer);
+  return caches;
+}
+
 std::unique_ptr<SequencePool> LanguageModel::make_sequence_pool(int64_t positions) const {
   return make_separate_pool(*this, positions);
 }

@@ -20,6 +20,7 @@ struct KvCache {
   KvCache clone() const;
   int64_t position() const { return layers.empty() ? 0 : layers[0].position(); }
   int64_t bytes() const;
+  std::vector<nn::AttentionCache*> of_layers();  // as nn::Pass takes them
 };
 
 class LanguageModel : public Model {

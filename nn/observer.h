@@ -19,16 +19,4 @@ struct ActivationObserver {
   bool requested(const std::string& name) const { return requests && requests(name); }
 };
 
-// Passes the value to the observer, if there is one; returns the value.
-inline const Tensor& observe(const ActivationObserver* observer, const std::string& name, const Tensor& value) {
-  if (observer) (*observer)(name, value);
-  return value;
-}
-
-// The observer of a part: names get the prefix. `whole` must outlive the result.
-inline ActivationObserver observer_of_part(const ActivationObserver& whole, const std::string& prefix) {
-  return {[&whole, prefix](const std::string& name, const Tensor& value) { whole(prefix + name, value); },
-          [&whole, prefix](const std::string& name) { return whole.requested(prefix + name); }};
-}
-
 }  // namespace braid::nn

@@ -4,9 +4,9 @@
 //   own rows (B, t, D) --gather_rows--> (B, T, D) --weights of this rank's heads or columns--> partial sums (B, T, D)
 //                      --reduce_rows--> own rows (B, t, D)
 //
-// There is one implementation of each layer. It takes a pointer to a ShardContext: null means one process, and then
-// the layer calls nothing of this file. Parameters may be shards; layers read their sizes from
-// their parameters. The implementations of the interface are in distributed/parallel/.
+// There is one implementation of each layer. Its pass (attention/pass.h) points to a ShardContext: null means one
+// process, and then the layer calls nothing of this file. Parameters may be shards; layers read their sizes from their
+// parameters. The implementations of the interface are in distributed/parallel/.
 #pragma once
 #include "braid/autograd/dcmha.h"
 

@@ -1,8 +1,6 @@
 #include "braid/nn/attention/attention.h"
 
 #include "braid/autograd/ops.h"
-#include "braid/nn/attention/observe_attention.h"
-#include "braid/nn/attention/paged_cache.h"
 
 namespace braid::nn {
 
@@ -30,54 +28,34 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
   if (o.compose) compose_ = CompositionWeights(o.width, o.heads, o.composition_options, child(key, "dyn_w_proj"));
 }
 
-Tensor Attention::operator()(const Tensor& x, const Rope* rope, AttentionCache* cache,
-                             const ActivationObserver* observer, const ShardContext* shards,
-                             const std::vector<Document>* documents) const {
+Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
   const AttentionOptions& o = options_;
-  Tensor all = shards ? shards->gather_rows(x) : x;  // (B, T, D)
-  int64_t B = all.dim(0), T = all.dim(1), d = o.head_dim;
-  int64_t first = cache ? cache->position() : 0;  // position of row 0
-  int64_t rows = qkv_.weight().dim(0) / d;        // heads of q, k and v on this rank
-  int64_t N = out_.weight().dim(1) / d, Nkv = (rows - N) / 2;
+  const Tensor all = pass.gather_rows(x);  // (B, T, D)
+  const int64_t B = all.dim(0), T = all.dim(1), d = o.head_dim;
+  const int64_t rows = qkv_.weight().dim(0) / d;  // heads of q, k and v on this rank
+  const int64_t N = out_.weight().dim(1) / d, Nkv = (rows - N) / 2;
 
   QkvSplit how{.heads = N, .kv_heads = Nkv, .head_dim = d};
   if (o.qk_norm) how.q_norm = q_norm_.weight(), how.k_norm = k_norm_.weight(), how.norm_eps = o.qk_norm_eps;
-  if (rope) {
-    const Tensor positions = shards ? shards->positions() : Tensor();
-    const Rope::Tables tables = positions ? rope->tables(positions) : rope->tables(first, T);
-    how.cosine = tables.cosine, how.sine = tables.sine;
-  }
+  const auto [cosine, sine] = pass.rotation(T);
+  how.cosine = cosine, how.sine = sine;
   const Qkv qkv = split_qkv(qkv_(all), how);
   AttentionOperands in{qkv.q, qkv.k, qkv.v, {}, {}};
   const ShardContext::Heads heads{o.heads, o.kv_heads, o.compose && compose_.heads() > N};  // mixed: route (b)
   if (o.compose) {
-    CompositionWeights::Stages weights = compose_(heads.mixed ? x : all);
+    CompositionWeights::Stages weights = compose_(heads.mixed ? x : all, pass.random.child("compose"));
     in.pre = weights.pre;
     in.post = weights.post;
   }
-  observe_weights(observer, in);
 
   DcmhaOptions options;
+  const bool decoding = T == 1 && pass.position() > 0;
   options.groups = o.compose ? compose_.groups() : 1;
-  options.mask = {o.causal, cache && T == 1 && first > 0 ? o.decode_window : o.window, 0};  // one row: decoding
+  options.mask = {o.causal, decoding ? o.decode_window : o.window, 0};
   options.impl = o.impl;
   options.workspace = o.workspace;
-  options.documents = documents;
-  if (shards) in = shards->exchange(in, options.mask, heads);
-  if (cache) {
-    check(!documents, "attention", "documents are packed without a cache");
-    check(!recording({in.q, in.k, in.v}), "attention", "a cache carries no gradients; decode under NoGrad");
-    cache->extend(in, options);
-  }
-  if (!shards) observe_maps(observer, in, options);
-  Tensor y = shards ? shards->attend(in, options, heads) : attend(in, options);  // (B, T, N, d)
-  return out_.row_parallel(reshape(y, {B, T, N * d}), shards);
-}
-
-Tensor attend(const AttentionOperands& x, const DcmhaOptions& options) {
-  if (x.paged) return x.paged->attend(x, options);
-  const bool mixed = !x.pre.empty() || !x.post.empty();
-  return mixed ? dcmha(x.q, x.k, x.v, x.pre, x.post, options) : scaled_dot_product_attention(x.q, x.k, x.v, options);
+  const Tensor y = pass.attend(in, options, heads);  // (B, T, N, d)
+  return out_.row_parallel(reshape(y, {B, T, N * d}), pass.shards.get());
 }
 
 void Attention::visit(Visitor& v) const {

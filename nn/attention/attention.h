@@ -16,10 +16,9 @@
 #include "braid/autograd/dcmha.h"
 #include "braid/nn/attention/composition.h"
 #include "braid/nn/attention/kv_cache.h"
+#include "braid/nn/attention/pass.h"
 #include "braid/nn/layers/linear.h"
 #include "braid/nn/layers/norm.h"
-#include "braid/nn/layers/rope.h"
-#include "braid/nn/observer.h"
 
 namespace braid::nn {
 
@@ -44,17 +43,11 @@ class Attention final : public Module {
   Attention() = default;
   Attention(const AttentionOptions& options, RandomKey key);
 
-  // x (B, T, D), already normalised -> (B, T, D); rope may be null. With a cache, row t stands at position
-  // cache->position() + t, and keys, values and key-side weights are appended to it (no gradients flow through a
-  // cache); a paged one knows itself where the rows stand. With `shards` the rows are those of this rank, and the
-  // parameters are its shards (distributed/parallel/). The observer gets the weights of Compose, dyn.*. Where it
-  // requests "attention_maps", it also gets q, k, v after norm and rotation (with a cache: k and v of every position
-  // held) and attn_scores, attn_scores_composed, attn_probs and attn_probs_composed (B, N, T, S), the members of
-  // AttentionMaps; in one process only. With `documents` no token attends to another document; for positions that
-  // restart there, `rope` is Rope::at() of them. They exclude a cache and attention maps.
-  Tensor operator()(const Tensor& x, const Rope* rope, AttentionCache* cache = nullptr,
-                    const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr,
-                    const std::vector<Document>* documents = nullptr) const;
+  // x (B, T, D), already normalised -> (B, T, D). The observer gets the weights of Compose, dyn.*. Where it requests
+  // "attention_maps", it also gets q, k, v after norm and rotation (with a cache: k and v of every position held) and
+  // attn_scores, attn_scores_composed, attn_probs and attn_probs_composed (B, N, T, S), the members of AttentionMaps;
+  // in one process only, and not of packed documents.
+  Tensor operator()(const Tensor& x, const Pass& pass = {}) const;
   void visit(Visitor& v) const override;
   const AttentionOptions& options() const { return options_; }
   void workspace(int64_t bytes) { options_.workspace = bytes; }

@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include "braid/autograd/ops.h"
-#include "braid/nn/attention/composition_dropout.h"
 #include "braid/nn/attention/composition_scale.h"
 
 namespace braid::nn {
@@ -12,7 +11,6 @@ namespace braid::nn {
 namespace {
 
 thread_local CompositionScaleScope* scale_scope = nullptr;  // the innermost one of this thread
-thread_local CompositionDropoutScope* dropout_scope = nullptr;
 
 Tensor scaled(const Tensor& x, double factor) {
   if (!x || factor == 1) return x;
@@ -35,10 +33,6 @@ HeadMixing scaled(HeadMixing c, const CompositionScale::Stage& by) {
 
 CompositionScaleScope::CompositionScaleScope() : outer_(std::exchange(scale_scope, this)) {}
 CompositionScaleScope::~CompositionScaleScope() { scale_scope = outer_; }
-
-CompositionDropoutScope::CompositionDropoutScope(const SampleRandom& random, double p)
-    : random_(random), p_(p), outer_(std::exchange(dropout_scope, this)) {}
-CompositionDropoutScope::~CompositionDropoutScope() { dropout_scope = outer_; }
 
 std::vector<std::string> CompositionOptions::active_branches() const {
   std::vector<std::string> active;
@@ -76,7 +70,7 @@ CompositionWeights::CompositionWeights(int64_t width, int64_t heads, const Compo
   if (options.post) post_base_ = parameter(added(options.base).make({G, M, M}, child(key, "post_proj")));
 }
 
-CompositionWeights::Stages CompositionWeights::operator()(const Tensor& x) const {
+CompositionWeights::Stages CompositionWeights::operator()(const Tensor& x, const SampleRandom& random) const {
   int64_t B = x.dim(0), T = x.dim(1), D = x.dim(2), G = groups(), R = options_.rank, M = heads_per_group_;
   int64_t C = static_cast<int64_t>(branches_.size()), K = 2 * R * M;
 
@@ -90,9 +84,10 @@ CompositionWeights::Stages CompositionWeights::operator()(const Tensor& x) const
       w = reshape(w, {G, C, B, T, 2 * R, M});
     }
     factors = compose_factors(w, gates, options_.norm_eps);
-    for (size_t c = 0; dropout_scope && c < factors.size(); ++c) {
-      factors[c].up = (*dropout_scope)(factors[c].up, branches_[c], "up");
-      factors[c].gate = (*dropout_scope)(factors[c].gate, branches_[c], "gate");
+    for (size_t c = 0; options_.dropout > 0 && c < factors.size(); ++c) {
+      const SampleRandom of_branch = random.child(branches_[c].c_str());
+      if (factors[c].up) factors[c].up = of_branch.child("up").dropout(factors[c].up, options_.dropout);
+      if (factors[c].gate) factors[c].gate = of_branch.child("gate").dropout(factors[c].gate, options_.dropout);
     }
   }
 

@@ -11,6 +11,7 @@
 #include "braid/nn/attention/kv_cache.h"
 #include "braid/nn/init.h"
 #include "braid/nn/module.h"
+#include "braid/nn/sample_random.h"
 
 //
 // Identity start: the parts of qkw and dd that make `up` and `gate`, and the static matrices, are zero. Every added
@@ -27,6 +28,7 @@ struct CompositionOptions {
   bool static_term = false;  // of the stages that are on
   bool tanh_gelu = true;     // GELU kind of the generator: tanh approximation or exact
   double norm_eps = 1e-6;    // of the norm over heads
+  double dropout = 0;        // of the elements of `up` and `gate`, by sample, while a model trains
   // Order of the C axis in the parameters. Branches of a stage or side that is switched off have no index on that axis.
   std::vector<std::string> branches = {"pre_q", "pre_k", "post_q", "post_k"};
   Init dw1 = Init::normal(0.02), qkw = Init::normal(1e-4), dd = Init::normal(1e-4), base = Init::normal(0.02);
@@ -49,7 +51,7 @@ class CompositionWeights final : public Module {
     HeadMixing pre, post;
   };
   // The weights of both stages for the positions of x (B, T, D); sides and stages that are switched off are empty.
-  Stages operator()(const Tensor& x) const;
+  Stages operator()(const Tensor& x, const SampleRandom& random = {}) const;
   // Groups and heads of the parameters here: all, or this rank's share.
   int64_t groups() const { return dd_ ? dd_.dim(1) : (pre_base_ ? pre_base_ : post_base_).dim(0); }
   int64_t heads() const { return groups() * heads_per_group_; }

@@ -46,6 +46,7 @@ class Rope {
   };
   Tables tables(int64_t first, int64_t T) const;
   Tables tables(const Tensor& positions) const;
+  explicit operator bool() const { return bool(cosine_); }
   // The tables of rows at these positions, looked up once for all layers: the result rotates x as
   // operator()(x, positions) does, whatever other positions it is given.
   Rope at(const Tensor& positions) const;

@@ -22,13 +22,11 @@ Block::Block(const BlockOptions& o, RandomKey key)
       attention_norm_(block_norm(o)),
       ffn_norm_(block_norm(o)) {}
 
-ResidualStream Block::forward(const ResidualStream& stream, const Rope* rope, AttentionCache* cache,
-                              const ActivationObserver* observer, const ShardContext* shards,
-                              const std::vector<Document>* documents) const {
+ResidualStream Block::forward(const ResidualStream& stream, const Pass& pass) const {
   const auto [x, normed] = stream.with(attention_norm_);
-  Tensor a = observe(observer, "attn_out", attention_(normed, rope, cache, observer, shards, documents));
+  const Tensor a = pass.observe(attention_(normed, pass), "attn_out");
   SumAndNorm h = parallel_residual_ ? SumAndNorm{add(x, a), ffn_norm_(x)} : ffn_norm_(x, a);
-  return {h.sum, observe(observer, "ffn_out", feed_forward_(h.y, shards))};
+  return {h.sum, pass.observe(feed_forward_(h.y, pass), "ffn_out")};
 }
 
 void Block::visit(Visitor& v) const {

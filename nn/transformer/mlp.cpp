@@ -42,9 +42,9 @@ Mlp::Mlp(const MlpOptions& options, RandomKey key) : options_(options) {
   if (o.gates > 0) block_gate_ = Linear(o.width, o.gates, {.init = o.projection.init}, child(key, "mg"));
 }
 
-Tensor Mlp::operator()(const Tensor& x, const ShardContext* shards) const {
-  Tensor all = shards ? shards->gather_rows(x) : x;  // (..., D)
-  Tensor hidden;                                     // (..., F of this rank)
+Tensor Mlp::operator()(const Tensor& x, const Pass& pass) const {
+  const Tensor all = pass.gather_rows(x);  // (..., D)
+  Tensor hidden;                           // (..., F of this rank)
   switch (options_.kind) {
     case FfnKind::swiglu: {
       const auto [gate, factor] = Linear::both(up_, linear_, all);
@@ -56,8 +56,8 @@ Tensor Mlp::operator()(const Tensor& x, const ShardContext* shards) const {
       hidden = activate(options_.activation, up_(all));
       break;
   }
-  if (options_.gates > 0) hidden = gated(hidden, all, shards);
-  return down_.row_parallel(hidden, shards);
+  if (options_.gates > 0) hidden = gated(hidden, all, pass.shards.get());
+  return down_.row_parallel(hidden, pass.shards.get());
 }
 
 // Block e of the hidden vector times softmax(mg x)_e.

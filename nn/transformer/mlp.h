@@ -1,6 +1,7 @@
 // The feed-forward layer of a block. Parameter names are those of the published DCFormer folders: w1 (gate or up), w3
 // (linear branch), w2 (down), mg (block gate).
 #pragma once
+#include "braid/nn/attention/pass.h"
 #include "braid/nn/layers/linear.h"
 
 namespace braid::nn {
@@ -39,7 +40,7 @@ class Mlp final : public Module {
   Mlp() = default;
   Mlp(const MlpOptions& options, RandomKey key);
   // (B, t, D) -> (B, t, D). Over tensor ranks the hidden units are sharded: rows of w1 and w3, columns of w2.
-  Tensor operator()(const Tensor& x, const ShardContext* shards = nullptr) const;
+  Tensor operator()(const Tensor& x, const Pass& pass = {}) const;
   void visit(Visitor& v) const override;
 
  private:

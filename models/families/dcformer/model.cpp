@@ -2,7 +2,6 @@
 
 #include "braid/autograd.h"
 #include "braid/distributed/parallel/mappings.h"
-#include "braid/distributed/parallel/replicated_rows.h"
 #include "braid/distributed/parallel/sequence_parallel.h"
 #include "braid/distributed/parallel/vocab_parallel.h"
 #include "braid/models/families/dcformer/layers.h"
@@ -62,53 +61,38 @@ void Dcformer::quantize_weights() {
   nn::quantize_weights(*this);
 }
 
-Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::ShardContext>& shards,
-                         const LayerCaches& caches, const nn::ActivationObserver* observer,
-                         const PackedPtr& packed) const {
-  const Tensor& table = embeddings_.weight();
-  const Tensor embedded =  // (B, T, D), over a mesh this rank's rows of it
-      shards ? shards->reduce_rows(dist::vocab_parallel_embedding(table, ids, vocab_, mesh_.tensor, dtype()))
-             : cast(embeddings_(ids), dtype());
-  nn::ResidualStream x{nn::observe(observer, "hidden.0", embedded), {}};
+// ids (B, t) of the rows of the pass -> (B, t, D)
+Tensor Dcformer::embed(const Tensor& ids, const nn::Pass& pass) const {
+  if (!pass.shards) return cast(embeddings_(ids), dtype());
+  return pass.shards->reduce_rows(
+      dist::vocab_parallel_embedding(embeddings_.weight(), ids, vocab_, mesh_.tensor, dtype()));
+}
+
+Tensor Dcformer::forward(const Tensor& ids, const nn::Pass& pass) const {
+  nn::ResidualStream x = pass.observe(embed(ids, pass), "hidden.0");
   for (size_t i = 0; i < layers_.size(); ++i) {
-    const nn::Block& block = layers_[i];
-    nn::ActivationObserver of_layer;
-    if (observer) of_layer = nn::observer_of_part(*observer, str("layers.", i, "."));
-    if (recompute_ && caches.empty() && !observer) {  // one tensor is kept between blocks, so the sum is formed
-      x.sum = recompute(
-          [this, &block, shards, packed](const std::vector<Tensor>& in) {
-            return block(in[0], packed ? &packed->rope : &rope_, nullptr, nullptr, shards.get(),
-                         packed ? packed->separate() : nullptr);
-          },
-          {x.sum});
-    } else {
-      x = block.forward(x, packed ? &packed->rope : &rope_, caches.empty() ? nullptr : caches[i],
-                        observer ? &of_layer : nullptr, shards.get(), packed ? packed->separate() : nullptr);
-    }
-    if (observer) x = {nn::observe(observer, str("hidden.", i + 1), x.total()), {}};
+    x = layers_[i](x, pass.layer(i));
+    x.observe(pass, "hidden.", i + 1);
   }
-  return nn::observe(observer, "final_norm", x.with(norm_).y);
+  return pass.observe(x.with(norm_).y, "final_norm");
 }
 
 Tensor Dcformer::hidden(const Tensor& ids, const Tensor& positions, KvCache* cache,
                         const nn::ActivationObserver* observer) const {
   check(ids.rank() == 2, "dcformer", [&] { return str("token ids must be (B, T), got ", ids.shape()); });
-  const PackedPtr whole = packed(positions, nullptr);
-  LayerCaches caches;
-  for (size_t i = 0; cache && i < cache->layers.size(); ++i) caches.push_back(&cache->layers[i]);
-  if (one_process()) return forward(ids, nullptr, caches, observer, whole);
-  check(!recording({embeddings_.weight(), norm_.weight()}), "dcformer",
+  check(one_process() || !recording({embeddings_.weight(), norm_.weight()}), "dcformer",
         "hidden states over several processes carry no gradients: train by loss_sum(), or use NoGrad");
-  if (cache || !dist::every_rank_has_rows(ids.dim(1), mesh_))
-    return forward(ids, replicated_rows(), caches, observer, whole);
-  auto shards = std::make_shared<dist::SequenceParallel>(mesh_, ids.dim(1));
-  return shards->gather_sequence(
-      forward(shards->local_tokens(ids), shards, {}, observer, packed(positions, shards.get())));
-}
-
-std::shared_ptr<const nn::ShardContext> Dcformer::replicated_rows() const {
-  if (one_process()) return nullptr;
-  return std::make_shared<dist::ReplicatedRows>(mesh_.tensor);
+  if (one_process() || cache || !dist::every_rank_has_rows(ids.dim(1), mesh_)) {
+    const std::vector<nn::AttentionCache*> caches = cache ? cache->of_layers() : std::vector<nn::AttentionCache*>();
+    nn::Pass all = pass(positions);
+    all.caches = caches;
+    all.observer = observer;
+    return forward(ids, all);
+  }
+  const auto rows = std::make_shared<const dist::SequenceParallel>(mesh_, ids.dim(1));
+  nn::Pass own = pass(positions, rows);
+  own.observer = observer;
+  return rows->gather_sequence(forward(rows->local_tokens(ids), own));
 }
 
 Tensor Dcformer::output_weight() const {
@@ -125,13 +109,10 @@ Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets, const Tensor
         [&] { return str("targets ", targets.shape(), " do not match token ids ", ids.shape(), ", both (B, T)"); });
   if (one_process() && output_.quantized())
     return sum(cross_entropy_per_token(logits(hidden(ids, positions, nullptr, nullptr)), targets));
-  if (one_process())
-    return linear_cross_entropy(forward(ids, nullptr, {}, nullptr, packed(positions, nullptr)), output_weight(),
-                                targets);
-  auto shards = std::make_shared<dist::SequenceParallel>(mesh_, ids.dim(1));
-  Tensor h = shards->gather_rows(
-      forward(shards->local_tokens(ids), shards, {}, nullptr, packed(positions, shards.get())));  // (B, Tc, D)
-  return dist::vocab_parallel_cross_entropy(h, output_weight(), shards->local_tokens(targets), vocab_, mesh_.tensor);
+  if (one_process()) return linear_cross_entropy(forward(ids, pass(positions)), output_weight(), targets);
+  const auto rows = std::make_shared<const dist::SequenceParallel>(mesh_, ids.dim(1));
+  const Tensor h = rows->gather_rows(forward(rows->local_tokens(ids), pass(positions, rows)));  // (B, Tc, D)
+  return dist::vocab_parallel_cross_entropy(h, output_weight(), rows->local_tokens(targets), vocab_, mesh_.tensor);
 }
 
 const dist::Shard* Dcformer::shard_of(const std::string& parameter) const {

@@ -73,20 +73,11 @@ class Dcformer final : public LanguageModel {
   Dcformer(const DcformerConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise);
   bool one_process() const { return mesh_.tensor.size() == 1 && mesh_.context.size() == 1; }
   Tensor output_weight() const;  // (V of this rank, D), of the type of the arithmetic
-  // The documents of packed sequences, and the rotary tables of this rank's rows in them.
-  struct Packed {
-    nn::Rope rope;
-    std::vector<Document> documents;  // empty where a cache keeps the sequences apart
-    const std::vector<Document>* separate() const { return documents.empty() ? nullptr : &documents; }
-  };
-  using PackedPtr = std::shared_ptr<const Packed>;  // null: every sequence is one document
-  PackedPtr packed(const Tensor& positions, const dist::SequenceParallel* shards) const;
-  using LayerCaches = std::vector<nn::AttentionCache*>;  // one for each layer; empty: no tokens came before
-  // Embedding, blocks and final norm on the rows of `shards` (null: one process).
-  Tensor forward(const Tensor& ids, const std::shared_ptr<const nn::ShardContext>& shards, const LayerCaches& caches,
-                 const nn::ActivationObserver* observer, const PackedPtr& packed) const;
-  // The context of rows that every tensor rank has.
-  std::shared_ptr<const nn::ShardContext> replicated_rows() const;
+  // The context of rows with these positions, or each row a text from its beginning without them: all rows, on every
+  // tensor rank, or those of `rows`.
+  nn::Pass pass(const Tensor& positions, const std::shared_ptr<const dist::SequenceParallel>& rows = nullptr) const;
+  Tensor embed(const Tensor& ids, const nn::Pass& pass) const;
+  Tensor forward(const Tensor& ids, const nn::Pass& pass) const;  // embedding, blocks and final norm
   friend class PagedSequences;
   Tensor hidden(const Tensor& ids, const Tensor& positions, KvCache* cache,
                 const nn::ActivationObserver* observer) const;

@@ -59,10 +59,11 @@ class PagedSequences final : public SequencePool {
       appended.push_back({part.sequence, std::ssize(part.tokens), part.generated});
     }
     cache_.begin(std::move(appended));
-    const auto rows =
-        std::make_shared<const Dcformer::Packed>(Dcformer::Packed{model_.rope_.at(cache_.positions()), {}});
+    nn::Pass pass = model_.pass({});
+    pass.rope = model_.rope_.at(cache_.positions());
+    pass.caches = caches_;
     const int64_t R = std::ssize(ids);
-    const Tensor h = model_.forward(from_vector(ids, {1, R}), model_.replicated_rows(), caches_, nullptr, rows);
+    const Tensor h = model_.forward(from_vector(ids, {1, R}), pass);
     cache_.end();
     return h.reshaped({R, h.dim(2)});
   }
@@ -70,7 +71,7 @@ class PagedSequences final : public SequencePool {
  private:
   const Dcformer& model_;
   nn::PagedCache cache_;
-  Dcformer::LayerCaches caches_;
+  std::vector<nn::AttentionCache*> caches_;
 };
 
 std::unique_ptr<SequencePool> Dcformer::make_sequence_pool(int64_t positions) const {

@@ -1,4 +1,5 @@
 // The sequences that a model is given: with a past in a cache, or packed with documents.
+#include "braid/distributed/parallel/replicated_rows.h"
 #include "braid/distributed/parallel/sequence_parallel.h"
 #include "braid/models/families/dcformer/model.h"
 
@@ -17,10 +18,13 @@ KvCache Dcformer::make_cache(int64_t capacity) const {
   return cache;
 }
 
-Dcformer::PackedPtr Dcformer::packed(const Tensor& positions, const dist::SequenceParallel* shards) const {
-  if (!positions) return nullptr;
-  nn::Rope rope = rope_.at(shards ? shards->local_tokens(positions) : positions);
-  return std::make_shared<const Packed>(Packed{std::move(rope), documents_of(positions)});
+nn::Pass Dcformer::pass(const Tensor& positions, const std::shared_ptr<const dist::SequenceParallel>& rows) const {
+  nn::Pass pass{.rope = rope_, .shards = rows, .recompute = recompute_};
+  if (!rows && !one_process()) pass.shards = std::make_shared<dist::ReplicatedRows>(mesh_.tensor);
+  if (!positions) return pass;
+  pass.rope = rope_.at(rows ? rows->local_tokens(positions) : positions);
+  pass.documents = std::make_shared<const std::vector<Document>>(documents_of(positions));
+  return pass;
 }
 
 Tensor Dcformer::hidden(const Tensor& ids, KvCache* cache, const nn::ActivationObserver* observer) const {

@@ -54,14 +54,14 @@ Seq2SeqDecoderBlock::Seq2SeqDecoderBlock(const Seq2SeqConfig& c, RandomKey key)
       mlp_norm_(c.hidden_size, c.layer_norm_eps) {}
 
 nn::ResidualStream Seq2SeqDecoderBlock::operator()(const nn::ResidualStream& stream,
-                                                   const nn::CrossAttention::Source& source, nn::AttentionCache* cache,
-                                                   const nn::ActivationObserver* observer) const {
-  const auto [x, normed] = attention_norm_(stream.sum, stream.addend);
-  const Tensor a = nn::observe(observer, "attn_out", attention_(normed, nullptr, cache, observer));
+                                                   const nn::CrossAttention::Source& source,
+                                                   const nn::Pass& pass) const {
+  const auto [x, normed] = stream.with(attention_norm_);
+  const Tensor a = pass.observe(attention_(normed, pass), "attn_out");
   const SumAndNorm h = cross_norm_(x, a);
-  const Tensor c = nn::observe(observer, "cross_attn_out", cross_attention_(h.y, source));
+  const Tensor c = pass.observe(cross_attention_(h.y, source), "cross_attn_out");
   const SumAndNorm g = mlp_norm_(h.sum, c);
-  return {g.sum, nn::observe(observer, "ffn_out", mlp_(g.y))};
+  return {g.sum, pass.observe(mlp_(g.y, pass), "ffn_out")};
 }
 
 void Seq2SeqDecoderBlock::visit(nn::Visitor& v) const {

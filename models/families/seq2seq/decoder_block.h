@@ -17,7 +17,7 @@ class Seq2SeqDecoderBlock final : public nn::Module {
   nn::CrossAttention::Source source(const Tensor& states) const { return cross_attention_.source(states); }
   // x (B, T, D) -> (B, T, D), whose last addition is left to the norm that follows.
   nn::ResidualStream operator()(const nn::ResidualStream& x, const nn::CrossAttention::Source& source,
-                                nn::AttentionCache* cache, const nn::ActivationObserver* observer) const;
+                                const nn::Pass& pass) const;
   void visit(nn::Visitor& v) const override;
   void attention_workspace(int64_t bytes) { attention_.workspace(bytes); }
 

@@ -41,16 +41,13 @@ Tensor Seq2Seq::embed(const Tensor& ids, const Tensor& positions, int64_t first)
 }
 
 Seq2Seq::Encoded Seq2Seq::encode(const Tensor& source_ids, const nn::ActivationObserver* observer) const {
-  nn::ActivationObserver of_encoder, of_layer;
-  if (observer) of_encoder = nn::observer_of_part(*observer, "encoder.");
-  const nn::ActivationObserver* o = observer ? &of_encoder : nullptr;
-  nn::ResidualStream x{nn::observe(o, "hidden.0", embed(source_ids, source_positions_, 0)), {}};
+  const nn::Pass pass{.observer = observer, .part = "encoder."};
+  nn::ResidualStream x = pass.observe(embed(source_ids, source_positions_, 0), "hidden.0");
   for (size_t i = 0; i < encoder_.size(); ++i) {
-    if (o) of_layer = nn::observer_of_part(*o, str("layers.", i, "."));
-    x = encoder_[i].forward(x, nullptr, nullptr, o ? &of_layer : nullptr);
-    if (o) x = {nn::observe(o, str("hidden.", i + 1), x.total()), {}};
+    x = encoder_[i](x, pass.layer(i));
+    x.observe(pass, "hidden.", i + 1);
   }
-  const Tensor states = nn::observe(o, "final_norm", encoder_norm_(x.sum, x.addend).y);  // (B, S, D)
+  const Tensor states = pass.observe(x.with(encoder_norm_).y, "final_norm");  // (B, S, D)
   Encoded encoded;
   for (const Seq2SeqDecoderBlock& block : decoder_) encoded.layers.push_back(block.source(states));
   return encoded;
@@ -58,17 +55,15 @@ Seq2Seq::Encoded Seq2Seq::encode(const Tensor& source_ids, const nn::ActivationO
 
 Tensor Seq2Seq::decode(const Tensor& input_ids, const Encoded& source, KvCache* cache,
                        const nn::ActivationObserver* observer) const {
-  nn::ActivationObserver of_decoder, of_layer;
-  if (observer) of_decoder = nn::observer_of_part(*observer, "decoder.");
-  const nn::ActivationObserver* o = observer ? &of_decoder : nullptr;
+  const std::vector<nn::AttentionCache*> caches = cache ? cache->of_layers() : std::vector<nn::AttentionCache*>();
+  const nn::Pass pass{.caches = caches, .observer = observer, .part = "decoder."};
   const int64_t first = cache ? cache->position() : 0;
-  nn::ResidualStream x{nn::observe(o, "hidden.0", embed(input_ids, target_positions_, first)), {}};
+  nn::ResidualStream x = pass.observe(embed(input_ids, target_positions_, first), "hidden.0");
   for (size_t i = 0; i < decoder_.size(); ++i) {
-    if (o) of_layer = nn::observer_of_part(*o, str("layers.", i, "."));
-    x = decoder_[i](x, source.layers.at(i), cache ? &cache->layers.at(i) : nullptr, o ? &of_layer : nullptr);
-    if (o) x = {nn::observe(o, str("hidden.", i + 1), x.total()), {}};
+    x = decoder_[i](x, source.layers.at(i), pass.layer(i));
+    x.observe(pass, "hidden.", i + 1);
   }
-  return nn::observe(o, "final_norm", norm_(x.sum, x.addend).y);  // (B, T, D)
+  return pass.observe(x.with(norm_).y, "final_norm");  // (B, T, D)
 }
 
 KvCache Seq2Seq::make_cache(int64_t capacity) const {

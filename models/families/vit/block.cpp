@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "braid/autograd/ops.h"
-#include "braid/nn/attention/composition_dropout.h"
 
 namespace braid::models {
 
@@ -16,6 +15,7 @@ nn::AttentionOptions attention_options(const VitConfig& c, int64_t layer) {
   o.causal = false;
   o.compose = c.composes(layer);
   o.composition_options = c.composition();
+  o.composition_options.dropout = c.compose_dropout;
   // Each of queries, keys and values as xavier_uniform would spread it by itself.
   o.projection = {.bias = c.qkv_bias, .init = nn::Init::normal(1 / std::sqrt(static_cast<double>(c.hidden_size)))};
   return o;
@@ -41,7 +41,6 @@ double drop_path_of(const VitConfig& c, int64_t layer) {
 VitBlock::VitBlock(const VitConfig& c, int64_t layer, RandomKey key)
     : dropout_(c.hidden_dropout_prob),
       drop_path_(drop_path_of(c, layer)),
-      compose_dropout_(c.compose_dropout),
       attention_(attention_options(c, layer), child(key, "attention")),
       mlp_(mlp_options(c), child(key, "mlp")),
       attention_norm_(c.hidden_size, c.layer_norm_eps),
@@ -49,19 +48,16 @@ VitBlock::VitBlock(const VitConfig& c, int64_t layer, RandomKey key)
   if (!c.qkv_bias) out_bias_ = nn::parameter(nn::Init::constant(0).make({c.hidden_size}, child(key, "out_bias")));
 }
 
-nn::ResidualStream VitBlock::operator()(const nn::ResidualStream& stream, const nn::SampleRandom& random,
-                                        const nn::ActivationObserver* observer) const {
+nn::ResidualStream VitBlock::forward(const nn::ResidualStream& stream, const nn::Pass& pass) const {
   const auto left_out = [&](const Tensor& x, const char* name) {
-    const nn::SampleRandom of_part = random.child(name);
+    const nn::SampleRandom of_part = pass.random.child(name);
     return of_part.child("path").drop_path(of_part.dropout(x, dropout_), drop_path_);
   };
-  const auto [x, normed] = attention_norm_(stream.sum, stream.addend);
-  const nn::SampleRandom of_weights = random.child("compose");
-  const nn::CompositionDropoutScope scope(of_weights, compose_dropout_);
-  Tensor a = attention_(normed, nullptr, nullptr, observer);
+  const auto [x, normed] = stream.with(attention_norm_);
+  Tensor a = attention_(normed, pass);
   if (out_bias_) a = add(a, out_bias_);
-  const SumAndNorm h = mlp_norm_(x, left_out(nn::observe(observer, "attn_out", a), "attention"));
-  return {h.sum, left_out(nn::observe(observer, "ffn_out", mlp_(h.y)), "mlp")};
+  const SumAndNorm h = mlp_norm_(x, left_out(pass.observe(a, "attn_out"), "attention"));
+  return {h.sum, left_out(pass.observe(mlp_(h.y, pass), "ffn_out"), "mlp")};
 }
 
 void VitBlock::visit(nn::Visitor& v) const {

@@ -2,23 +2,21 @@
 #pragma once
 #include "braid/models/families/vit/config.h"
 #include "braid/nn/attention/attention.h"
-#include "braid/nn/sample_random.h"
 #include "braid/nn/transformer/block.h"
 
 namespace braid::models {
 
-class VitBlock final : public nn::Module {
+class VitBlock final : public nn::ResidualBlock {
  public:
   // `layer`: from 0; decides how often stochastic depth leaves the block out.
   VitBlock(const VitConfig& config, int64_t layer, RandomKey key);
-  // x (B, T, D) -> (B, T, D), whose last addition is left to the norm that follows.
-  nn::ResidualStream operator()(const nn::ResidualStream& x, const nn::SampleRandom& random,
-                                const nn::ActivationObserver* observer = nullptr) const;
   void visit(nn::Visitor& v) const override;
   void attention_workspace(int64_t bytes) { attention_.workspace(bytes); }
 
  private:
-  double dropout_, drop_path_, compose_dropout_;
+  nn::ResidualStream forward(const nn::ResidualStream& x, const nn::Pass& pass) const override;
+
+  double dropout_, drop_path_;
   nn::Attention attention_;
   Tensor out_bias_;  // (D): of attention's output, where queries, keys and values have no bias; else attention has it
   nn::Mlp mlp_;

@@ -77,31 +77,19 @@ Tensor Vit::embed(const Tensor& pixel_values) const {
   return add(x, cast(positions_, dtype()));  // the table stays in f32 where the arithmetic is bf16
 }
 
-Tensor Vit::logits(const Tensor& pixel_values, const nn::SampleRandom& random,
-                   const nn::ActivationObserver* observer) const {
+Tensor Vit::forward(const Tensor& pixel_values, const nn::Pass& pass) const {
   if (config_.posemb != "learn")
-    nn::observe(observer, "position_embeddings", positions_.reshaped({config_.patches(), config_.hidden_size}));
-  const Tensor embedded = random.child("embedding").dropout(embed(pixel_values), config_.hidden_dropout_prob);
-  nn::ResidualStream x{nn::observe(observer, "hidden.0", embedded), {}};
+    pass.observe(positions_.reshaped({config_.patches(), config_.hidden_size}), "position_embeddings");
+  const Tensor embedded = pass.random.child("embedding").dropout(embed(pixel_values), config_.hidden_dropout_prob);
+  nn::ResidualStream x = pass.observe(embedded, "hidden.0");
   for (size_t i = 0; i < layers_.size(); ++i) {
-    const VitBlock& block = layers_[i];
-    const nn::SampleRandom of_block = random.child(i);
-    nn::ActivationObserver of_layer;
-    if (observer) of_layer = nn::observer_of_part(*observer, str("layers.", i, "."));
-    if (recompute_ && !observer)
-      x.sum = recompute(
-          [&block, of_block](const std::vector<Tensor>& in) {
-            return block({in[0], {}}, of_block).total();
-          },
-          {x.sum});
-    else
-      x = block(x, of_block, observer ? &of_layer : nullptr);
-    if (observer) x = {nn::observe(observer, str("hidden.", i + 1), x.total()), {}};
+    x = layers_[i](x, pass.layer(i));
+    x.observe(pass, "hidden.", i + 1);
   }
-  const Tensor y = nn::observe(observer, "final_norm", norm_(x.sum, x.addend).y);  // (B, T, D)
+  const Tensor y = pass.observe(x.with(norm_).y, "final_norm");  // (B, T, D)
   Tensor pooled = config_.class_token() ? squeeze(slice(y, 1, 0, 1), 1) : mean(y, {1});
   if (config_.rep_size) pooled = tanh(pre_logits_(pooled));
-  return classifier_(nn::observe(observer, "pooled", pooled));
+  return classifier_(pass.observe(pooled, "pooled"));
 }
 
 Tensor Vit::loss_sum(const Batch& batch) const {
@@ -109,7 +97,8 @@ Tensor Vit::loss_sum(const Batch& batch) const {
   if (batch.has(kSampleKeys) && random_training())
     for (const int64_t key : batch.at(kSampleKeys).to_vector<int64_t>())
       keys.push_back({static_cast<uint64_t>(key), 0});
-  return loss_of(logits(batch.at("pixel_values"), nn::SampleRandom(std::move(keys)), nullptr), batch);
+  const nn::Pass pass{.random = nn::SampleRandom(std::move(keys)), .recompute = recompute_};
+  return loss_of(forward(batch.at("pixel_values"), pass), batch);
 }
 
 void Vit::visit(nn::Visitor& v) const {

@@ -23,7 +23,7 @@ class Vit final : public ImageModel {
   // The observer gets hidden.0 ... hidden.L (B, T, D), final_norm, pooled (B, D), fixed position_embeddings (P, D)
   // and what the blocks pass.
   Tensor logits(const Tensor& pixel_values, const nn::ActivationObserver* observer = nullptr) const override {
-    return logits(pixel_values, {}, observer);
+    return forward(pixel_values, {.observer = observer, .recompute = recompute_});
   }
   Tensor loss_sum(const Batch& batch) const override;
 
@@ -40,8 +40,7 @@ class Vit final : public ImageModel {
   void visit(nn::Visitor& v) const override;
 
  private:
-  Tensor logits(const Tensor& pixel_values, const nn::SampleRandom& random,
-                const nn::ActivationObserver* observer) const;
+  Tensor forward(const Tensor& pixel_values, const nn::Pass& pass) const;
   Tensor embed(const Tensor& pixel_values) const;
   void make_tables(DType dtype, Device device);
 

@@ -25,7 +25,7 @@ BOOST_AUTO_TEST_CASE(every_parameter_gets_a_gradient_in_every_variant) {
     BOOST_TEST_CONTEXT("variant " << variant) {
       nn::Attention attention(o, {1, 1});
       nn::Rope rope(4, 16, 10000, nn::Rope::Precision::exact);
-      check_gradient_flow(attention, attention(randn({2, 6, 16}, {11, 1}), &rope));
+      check_gradient_flow(attention, attention(randn({2, 6, 16}, {11, 1}), {.rope = rope}));
     }
   }
 }
@@ -39,8 +39,7 @@ BOOST_AUTO_TEST_CASE(dynamic_weights_of_zero_are_plain_attention) {
     if (p.name == "dyn_w_proj.qkw" || p.name == "dyn_w_proj.dd") p.value.fill(0);
   }
   Tensor x = randn({2, 5, 16}, {11, 4});
-  BOOST_TEST(
-      is_close(composed(x, nullptr), plain(x, nullptr), 0));  // down factors are 0 / sqrt(eps): exactly 0, not NaN
+  BOOST_TEST(is_close(composed(x), plain(x), 0));  // down factors are 0 / sqrt(eps): exactly 0, not NaN
 }
 
 // Every query head with a copy of the key/value head that it shares: the same result, and the gradient of a shared row
@@ -73,7 +72,7 @@ BOOST_AUTO_TEST_CASE(grouped_heads_are_repeated_heads) {
         p.value.detach().copy_(fused ? index_select(from, from_vector(rows, {3 * N * d})) : from);
       }
       const Tensor x = randn({2, 6, 16}, {11, 9}).to(DType::f64), dy = randn({2, 6, 16}, {11, 10}).to(DType::f64);
-      const Tensor y = grouped(x, &rope()), want = repeated(x, &rope());
+      const Tensor y = grouped(x, {.rope = rope()}), want = repeated(x, {.rope = rope()});
       BOOST_TEST(is_close(y, want, 1e-13));
       backward(sum(mul(y, dy)));
       backward(sum(mul(want, dy)));
@@ -114,8 +113,8 @@ BOOST_AUTO_TEST_CASE(an_identity_start_computes_plain_attention_and_learns) {
       nn::to(composed, DType::f64);
       nn::to(plain, DType::f64);
       const Tensor x = randn({2, 7, 16}, {11, 4}).to(DType::f64);
-      const Tensor y = composed(x, &rope());
-      BOOST_TEST(is_close(y, plain(x, &rope()), 0));
+      const Tensor y = composed(x, {.rope = rope()});
+      BOOST_TEST(is_close(y, plain(x, {.rope = rope()}), 0));
       backward(sum(mul(y, randn(y.shape(), {11, 5}).to(DType::f64))));
       const auto largest = [](const Tensor& g) {
         double max = 0;
@@ -139,7 +138,7 @@ BOOST_AUTO_TEST_CASE(an_identity_start_computes_plain_attention_and_learns) {
         zero_grad(p.value);
       }
       nn::to(composed, DType::f32);
-      check_gradient_flow(composed, composed(x.to(DType::f32), nullptr));
+      check_gradient_flow(composed, composed(x.to(DType::f32)));
     }
   }
 }
@@ -154,12 +153,12 @@ BOOST_AUTO_TEST_CASE(a_cache_gives_what_a_full_pass_gives) {
     nn::Rope rope(4, 32, 10000, nn::Rope::Precision::exact, DType::f64);
     NoGrad off;
     Tensor x = randn({2, 20, 16}, {11, 5}).to(DType::f64);
-    Tensor full_pass = attention(x, &rope);
+    Tensor full_pass = attention(x, {.rope = rope});
     nn::LayerCache cache(32, window);
     std::vector<Tensor> pieces;
     int64_t at = 0;
     for (int64_t length : {5, 1, 1, 4, 2, 1, 1, 1, 3, 1}) {
-      pieces.push_back(attention(x.sliced(1, at, at + length), &rope, &cache));
+      pieces.push_back(attention(x.sliced(1, at, at + length), {.rope = rope, .cache = &cache}));
       at += length;
     }
     BOOST_TEST(at == 20);

@@ -23,7 +23,7 @@ BOOST_AUTO_TEST_CASE(without_dynamic_weights_it_is_plain_attention) {
       parameter(composed, "dyn_w_proj.qkw").fill(0);  // down factors are 0 / sqrt(eps): 0, not NaN
       parameter(composed, "dyn_w_proj.dd").fill(0);
       const Tensor x = randn({B, 11, D}, {4, 77}, DType::f64);
-      BOOST_TEST(is_close(composed(x, &rope()), plain(x, &rope()), 1e-14));
+      BOOST_TEST(is_close(composed(x, {.rope = rope()}), plain(x, {.rope = rope()}), 1e-14));
     }
   }
 }
@@ -52,14 +52,14 @@ BOOST_AUTO_TEST_CASE(saturated_gates_multiply) {
     Tensor dd = parameter(a, "dyn_w_proj.dd");  // (D, 1, 4 N)
     dd.fill(0);
     for (int64_t c : branches) dd.sliced(0, 0, 1).sliced(2, c * N, (c + 1) * N).fill(10);
-    return a(x, &rope());
+    return a(x, {.rope = rope()});
   };
   const auto plain = [&](AttentionImpl impl, double scores, double output) {
     nn::AttentionOptions o = options_of(impl);
     o.qk_norm = o.compose = false;
     nn::Attention a = make(o);
     multiply(parameter(a, "wqkv.weight").sliced(0, 0, N * d), scores);
-    return scale(a(x, &rope()), output);
+    return scale(a(x, {.rope = rope()}), output);
   };
   for (AttentionImpl impl : kImpls) {
     BOOST_TEST(is_close(gated(impl, {0, 1}), plain(impl, 3, 1), 1e-13));
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(the_reading_factor_is_normalised_and_the_writing_one_is_lin
       multiply(qkw.sliced(3, 0, 2), reading);
       multiply(qkw.sliced(3, 2, 4), writing);
       parameter(a, "dyn_w_proj.dd").fill(0);
-      return a(x, &rope());
+      return a(x, {.rope = rope()});
     };
     BOOST_TEST(is_close(scaled(1e5, 1, true), scaled(1e3, 1, true), 1e-8));
     BOOST_TEST(!is_close(scaled(1e3, 1, true), scaled(1e3, 2, true), 1e-3));
@@ -111,14 +111,15 @@ BOOST_AUTO_TEST_CASE(the_order_of_heads_does_not_matter) {
     nn::Attention original = make(o), a = make(o);
     permute_heads(parameter(a, "wqkv.weight"), 3, d * D);
     permute_heads(parameter(a, "wo.weight"), D, d);
-    BOOST_TEST(!equal(a(x, &rope()), original(x, &rope())));  // the dynamic weights still know the old order
+    BOOST_TEST(
+        !equal(a(x, {.rope = rope()}), original(x, {.rope = rope()})));  // the dynamic weights still know the old order
     permute_heads(parameter(a, "dyn_w_proj.qkw"), 4 * 4 * N * 4, 1);
     permute_heads(parameter(a, "dyn_w_proj.dd"), D * 4, 1);
     for (const char* base : {"dyn_w_proj.pre_proj.w", "dyn_w_proj.post_proj.w"}) {
       permute_heads(parameter(a, base), 1, N);
       permute_heads(parameter(a, base), N, 1);
     }
-    BOOST_TEST(is_close(a(x, &rope()), original(x, &rope()), 1e-13));
+    BOOST_TEST(is_close(a(x, {.rope = rope()}), original(x, {.rope = rope()}), 1e-13));
   }
 }
 
@@ -132,7 +133,7 @@ BOOST_AUTO_TEST_CASE(a_token_acts_on_the_rows_that_attend_to_it_and_on_no_other)
       nn::AttentionOptions o = options_of(impl);
       o.window = window;
       const nn::Attention a = make(o);
-      const Tensor before = a(x, &rope()), after = a(changed, &rope());
+      const Tensor before = a(x, {.rope = rope()}), after = a(changed, {.rope = rope()});
       for (int64_t i = 0; i < T; ++i) {
         const bool unmasked = i >= p && (window == 0 || i < p + window);
         BOOST_TEST(equal(row(before, i), row(after, i)) == !unmasked, "window " << window << " row " << i);
@@ -225,11 +226,11 @@ BOOST_AUTO_TEST_CASE(steps_against_a_cache_equal_the_rows_of_a_full_pass) {
       nn::AttentionOptions o = options_of(impl);
       o.window = o.decode_window = window;
       const nn::Attention a = make(o);
-      const Tensor want = a(x, &rope());
+      const Tensor want = a(x, {.rope = rope()});
       for (int64_t prompt : {int64_t{1}, W - 1, W, W + 1, 2 * W - 1, 2 * W, 2 * W + 1}) {
         nn::LayerCache cache(T, window);
-        std::vector<Tensor> got{a(x.sliced(1, 0, prompt).clone(), &rope(), &cache)};
-        for (int64_t p = prompt; p < T; ++p) got.push_back(a(row(x, p), &rope(), &cache));
+        std::vector<Tensor> got{a(x.sliced(1, 0, prompt).clone(), {.rope = rope(), .cache = &cache})};
+        for (int64_t p = prompt; p < T; ++p) got.push_back(a(row(x, p), {.rope = rope(), .cache = &cache}));
         BOOST_TEST(is_close(concat(got, 1), want, 1e-12), "window " << window << " prompt " << prompt);
       }
     }
@@ -242,13 +243,13 @@ BOOST_AUTO_TEST_CASE(every_length_gives_the_rows_of_a_longer_one) {
   for (int64_t window : {int64_t{0}, W}) {
     nn::AttentionOptions o = options_of(AttentionImpl::reference);
     o.window = window;
-    const Tensor want = make(o)(x, nullptr);
+    const Tensor want = make(o)(x);
     for (AttentionImpl impl : kImpls) {
       o.impl = impl;
       const nn::Attention a = make(o);
       for (int64_t T : {int64_t{1}, int64_t{2}, c, c + 1, W, W + 1, 2 * W + 1, 3 * c + 1, int64_t{31}, int64_t{64},
                         int64_t{65}, int64_t{127}, int64_t{128}, int64_t{129}, longest}) {
-        const Tensor got = a(x.sliced(1, 0, T).clone(), nullptr);
+        const Tensor got = a(x.sliced(1, 0, T).clone());
         BOOST_TEST(is_close(got, want.sliced(1, 0, T).clone(), 1e-12), "window " << window << " T " << T);
       }
     }
@@ -314,7 +315,7 @@ BOOST_AUTO_TEST_CASE(derivatives_of_the_whole_layer) {
             nn::Attention a = attention;
             size_t next = 1;
             nn::replace_parameters(a, [&](const std::string&, const Tensor&) { return in[next++]; });
-            return a(in[0], &rope());
+            return a(in[0], {.rope = rope()});
           },
           leaves, 2e-4);  // the norm over two heads is strongly curved
       BOOST_TEST(result.error < 1e-8, result.where);

@@ -19,7 +19,7 @@ BOOST_AUTO_TEST_CASE(every_parameter_gets_a_gradient) {
     o.mlp.kind = parallel ? nn::FfnKind::gelu : nn::FfnKind::swiglu;
     nn::Block block(o, {1, 1});
     nn::Rope rope(4, 16, 10000, nn::Rope::Precision::exact);
-    check_gradient_flow(block, block(randn({2, 6, 16}, {11, 1}), &rope));
+    check_gradient_flow(block, block(randn({2, 6, 16}, {11, 1}), {.rope = rope}).total());
   }
 }
 
@@ -36,8 +36,9 @@ BOOST_AUTO_TEST_CASE(a_stream_of_two_blocks) {
       nn::Block first(o, {1, 1}), second(o, {1, 2});
       Tensor x = randn({2, 6, 16}, {11, 1});
       require_grad(x);
-      const Tensor y =
-          stream ? second.forward(first.forward({x, {}}, &rope), &rope).total() : second(first(x, &rope), &rope);
+      const nn::Pass pass{.rope = rope};
+      const nn::ResidualStream h = first(x, pass);
+      const Tensor y = second(stream ? h : h.total(), pass).total();
       backward(sum(mul(y, randn(y.shape(), {11, 2}))));
       results.push_back({y.detach(), grad(x)});
       for (const nn::Block* block : {&first, &second})

@@ -1,0 +1,58 @@
+// The context of a forward pass, which every layer is given beside activations: where its rows stand, the tokens before
+// them, the ranks that share them, an observer. The model makes one; its i-th block gets layer(i).
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "braid/nn/attention/attention_cache.h"
+#include "braid/nn/layers/rope.h"
+#include "braid/nn/observer.h"
+#include "braid/nn/sample_random.h"
+#include "braid/nn/shard_context.h"
+
+namespace braid::nn {
+
+// The default: one process, rows from position 0 on without a rotation, each sequence one document, nothing omitted.
+struct Pass {
+  Rope rope = {};  // of packed documents and of sequences in blocks Rope::at() of their positions; may be empty
+  // Keys and values of earlier tokens, of each layer and of this one: row t stands at position cache->position() + t,
+  // and the new rows are appended (no gradients flow through a cache). A paged one knows itself where the rows stand.
+  std::span<AttentionCache* const> caches = {};
+  AttentionCache* cache = nullptr;
+  std::shared_ptr<const std::vector<Document>> documents = nullptr;  // no token attends to another one; without a cache
+  // The rows are those of this rank, and the parameters are its shards (distributed/parallel/).
+  std::shared_ptr<const ShardContext> shards = nullptr;
+  SampleRandom random = {};  // dropout and stochastic depth of training
+  const ActivationObserver* observer = nullptr;
+  std::string part = {};   // begins the names that the observer gets
+  bool recompute = false;  // keep the input of each block alone until backward, which computes the block again
+
+  Pass layer(size_t i) const {
+    Pass inner = *this;
+    inner.caches = {};
+    inner.cache = caches.empty() ? nullptr : caches[i];
+    inner.random = random.child(i);
+    if (observer) inner.part = str(part, "layers.", i, ".");
+    return inner;
+  }
+
+  // Passes the value to the observer, if there is one; returns the value.
+  template <class... Name>
+  const Tensor& observe(const Tensor& value, const Name&... name) const {
+    if (observer) (*observer)(str(part, name...), value);
+    return value;
+  }
+
+  // Own rows (B, t, D) -> the rows (B, T, D) that layers sharded by heads or columns work on.
+  Tensor gather_rows(const Tensor& x) const { return shards ? shards->gather_rows(x) : x; }
+  int64_t position() const { return cache ? cache->position() : 0; }  // of the first row
+  Rope::Tables rotation(int64_t T) const;                             // of T gathered rows; empty without rope
+  // The attention op on the operands of the gathered rows -> (B, T, N, d), together with the keys of earlier tokens and
+  // of other ranks. Its intermediate results go to the observer; their names are listed in apps/dump/names.md. The op
+  // forms no maps, so they are computed for an observer that requests them alone, without history and in one process.
+  Tensor attend(AttentionOperands x, DcmhaOptions options, const ShardContext::Heads& heads) const;
+};
+
+}  // namespace braid::nn
