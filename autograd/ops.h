@@ -5,7 +5,6 @@
 // and devices throw Error with the op's name and both values. An axis may be negative: -1 is the last one. Letters: B
 // batch, T query positions, S key positions, N heads, d head size, D model width, V vocabulary.
 #pragma once
-#include <initializer_list>
 #include <vector>
 
 #include "braid/autograd/dcmha.h"
@@ -97,7 +96,7 @@ Tensor where(const Tensor& mask, const Tensor& x, const Tensor& y);
 // --- shape (views where the layout allows, otherwise copies) ---
 Tensor reshape(const Tensor& x, const Shape& shape);  // one size may be -1
 Tensor transpose(const Tensor& x, int axis0 = -2, int axis1 = -1);
-Tensor permute(const Tensor& x, std::initializer_list<int> axes);
+Tensor permute(const Tensor& x, Axes axes);          // axis i of the result is axis axes[i] of x
 Tensor expand(const Tensor& x, const Shape& shape);  // repeats axes of size 1; the gradient sums
 Tensor squeeze(const Tensor& x, int axis);
 Tensor unsqueeze(const Tensor& x, int axis);
@@ -111,19 +110,19 @@ Tensor gather(const Tensor& x, const Tensor& ids);        // x (..., V), ids (..
 
 // --- reductions and scans (keep: leave the axis with size 1) ---
 Tensor sum(const Tensor& x);  // of everything -> ()
-Tensor sum(const Tensor& x, std::initializer_list<int> axes, bool keep = false);
+Tensor sum(const Tensor& x, Axes axes, bool keep = false);
 Tensor mean(const Tensor& x);
-Tensor mean(const Tensor& x, std::initializer_list<int> axes, bool keep = false);
+Tensor mean(const Tensor& x, Axes axes, bool keep = false);
 // sum((x - mean)^2) / (n - correction): correction 1 is the unbiased estimate, 0 the variance of the values themselves.
 Tensor var(const Tensor& x);
-Tensor var(const Tensor& x, std::initializer_list<int> axes, int64_t correction = 1, bool keep = false);
+Tensor var(const Tensor& x, Axes axes, int64_t correction = 1, bool keep = false);
 Tensor max(const Tensor& x, int axis, bool keep = false);  // ties: the first one gets the gradient
 Tensor min(const Tensor& x, int axis, bool keep = false);
 Tensor logsumexp(const Tensor& x, int axis, bool keep = false);  // log(sum(exp(x))), without overflow
 Tensor cumsum(const Tensor& x, int axis = -1);                   // y[i] = x[0] + ... + x[i]
 Tensor sum_to(const Tensor& x, const Shape& shape);              // the adjoint of expand
 // Sum of x*y over `axes` of their common broadcast shape, without forming the product; the axes stay with size 1.
-Tensor sum_product(const Tensor& x, const Tensor& y, std::initializer_list<int> axes);
+Tensor sum_product(const Tensor& x, const Tensor& y, Axes axes);
 Tensor argmax(const Tensor& x);  // last axis -> i64; no derivative
 
 // --- order along the last axis: equal elements by their index, NaN above every number ---

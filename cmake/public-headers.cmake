@@ -14,7 +14,6 @@ set(BRAID_PUBLIC_HEADERS
   autograd/graph_svg.h
   autograd/int8.h
   autograd/ops.h
-  autograd/paged_attention.h
   autograd/recompute.h
   autograd/record.h
   autograd/saved.h
@@ -22,7 +21,6 @@ set(BRAID_PUBLIC_HEADERS
   distributed/comm/device_ranks.h
   distributed/comm/mpi_session.h
   distributed/comm/process_mesh.h
-  distributed/comm/rank_order_reduce.h
   distributed/comm/thread_transport.h
   distributed/comm/transport.h
   distributed/job/run_on_all_ranks.h
@@ -38,21 +36,17 @@ set(BRAID_PUBLIC_HEADERS
   models/batch.h
   models/cost/model_cost.h
   models/cost/model_info.h
-  models/data/prepare/prepare.h
   models/data/sampler.h
-  models/data/tasks/tasks.h
   models/data/text/batches.h
   models/data/text/dataset.h
   models/data/text/manifest.h
   models/data/text/packing.h
   models/data/text/shard.h
   models/data/tokenizers/tokenizer.h
-  models/eval/icl_tasks.h
   models/families/compose_presets.h
   models/families/composition_settings.h
   models/families/dcformer/config.h
   models/families/dcformer/cost.h
-  models/families/dcformer/hf_weights.h
   models/families/dcformer/model.h
   models/families/seq2seq/config.h
   models/families/seq2seq/decoder_block.h
@@ -92,11 +86,9 @@ set(BRAID_PUBLIC_HEADERS
   models/weight_format.h
   nn/attention/attention.h
   nn/attention/attention_cache.h
-  nn/attention/block_pool.h
   nn/attention/composition.h
   nn/attention/cross_attention.h
   nn/attention/kv_cache.h
-  nn/attention/paged_cache.h
   nn/attention/pass.h
   nn/inference/quantize.h
   nn/init.h
@@ -134,7 +126,6 @@ set(BRAID_PUBLIC_HEADERS
   tensor/io/reader.h
   tensor/io/safetensors.h
   tensor/memory.h
-  tensor/paged_rows.h
   tensor/parallel.h
   tensor/pin_threads.h
   tensor/print.h

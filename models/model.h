@@ -9,9 +9,9 @@
 
 #include "braid/distributed/sharding/shard_spec.h"
 #include "braid/models/batch.h"
-#include "braid/nn/attention/attention.h"
 #include "braid/nn/inference/quantize.h"
 #include "braid/nn/module.h"
+#include "braid/nn/observer.h"
 
 namespace braid::models {
 

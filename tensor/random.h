@@ -3,6 +3,7 @@
 // resume.
 #pragma once
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 
 #include "braid/tensor/device_code.h"
@@ -18,6 +19,10 @@ struct RandomKey {
 // The stream of a part of that: child(child(key, 3), 7) is independent of child(child(key, 7), 3).
 RandomKey child(RandomKey key, uint64_t index);
 RandomKey child(RandomKey key, const char* name);
+template <std::integral Index>
+RandomKey child(RandomKey key, Index index) {
+  return child(key, static_cast<uint64_t>(index));
+}
 
 struct Philox4 {
   uint32_t v[4];

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 
 #include "braid/tensor/error.h"
@@ -46,6 +47,13 @@ class Shape {
 
   int64_t size_[max_rank] = {};
   int rank_ = 0;
+};
+
+// Axes as an argument: {0, -1}, or a vector, an array or a span of int. It holds none of them: for parameters only.
+struct Axes : std::span<const int> {
+  Axes(std::initializer_list<int> axes) : span(axes.begin(), axes.size()) {}
+  template <std::convertible_to<std::span<const int>> List>
+  Axes(const List& axes) : span(axes) {}
 };
 
 // Strides are counted in elements, not bytes; 0 repeats an element (broadcast), negative strides do not occur.

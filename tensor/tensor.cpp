@@ -152,7 +152,7 @@ Tensor Tensor::transposed(int axis0, int axis1) const {
   return raw_view(s, t, 0);
 }
 
-Tensor Tensor::permuted(std::initializer_list<int> axes) const {
+Tensor Tensor::permuted(Axes axes) const {
   check_raw("permuted", "braid::permute(x, axes)");
   check(static_cast<int>(axes.size()) == rank(), "permute",
         [&] { return str("needs one entry per axis of ", shape()); });

@@ -66,7 +66,7 @@ class Tensor {
   Tensor view(const Shape& shape, const Strides& strides, int64_t offset) const;  // offset relative to this view
   Tensor reshaped(const Shape& shape) const;  // one size may be -1; needs a contiguous tensor
   Tensor transposed(int axis0 = -2, int axis1 = -1) const;
-  Tensor permuted(std::initializer_list<int> axes) const;
+  Tensor permuted(Axes axes) const;
   Tensor sliced(int axis, int64_t begin, int64_t end) const;
   Tensor expanded(const Shape& shape) const;  // stride 0 along repeated axes
   Tensor squeezed(int axis) const;

@@ -13,7 +13,7 @@ namespace braid {
 namespace {
 
 // The shape with size 1 along `axes`.
-Shape kept_shape(const char* op, const Shape& shape, std::initializer_list<int> axes) {
+Shape kept_shape(const char* op, const Shape& shape, Axes axes) {
   Shape kept = shape;
   unsigned seen = 0;
   for (int axis : axes) {
@@ -26,7 +26,7 @@ Shape kept_shape(const char* op, const Shape& shape, std::initializer_list<int> 
 }
 
 // `shape` without `axes`.
-Shape dropped_shape(const Shape& shape, std::initializer_list<int> axes) {
+Shape dropped_shape(const Shape& shape, Axes axes) {
   unsigned drop = 0;
   for (int axis : axes) drop |= 1u << (axis < 0 ? axis + shape.rank() : axis);
   Shape left;
@@ -123,21 +123,21 @@ Tensor mul_reduce_to(const Tensor& x, const Tensor& y, const Shape& shape) {
 
 Tensor sum(const Tensor& x) { return sum_kept("sum", x, all_ones(x.rank()), {}); }
 
-Tensor sum(const Tensor& x, std::initializer_list<int> axes, bool keep) {
+Tensor sum(const Tensor& x, Axes axes, bool keep) {
   Shape kept = kept_shape("sum", x.shape(), axes);
   return sum_kept("sum", x, kept, keep ? kept : dropped_shape(x.shape(), axes));
 }
 
 Tensor mean(const Tensor& x) { return mean_kept(x, all_ones(x.rank()), {}); }
 
-Tensor mean(const Tensor& x, std::initializer_list<int> axes, bool keep) {
+Tensor mean(const Tensor& x, Axes axes, bool keep) {
   Shape kept = kept_shape("mean", x.shape(), axes);
   return mean_kept(x, kept, keep ? kept : dropped_shape(x.shape(), axes));
 }
 
 Tensor var(const Tensor& x) { return var_kept(x, all_ones(x.rank()), {}, 1); }
 
-Tensor var(const Tensor& x, std::initializer_list<int> axes, int64_t correction, bool keep) {
+Tensor var(const Tensor& x, Axes axes, int64_t correction, bool keep) {
   Shape kept = kept_shape("var", x.shape(), axes);
   return var_kept(x, kept, keep ? kept : dropped_shape(x.shape(), axes), correction);
 }
@@ -190,7 +190,7 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
 }
 
 // z = sum of x y   dx = dz y, dy = dz x, each summed over the axes along which the factor was repeated
-Tensor sum_product(const Tensor& x, const Tensor& y, std::initializer_list<int> axes) {
+Tensor sum_product(const Tensor& x, const Tensor& y, Axes axes) {
   check_float("sum_product", x);
   check_same("sum_product", x, y);
   Shape common = broadcast(x.shape(), y.shape(), "sum_product");

@@ -39,7 +39,7 @@ Tensor transpose(const Tensor& x, int axis0, int axis1) {
 }
 
 // Axis i of y is axis axes[i] of x.
-Tensor permute(const Tensor& x, std::initializer_list<int> axes) {
+Tensor permute(const Tensor& x, Axes axes) {
   Tensor y = x.detach().permuted(axes);
   Shape order, back = y.shape();
   for (int axis : axes) order.push_back(normal_axis(axis, x.rank(), "permute"));

@@ -16,14 +16,15 @@
 #include <string>
 #include <vector>
 
-#include "braid/distributed/comm/rank_order_reduce.h"
 #include "braid/distributed/comm/transport.h"
+#include "braid/distributed/sharding/partition.h"
 
 namespace braid::dist {
 
 enum class Collective : uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, point };
 constexpr size_t kCollectives = 6;
 const char* name(Collective c);
+enum class Reduction : uint8_t { sum, max };
 
 // Calls and bytes of tensors that this rank has sent to other ranks so far.
 struct CommStats {

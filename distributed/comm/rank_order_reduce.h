@@ -1,10 +1,8 @@
 // Sums over ranks, formed in rank order; 16-bit types are summed in f32 and rounded once.
 #pragma once
-#include "braid/distributed/sharding/partition.h"
+#include "braid/distributed/comm/communicator.h"
 
 namespace braid::dist {
-
-enum class Reduction : uint8_t { sum, max };
 
 // The elementwise sum or maximum of one tensor per rank; NaN gives NaN.
 Tensor reduce_in_rank_order(const std::vector<Tensor>& of_ranks, Reduction op);

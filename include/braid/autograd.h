@@ -1,12 +1,20 @@
-// Facade: everything of autograd/.
+// Facade of autograd/ by chapter.
 #pragma once
-#include "braid/autograd/attention_maps.h"
+// Operations, each beside its derivative.
 #include "braid/autograd/composed.h"
+#include "braid/autograd/convolution.h"
+#include "braid/autograd/ops.h"
+
+// Gradients: leaves, backward(), ops of your own.
+#include "braid/autograd/recompute.h"
+#include "braid/autograd/record.h"
+
+// Attention: its options, and its maps for people.
+#include "braid/autograd/attention_maps.h"
 #include "braid/autograd/dcmha.h"
+
+// Looking at a graph, and checking it.
 #include "braid/autograd/debug.h"
 #include "braid/autograd/gradcheck.h"
 #include "braid/autograd/graph_dot.h"
 #include "braid/autograd/graph_svg.h"
-#include "braid/autograd/ops.h"
-#include "braid/autograd/recompute.h"
-#include "braid/autograd/record.h"

@@ -1,15 +1,26 @@
-// Facade: everything of nn/.
+// Facade of nn/ by chapter.
 #pragma once
-#include "braid/nn/attention/attention.h"
-#include "braid/nn/inference/quantize.h"
+// What a layer is, its first values, and what it tells an observer.
 #include "braid/nn/init.h"
+#include "braid/nn/module.h"
+#include "braid/nn/observer.h"
+
+// Layers.
 #include "braid/nn/layers/dropout.h"
 #include "braid/nn/layers/embedding.h"
 #include "braid/nn/layers/linear.h"
 #include "braid/nn/layers/norm.h"
 #include "braid/nn/layers/rope.h"
 #include "braid/nn/layers/sequential.h"
-#include "braid/nn/observer.h"
+
+// Attention and DCMHA, blocks, and the pass that runs through them.
+#include "braid/nn/attention/attention.h"
+#include "braid/nn/attention/cross_attention.h"
+#include "braid/nn/attention/pass.h"
+#include "braid/nn/transformer/block.h"
+#include "braid/nn/transformer/mlp.h"
+
+// Optimizers.
 #include "braid/nn/optim/clip.h"
 #include "braid/nn/optim/master_weights.h"
 #include "braid/nn/optim/optimizer.h"
@@ -18,6 +29,6 @@
 #include "braid/nn/optim/rules/adamw.h"
 #include "braid/nn/optim/rules/sgd.h"
 #include "braid/nn/optim/schedule.h"
-#include "braid/nn/shard_context.h"
-#include "braid/nn/transformer/block.h"
-#include "braid/nn/transformer/mlp.h"
+
+// Inference.
+#include "braid/nn/inference/quantize.h"

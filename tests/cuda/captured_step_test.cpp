@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "braid/models/families/dcformer/config_keys.h"
 #include "braid/models/families/dcformer/model.h"
 #include "braid/models/model_spec.h"
 #include "braid/models/training/trainer.h"
@@ -28,7 +29,7 @@ struct Setup {
 };
 
 models::DcformerConfig config_of(const Setup& setup) {
-  models::DcformerConfig config = models::preset("dcformer-tiny");
+  models::DcformerConfig config = models::unresolved_preset("dcformer-tiny");
   config.vocab_size = kVocabulary;
   config.dim = setup.dim;
   config.n_layer = 1;

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <mutex>
 
+#include "braid/models/families/dcformer/config_keys.h"
+
 namespace braid::test {
 
 std::vector<std::string> parity_kinds() {
@@ -21,9 +23,9 @@ models::DcformerConfig parity_config(const std::string& kind) {
                                             {"block_size", "64"},
                                             {"initializer_std", "0.2"}});
   bool pythia = kind == "dcpythia";
-  models::DcformerConfig c = models::preset(pythia                  ? "dcpythia-tiny"
-                                            : kind == "transformer" ? "transformer-tiny"
-                                                                    : "dcformer-tiny");
+  models::DcformerConfig c = models::unresolved_preset(pythia                  ? "dcpythia-tiny"
+                                                       : kind == "transformer" ? "transformer-tiny"
+                                                                               : "dcformer-tiny");
   c.vocab_size = kind == "vocabulary-50257" ? 50257 : 61;
   c.dim = 24;
   c.n_layer = 2;

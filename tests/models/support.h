@@ -5,13 +5,14 @@
 #include <filesystem>
 
 #include "braid/models/batch.h"
+#include "braid/models/families/dcformer/config_keys.h"
 #include "braid/models/families/dcformer/model.h"
 #include "braid/models/folders/pretrained.h"
 
 namespace braid::test {
 
 inline models::DcformerConfig small_config(const std::string& preset = "dcformer-tiny") {
-  models::DcformerConfig config = models::preset(preset);
+  models::DcformerConfig config = models::unresolved_preset(preset);
   config.vocab_size = 258;
   config.dim = 32;
   config.n_layer = 2;

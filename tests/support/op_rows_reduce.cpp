@@ -62,11 +62,7 @@ OpRow sum_row(const char* name, std::initializer_list<int> axes, std::set<int> c
               std::vector<std::vector<Shape>> cases) {
   std::vector<int> list(axes);
   return {.name = name,
-          .op =
-              [=](const auto& in) {
-                if (list.size() == 1) return sum(in[0], {list[0]}, keep);
-                return sum(in[0], {list[0], list[1]}, keep);
-              },
+          .op = [=](const auto& in) { return sum(in[0], list, keep); },
           .reference = [=](const auto& in) { return summed(in[0], counted, keep); },
           .cases = std::move(cases)};
 }

@@ -49,6 +49,7 @@ BOOST_AUTO_TEST_CASE(children_are_different_streams) {
   add(child(root, "dropout"));
   add(child(child(root, "weights"), "dropout"));
   BOOST_TEST(seen.size() == 1104u);
+  BOOST_TEST(child(root, 0).stream == child(root, uint64_t{0}).stream);
   BOOST_TEST(child(root, "weights").stream == child(root, "weights").stream);
 }
 

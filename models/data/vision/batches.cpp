@@ -115,8 +115,8 @@ std::vector<Batch> step_batches(const ImageDataset& data, const text::Sampler& s
     std::vector<Drawn> all;
     for (int64_t b = 0; b < batch_size; ++b, ++first) {
       const int64_t image = sampler.at(first);
-      const RandomKey epoch = child(run, static_cast<uint64_t>(first / sampler.size()));
-      all.push_back({image, child(epoch, static_cast<uint64_t>(image))});
+      const RandomKey epoch = child(run, first / sampler.size());
+      all.push_back({image, child(epoch, image)});
     }
     const dist::Range mine = dist::even_partition(batch_size, mesh.data.size()).single(mesh.data.rank());
     batches.push_back(step.batch(all, mine.begin, mine.end));

@@ -258,7 +258,7 @@ DcformerConfig configure(DcformerConfig c, const std::vector<std::pair<std::stri
 }
 
 DcformerConfig configure(const std::string& preset_name, const std::vector<std::pair<std::string, std::string>>& keys) {
-  return configure(preset_name.empty() ? DcformerConfig() : preset(preset_name), keys);
+  return configure(preset_name.empty() ? DcformerConfig() : unresolved_preset(preset_name), keys);
 }
 
 }  // namespace braid::models

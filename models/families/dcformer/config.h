@@ -117,8 +117,7 @@ std::string profile_name(const DcformerConfig& config);
 // Named presets: dcformer-{tiny,small,405m,834m,1.4b,2.8b,8b}, transformer-{...}, dcpythia-{tiny,6.9b},
 // pythia-{tiny,6.9b}.
 std::vector<std::string> preset_names();
-// Not resolved: derived fields are 0, so that keys set afterwards (dim) take the others (head_dim) along.
-// Throws Error(setting) with the nearest name.
+// Resolved; configure() also sets keys. Throws Error(setting) with the nearest name.
 DcformerConfig preset(const std::string& name);
 // The preset (or, with an empty name, the defaults) with these keys set, resolved. The order of the keys does not
 // matter.

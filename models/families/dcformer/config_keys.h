@@ -26,6 +26,9 @@ void set_compose(DcformerConfig& config, const std::string& name);
 std::string compose_name(const DcformerConfig& config);
 std::vector<std::string> profile_keys();  // what profiles fix
 
+// A preset whose derived fields are 0, so that keys set afterwards (dim) take the others (head_dim) along.
+DcformerConfig unresolved_preset(const std::string& name);
+
 // A size that resolve() derives from other keys while it is unset.
 struct DerivedKey {
   std::string name;

@@ -32,7 +32,7 @@ Dcformer::Dcformer(const DcformerConfig& config, RandomKey key, const dist::Proc
   shard(embeddings_, "tok_embeddings");
   RandomKey layers = child(key, "layers");
   for (int64_t i = 0; i < config.n_layer; ++i) {
-    layers_.emplace_back(block_options(config, i, initialise), child(layers, static_cast<uint64_t>(i)));
+    layers_.emplace_back(block_options(config, i, initialise), child(layers, i));
     shard(layers_.back(), str("layers.", i));
   }
   norm_ = nn::Norm(config.norm == NormKind::layer ? nn::Norm::Kind::layer : nn::Norm::Kind::rms, config.dim,

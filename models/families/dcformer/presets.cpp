@@ -57,7 +57,7 @@ std::vector<std::string> preset_names() {
   return names;
 }
 
-DcformerConfig preset(const std::string& preset_name) {
+DcformerConfig unresolved_preset(const std::string& preset_name) {
   DcformerConfig config;
   each_preset([&](const std::string& name, const ModelType& type, bool plain, const PresetSize& size) {
     if (name != preset_name) return;
@@ -80,6 +80,12 @@ DcformerConfig preset(const std::string& preset_name) {
     return "unknown model preset '" + detail::preview(preset_name) + "'" + detail::did_you_mean(preset_name, names) +
            " (presets: " + detail::join(names, ", ") + ")";
   });
+  return config;
+}
+
+DcformerConfig preset(const std::string& preset_name) {
+  DcformerConfig config = unresolved_preset(preset_name);
+  resolve(config);
   return config;
 }
 

@@ -125,7 +125,7 @@ Pair PairTask::candidate(RandomKey key) const { return kind_of(name_).draw(Rando
 Pair PairTask::pair(text::Split split, int64_t index) const {
   const bool held_out = split == text::Split::val;
   const RandomKey of_split = child(child(RandomKey{}, name_.c_str()), held_out ? "val" : "train");
-  const RandomKey key = child(of_split, static_cast<uint64_t>(index));
+  const RandomKey key = child(of_split, index);
   for (uint64_t attempt = 0;; ++attempt) {  // 20 on average for validation
     Pair pair = candidate(child(key, attempt));
     if (is_held_out(pair.target) == held_out) return pair;

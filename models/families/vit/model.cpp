@@ -27,7 +27,7 @@ Vit::Vit(const VitConfig& config, RandomKey key, const dist::ProcessMesh& mesh) 
   if (c.posemb == "learn")
     positions_ = nn::parameter(nn::Init::normal(0.02).make({1, c.tokens(), D}, child(key, "positions")));
   const RandomKey layers = child(key, "layers");
-  for (int64_t i = 0; i < c.num_hidden_layers; ++i) layers_.emplace_back(c, i, child(layers, static_cast<uint64_t>(i)));
+  for (int64_t i = 0; i < c.num_hidden_layers; ++i) layers_.emplace_back(c, i, child(layers, i));
   norm_ = nn::LayerNorm(D, c.layer_norm_eps);
   if (c.rep_size) pre_logits_ = nn::Linear(D, D, {.bias = true}, child(key, "pre_logits"));
   classifier_ = nn::Linear(D, c.num_labels, {.bias = true, .init = nn::Init::constant(0), .takes_lora = false},

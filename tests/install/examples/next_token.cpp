@@ -6,9 +6,7 @@
 using namespace braid;
 
 int main() {
-  models::DcformerConfig config = models::preset("dcformer-tiny");
-  models::resolve(config);
-  models::Dcformer model(config, RandomKey{.seed = 4});
+  models::Dcformer model(models::preset("dcformer-tiny"), RandomKey{.seed = 4});
   nn::AdamW optimizer(nn::parameters(model), {.lr = 1e-3});
 
   const models::text::ByteTokenizer tokenizer;

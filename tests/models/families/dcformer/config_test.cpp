@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 
+#include "braid/models/families/dcformer/config_keys.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/reader.h"
 #include "tests/support/places.h"
@@ -129,7 +130,7 @@ BOOST_AUTO_TEST_CASE(every_key_reads_what_it_shows) {
 }
 
 BOOST_AUTO_TEST_CASE(sets_keys_from_text) {
-  DcformerConfig c = preset("dcformer-tiny");
+  DcformerConfig c = unresolved_preset("dcformer-tiny");
   set_key(c, "profile.layer_windows", "[16, null, none,8]");
   BOOST_TEST(c.layer_windows == (std::vector<int64_t>{16, 0, 0, 8}), boost::test_tools::per_element());
   set_key(c, "profile.branches", "[\"post_q\", 'pre_q']");
