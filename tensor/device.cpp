@@ -24,7 +24,7 @@ Device parse_device(const std::string& text) {
     int index = std::stoi(text.substr(5)), count = cuda_device_count();
     check(index < count, ErrorKind::setting, [&] {
       return str("device ", text, " does not exist: found ", count,
-                 " CUDA devices; use --device cpu, or run on a machine with an NVIDIA GPU and a build with CUDA");
+                 " CUDA devices; use the device cpu, or run on a machine with an NVIDIA GPU and a build with CUDA");
     });
     std::string reason = cuda_unsupported_reason(index);
     check(reason.empty(), ErrorKind::setting, [&] { return reason; });

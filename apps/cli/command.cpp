@@ -103,6 +103,14 @@ Arguments parse_once(const Command& command, const std::vector<std::string>& arg
   }
 }
 
+int run(const Command& command, const Arguments& arguments) {
+  try {
+    return command.run(arguments);
+  } catch (const Error& error) {
+    fail(error.kind(), with_flags(command, error.what()));
+  }
+}
+
 int dispatch(const std::vector<Command>& commands, std::vector<std::string> arguments) {
   const bool first = dist::launched_rank() == 0;
   const auto print = [&](const std::string& text) {
@@ -121,7 +129,7 @@ int dispatch(const std::vector<Command>& commands, std::vector<std::string> argu
   for (const Command& command : commands) {
     if (command.name == arguments[0]) {
       const Arguments parsed = parse_once(command, {arguments.begin() + 1, arguments.end()});
-      if (!parsed.wants_help()) return first || command.shared(parsed) ? command.run(parsed) : 0;
+      if (!parsed.wants_help()) return first || command.shared(parsed) ? run(command, parsed) : 0;
       print(help_text(command));
       return 0;
     }
@@ -241,6 +249,21 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
   check(next == plain.size(), ErrorKind::setting,
         [&] { return "argument '" + preview(plain[next]) + "' is one too many; " + usage(command); });
   return result;
+}
+
+std::string with_flags(const Command& command, std::string message) {
+  const auto replace_all = [&](const std::string& option, const std::string& by) {
+    for (size_t at = 0; (at = message.find("`" + option + "`", at)) != std::string::npos; at += by.size())
+      message.replace(at, option.size() + 2, by);
+  };
+  for (const Positional& p : command.positionals)
+    if (!p.option.empty()) replace_all(p.option, p.name);
+  for (const Flag& f : command.flags) {
+    std::string option = f.option.empty() ? f.name : f.option;
+    std::replace(option.begin(), option.end(), '-', '_');
+    replace_all(option, "--" + f.name);
+  }
+  return message;
 }
 
 std::string help_text(const Command& command) {

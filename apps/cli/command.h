@@ -27,6 +27,7 @@ struct Flag {
   bool repeated = false;        // may be given several times
   bool required = false;        // must be given
   std::string alone = "";       // value of the flag without one; empty: a value is needed
+  std::string option = "";      // the library's name of what it sets; empty: its own, with _ for -
 };
 
 // Flags whose values are numbers from min to max.
@@ -44,7 +45,8 @@ struct Positional {
   std::string name;  // upper case, as in the usage line
   std::string help = "";
   bool required = true;
-  bool repeated = false;  // takes the rest; only for the last one
+  bool repeated = false;    // takes the rest; only for the last one
+  std::string option = "";  // as that of a flag
 };
 
 // The arguments of a command line, checked against the table. Names that are not in the table are a bug: Error(misuse).
@@ -84,6 +86,8 @@ struct Command {
 
 // `arguments` without the command's name. Error(setting) names the flag, what was expected and the nearest name.
 Arguments parse_arguments(const Command& command, const std::vector<std::string>& arguments);
+// A message of the library, which writes its options as `val_fraction`, with the flags of the command in their places.
+std::string with_flags(const Command& command, std::string message);
 std::string help_text(const Command& command);
 std::string help_text(const std::vector<Command>& commands);
 

@@ -18,14 +18,14 @@ std::string unsupported_reason(int index, int count, const Properties* gpu) {
   if (index < 0 || index >= count) return str(name, " does not exist: found ", count, " CUDA devices");
   if (gpu->major >= kOldest) return "";
   return str(name, " is a ", gpu->name, " of compute capability ", gpu->major, ".", gpu->minor,
-             ", which is too old: ", kOldest, ".0 (A100) or newer is needed; use --device cpu");
+             ", which is too old: ", kOldest, ".0 (A100) or newer is needed; use the device cpu");
 }
 
 std::string driver_failure(const std::string& what, int driver, int built_with, bool too_old) {
   const auto version = [](int v) { return str(v / 1000, ".", v % 1000 / 10); };
   return "the GPUs of this machine cannot be used: CUDA: " + what + "; the driver is for CUDA " + version(driver) +
          ", this build was made with " + version(built_with) +
-         (too_old ? ": install a newer driver" : ": see nvidia-smi and the system's log") + ", or use --device cpu";
+         (too_old ? ": install a newer driver" : ": see nvidia-smi and the system's log") + ", or use the device cpu";
 }
 
 std::string out_of_memory(const std::string& gpu, const MemoryState& m) {

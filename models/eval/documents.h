@@ -27,7 +27,7 @@ struct TaskTemplate {
   bool has_label_list = false;
   FormatString label_list;
   std::string delimiter = " ";     // between a context and a choice
-  std::string separator = "\n\n";  // behind each example in front of an item (--shots)
+  std::string separator = "\n\n";  // behind each example in front of an item
 };
 
 // Calls `take` with the JSON object of each line that is not empty. Error(input) names the file and the line.

@@ -26,9 +26,9 @@ std::vector<size_t> draw_shots(std::span<const Document> pool, const Document& d
     if (!pool[drawn].same(document)) shots.push_back(drawn);
   }
   check(std::ssize(shots) == count, ErrorKind::setting, [&] {
-    return str("too few examples for --shots: expected ", count, " items besides line ", document.location.line, " of ",
+    return str("too few examples for `shots`: expected ", count, " items besides line ", document.location.line, " of ",
                document.location.file, ", found ", shots.size(),
-               "; ask for fewer, or give a longer file with --shots-from");
+               "; ask for fewer, or give a longer file as `shots_from`");
   });
   return shots;
 }

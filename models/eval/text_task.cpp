@@ -17,7 +17,7 @@ class TextTask final : public EvalTask {
     const size_t n = limit > 0 ? std::min(texts.size(), static_cast<size_t>(limit)) : texts.size();
     const int64_t by = stride > 0 ? stride : encoder.longest() - 1;
     check(by < encoder.longest(), ErrorKind::setting, [&] {
-      return str("bad value for --stride: expected at most ", encoder.longest() - 1,
+      return str("bad value for `stride`: expected at most ", encoder.longest() - 1,
                  ", one less than the longest sequence, found ", by);
     });
     for (size_t i = 0; i < n; ++i) {

@@ -90,7 +90,7 @@ fs::path adapter_base(const fs::path& folder, const fs::path& given) {
   fail(ErrorKind::input, "no model in " + folder.string() +
                              ": found adapter_config.json, LoRA for a model that is in another folder" +
                              (named ? ", base_model_name_or_path " + shown(name) : "") +
-                             "; name the folder of that model: --base FOLDER, or train.init_base=FOLDER");
+                             "; name the folder of that model, as `base` or train.init_base");
 }
 
 std::string adapter_config(Model& model) {

@@ -133,8 +133,7 @@ fs::path base_folder(const fs::path& folder, const fs::path& base) {
   require_model_folder(model);
   check(!has_adapter(model), ErrorKind::input, [&] {
     return "the model in " + model.string() + ", which " + folder.string() +
-           " changes, has LoRA of its own: add that to its weights first: braid convert " + model.string() +
-           " --out FOLDER";
+           " changes, has LoRA of its own: add that to its weights first (braid convert)";
   });
   return model;
 }

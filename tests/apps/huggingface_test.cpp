@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(lora_has_the_layers_of_the_folders) {
   for (const std::string& command : {"generate " + apart.string() + flags, "info " + apart.string()}) {
     result = run(command);
     BOOST_TEST(result.code == 3);
-    has(result.output, {"name the folder of that model: --base FOLDER, or train.init_base=FOLDER"});
+    has(result.output, {"name the folder of that model, as --base or train.init_base"});
   }
   const fs::path from_sum = world().fresh(), from_both = world().fresh();
   BOOST_REQUIRE(go_on(from_sum, {"train.init_from=" + sum.string()}).code == 0);

@@ -23,9 +23,10 @@ BOOST_AUTO_TEST_CASE(unknown_and_absent_devices) {
   }
   BOOST_TEST(throws_with([] { parse_device("cuda:999"); }, "device cuda:999 does not exist"));
   if (cuda_device_count() == 0) {
-    BOOST_TEST(throws_with([] { parse_device("cuda"); },
-                           "device cuda:0 does not exist: found 0 CUDA devices; use --device cpu, or run on a machine "
-                           "with an NVIDIA GPU and a build with CUDA"));
+    BOOST_TEST(
+        throws_with([] { parse_device("cuda"); },
+                    "device cuda:0 does not exist: found 0 CUDA devices; use the device cpu, or run on a machine "
+                    "with an NVIDIA GPU and a build with CUDA"));
   }
   BOOST_CHECK_EXCEPTION(parse_device("tpu"), Error, [](const Error& e) { return e.kind() == ErrorKind::setting; });
 }

@@ -31,7 +31,7 @@ std::vector<TaskSample> read_task_items(const std::string& path) {
     const auto require = [&](bool ok, const char* expected) {
       check(ok, ErrorKind::input, [&] {
         return str("cannot read ", path, " at line ", number, ": expected ", expected,
-                   "; make the file again with `braid prepare --tasks`");
+                   "; make the file again with braid prepare");
       });
     };
     require(line.is_object() && line.contains("task") && line["task"].is_string() && line.contains("text") &&

@@ -9,7 +9,7 @@
 namespace braid::models::vision {
 
 namespace {
-constexpr const char* kAdvice = "make the data again with `braid prepare --images`";
+constexpr const char* kAdvice = "make the data again with braid prepare";
 constexpr size_t kOpenFiles = 64;
 }  // namespace
 

@@ -60,8 +60,7 @@ class Fields {
 
   [[noreturn]] void bad(const std::string& name, const std::string& expected, const json& found) const {
     const std::string text = found.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60);
-    io::fail_input("bad field \"" + name + "\"", path_, -1, expected, text,
-                   "make the data again with `braid prepare --images`");
+    io::fail_input("bad field \"" + name + "\"", path_, -1, expected, text, "make the data again with braid prepare");
   }
   const json& get(const json& parent, const std::string& name) const {
     if (!parent.is_object() || !parent.contains(name)) bad(name, "a value", json());

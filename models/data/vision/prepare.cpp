@@ -119,13 +119,13 @@ void check_same_size(ImageManifest& m, const Image& p, const std::string& name) 
     const auto text = [](int64_t c, int64_t h, int64_t w) { return str(c, " x ", h, " x ", w); };
     return name + " has another size: expected channels x height x width = " + text(m.channels, m.height, m.width) +
            " as the images before it, found " + text(p.channels, p.height, p.width) +
-           (p.channels == m.channels ? "; give --size N to resize all" : "");
+           (p.channels == m.channels ? "; set `size` to resize all" : "");
   });
 }
 
 void name_classes(ImageManifest& m, const std::vector<std::string>& names, int64_t classes) {
   check(m.classes.empty(), ErrorKind::setting,
-        "--classes is for IDX and CIFAR files: folders give their classes the own names");
+        "`classes` is for IDX and CIFAR files: folders give their classes the own names");
   check(std::ssize(names) >= classes, ErrorKind::input, [&] {
     return str("too few names of classes: expected at least ", classes, " names, as many as labels, found ",
                names.size());
@@ -142,7 +142,7 @@ void name_classes(ImageManifest& m, const std::vector<std::string>& names, int64
 }  // namespace
 
 PrepareImagesSummary prepare_images(const PrepareImagesOptions& o, const ShowImages& show) {
-  check(!o.inputs.empty(), ErrorKind::setting, "no images: expected INPUT after --images");
+  check(!o.inputs.empty(), ErrorKind::setting, "no images: expected at least one of `inputs`");
   PrepareImagesSummary summary;
   ImageManifest& m = summary.manifest;
   m.seed = o.seed;
@@ -174,7 +174,7 @@ PrepareImagesSummary prepare_images(const PrepareImagesOptions& o, const ShowIma
   m.train = train.finish();
   m.val = val.finish();
   check(m.train.documents > 0, ErrorKind::input, [&] {
-    return "no image to train on in " + o.inputs[0] + ": expected at least one; lower --val-fraction or give more";
+    return "no image to train on in " + o.inputs[0] + ": expected at least one; lower `val_fraction` or give more";
   });
   if (!o.classes.empty()) name_classes(m, o.classes, classes);
   if (m.classes.empty())
@@ -185,7 +185,7 @@ PrepareImagesSummary prepare_images(const PrepareImagesOptions& o, const ShowIma
   check(!has_manifest || summary.unchanged || o.replace, ErrorKind::setting, [&] {
     return o.output + " holds other data: expected fingerprint " + m.fingerprint + ", found " +
            (before.empty() ? "data of text" : before) +
-           "; runs that were trained on it would not resume; give --replace, or name another folder";
+           "; runs that were trained on it would not resume; set `replace`, or name another folder";
   });
   folder.commit();
   return summary;

@@ -17,7 +17,7 @@ const Setting& known_key(const std::vector<Setting>& table, const std::string& n
   const Setting* key = find_setting(table, name);
   check(key != nullptr, ErrorKind::setting, [&] {
     return "unknown model key '" + detail::preview(name) + "'" + detail::did_you_mean(name, config_keys()) +
-           " (braid info --help lists all keys)";
+           " (braid help info lists all keys)";
   });
   return *key;
 }

@@ -57,6 +57,16 @@ static std::string parse_failure(const std::vector<std::string>& arguments) {
   return "";
 }
 
+BOOST_AUTO_TEST_CASE(options_of_the_library_become_flags) {
+  Command command = sample();
+  command.positionals[0].option = "dishes";
+  command.flags[0].option = "output_file";
+  command.flags[1].name = "low-heat";
+  BOOST_TEST(
+      with_flags(command, "`output_file` needs `dishes`; lower `low_heat`, not `out` or heat, in `output_file`") ==
+      "--out needs DISH; lower --low-heat, not `out` or heat, in --out");
+}
+
 BOOST_AUTO_TEST_CASE(a_value_may_be_left_out_where_the_table_says_so) {
   BOOST_TEST(courses({"soup"}) == "");
   BOOST_TEST(courses({"soup", "--courses"}) == "all");

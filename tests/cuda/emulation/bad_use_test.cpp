@@ -32,7 +32,7 @@ void check_error(const Error& e, ErrorKind kind, const std::string& message) {
 BOOST_AUTO_TEST_SUITE(bad_use)
 
 BOOST_AUTO_TEST_CASE(a_gpu_that_is_not_there) {
-  const std::string advice = "use --device cpu, or run on a machine with an NVIDIA GPU and a build with CUDA";
+  const std::string advice = "use the device cpu, or run on a machine with an NVIDIA GPU and a build with CUDA";
   check_error(error_of([] { parse_device("cuda:7"); }), ErrorKind::setting,
               "device cuda:7 does not exist: found 1 CUDA devices; " + advice);
   check_error(error_of([] {
@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(a_machine_without_driver_or_gpu) {
   gpu->count = 0;
   check_error(
       error_of([] { parse_device("cuda"); }), ErrorKind::setting,
-      "device cuda:0 does not exist: found 0 CUDA devices; use --device cpu, or run on a machine with an NVIDIA "
+      "device cuda:0 does not exist: found 0 CUDA devices; use the device cpu, or run on a machine with an NVIDIA "
       "GPU and a build with CUDA");
   BOOST_TEST((parse_device("auto") == kCpu));
 }
@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(a_driver_that_fails_is_not_taken_for_no_gpu) {
       cuda::driver_failure("driver version is insufficient (cudaErrorInsufficientDriver)", 12040, 13000, true);
   const std::string message =
       "the GPUs of this machine cannot be used: CUDA: driver version is insufficient (cudaErrorInsufficientDriver); "
-      "the driver is for CUDA 12.4, this build was made with 13.0: install a newer driver, or use --device cpu";
+      "the driver is for CUDA 12.4, this build was made with 13.0: install a newer driver, or use the device cpu";
   for (const char* device : {"auto", "cuda", "cuda:1"})
     check_error(error_of([&] { parse_device(device); }), ErrorKind::setting, message);
   check_error(error_of([] { empty({2}, DType::f32, kGpu); }), ErrorKind::setting, message);

@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(never_an_equal_document) {
   for (uint64_t seed = 0; seed < 50; ++seed)
     for (const size_t i : draw_shots(documents, document("1"), 0, 2, seed)) BOOST_TEST((i == 0 || i == 2));
   BRAID_CHECK_FAILS(draw_shots(documents, document("1"), 0, 3, 0), ErrorKind::setting,
-                    "too few examples for --shots: expected 3 items besides line 9 of f, found 2");
+                    "too few examples for `shots`: expected 3 items besides line 9 of f, found 2");
 }
 
 BOOST_AUTO_TEST_CASE(examples_end_with_their_answer) {

@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(perplexities_by_hand) {
   BOOST_TEST(metrics[0].error.value() == std::sqrt(4.0 / 3 * squares) / 7 / std::log(2.0), close);
   BOOST_TEST(make_text_task({{"ab cd", "f"}, {"ef", "g"}}, encoder, 1, 1)->size() == 4);
   BRAID_CHECK_FAILS(make_text_task({{"ab", "f"}}, encoder, 3, 0), ErrorKind::setting,
-                    "bad value for --stride: expected at most 2");
+                    "bad value for `stride`: expected at most 2");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

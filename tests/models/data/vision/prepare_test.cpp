@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(images_come_out_as_they_went_in) {
                        (pixel(3, 1) / 255.0 - made.mean[0]) / made.std[0]) < 1e-5);
   BOOST_TEST(prepare_images(options).unchanged);
   options.seed = 2;
-  BOOST_TEST(throws_with([&] { prepare_images(options); }, "give --replace"));
+  BOOST_TEST(throws_with([&] { prepare_images(options); }, "set `replace`"));
   options.replace = true;
   BOOST_TEST(!prepare_images(options).unchanged);
 }
