@@ -43,7 +43,8 @@ int run_convert(const Arguments& arguments) {
   print_notes(loaded.notes);
   if (adapter) return write_adapter(*loaded.model, arguments.get("MODEL"), out);
   models::WeightFormat format = loaded.format;
-  if (arguments.has("qkv")) format = loaded.model->spec()->with_qkv(format, arguments.get("qkv") == "separate");
+  const auto spec = loaded.model->spec();
+  if (arguments.has("qkv")) format = spec->folder().with_qkv(format, arguments.get("qkv") == "separate");
   std::optional<int64_t> max_file_bytes;
   if (arguments.has("max-shard-size"))
     max_file_bytes = static_cast<int64_t>(std::ceil(1e9 * arguments.get_float("max-shard-size")));

@@ -58,9 +58,12 @@ set(BRAID_PUBLIC_HEADERS
   models/families/vit/model.h
   models/families/vit/stem.h
   models/folders/adapter.h
+  models/folders/folder.h
   models/folders/init_from.h
   models/folders/lora.h
   models/folders/pretrained.h
+  models/folders/stored_parameter.h
+  models/folders/weight_format.h
   models/image_model.h
   models/inference/batch.h
   models/inference/engine.h
@@ -74,7 +77,6 @@ set(BRAID_PUBLIC_HEADERS
   models/model_spec.h
   models/registry.h
   models/settings.h
-  models/stored_parameter.h
   models/training/captured_step.h
   models/training/checkpoint/checkpoint.h
   models/training/checkpoint/checkpoint_writer.h
@@ -83,7 +85,6 @@ set(BRAID_PUBLIC_HEADERS
   models/training/local_state.h
   models/training/trainer.h
   models/training/weight_average.h
-  models/weight_format.h
   nn/attention/attention.h
   nn/attention/attention_cache.h
   nn/attention/composition.h

@@ -1,8 +1,8 @@
 #include "braid/models/model_spec.h"
 
 #include <algorithm>
-#include <map>
 
+#include "braid/models/folders/folder.h"
 #include "braid/nn/init.h"
 
 namespace braid::models {
@@ -48,43 +48,11 @@ std::vector<InfoSection> ModelSpec::info(const InfoRequest&) const {
 
 std::vector<std::string> ModelSpec::config_notes(const std::string&, const std::string&) const { return {}; }
 
-StoredParameter ModelSpec::stored(const std::string& parameter, const Shape& shape) const {
-  return stored_whole(parameter, shape);
+std::string ModelSpec::config_json_like(const std::string&, const std::string&, std::optional<DType>) const {
+  return config_json();
 }
 
-WeightFormat ModelSpec::weight_format(const io::TensorFiles& files) const {
-  return one_tensor_per_parameter(files, parameters());
-}
-
-std::unique_ptr<Model> ModelSpec::read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
-                                               std::vector<std::string>&) const {
-  weight_format(files);  // nothing of the model's size is allocated before this has passed
-  std::unique_ptr<Model> model = make_shape_only(mesh);
-  WeightReader reader(files, dtype);
-  nn::replace_parameters(*model, [&](const std::string& name, const Tensor&) {
-    return nn::parameter(model->shard(name, reader.convert(name, reader.load(name)), mesh.tensor.rank()));
-  });
-  reader.problems().raise(files.path());
-  model->to(dtype);  // makes tables; the parameters have the type already
-  return model;
-}
-
-void ModelSpec::write_weights(const Model& model, const WeightFormat& format,
-                              const std::filesystem::path& folder) const {
-  std::map<std::string, Tensor> values;
-  for (const nn::NamedTensor& p : nn::parameters(model)) values[p.name] = p.value;
-  write_tensors(format, folder, [&](const StoredTensor& t) {
-    const auto at = values.find(t.name);
-    check(at != values.end(), "write_weights", [&] { return "the model has no " + t.name; });
-    return at->second.detach();
-  });
-}
-
-WeightFormat ModelSpec::with_qkv(const WeightFormat&, bool) const {
-  fail(ErrorKind::setting, "folders of type " + model_type() + " store queries, keys and values in one form only");
-}
-
-std::string ModelSpec::config_json_like(const WeightFormat&, std::optional<DType>) const { return config_json(); }
+Folder ModelSpec::folder() const { return Folder(*this); }
 
 std::vector<std::string> differing_settings(const ModelSpec& expected, const ModelSpec& found) {
   const std::vector<ModelSetting> then = expected.settings(), now = found.settings();

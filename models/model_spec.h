@@ -1,6 +1,5 @@
 // The resolved configuration of a model of any family, before anything is allocated: its settings, and how it is built.
 #pragma once
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,11 +11,11 @@
 #include "braid/models/cost/model_info.h"
 #include "braid/models/model.h"
 #include "braid/models/settings.h"
-#include "braid/models/stored_parameter.h"
-#include "braid/models/weight_format.h"
 #include "braid/tensor/random.h"
 
 namespace braid::models {
+
+class Folder;
 
 // Names and texts of settings, as config.json and the command line name them.
 using SettingTexts = std::vector<std::pair<std::string, std::string>>;
@@ -78,24 +77,12 @@ class ModelSpec {
 
   // Notes for the user on the config.json that this spec was read from: keys without effect, code of its own.
   virtual std::vector<std::string> config_notes(const std::string& config_json, const std::string& file_name) const;
-
-  // --- weights in a folder; by default one tensor per parameter ---
-  // The tensors that store a parameter of this complete shape in the folders that Braid writes, checkpoints among them.
-  virtual StoredParameter stored(const std::string& parameter, const Shape& shape) const;
-  // Checks names, shapes and types without reading data. Error(input) reports everything wrong together.
-  virtual WeightFormat weight_format(const io::TensorFiles& files) const;
-  // The model with parameters of `dtype` from the files, none initialised; decisions on the way are added to `notes`.
-  // Over a mesh a rank keeps its shards: it reads every parameter completely, one at a time. Error(input) names every
-  // tensor with NaN or Inf or with values too large for dtype.
-  virtual std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
-                                              std::vector<std::string>& notes) const;
-  // The format with queries, keys and values fused or separate. Error(setting) where the family has one form only.
-  virtual WeightFormat with_qkv(const WeightFormat& format, bool separate) const;
-  // Writes the weights of a model of this spec into an existing folder in the form `format`.
-  virtual void write_weights(const Model& model, const WeightFormat& format, const std::filesystem::path& folder) const;
-  // config.json of a folder that stores this model in `format`, its weights in `stored` where that is given. By default
-  // config_json().
-  virtual std::string config_json_like(const WeightFormat& format, std::optional<DType> stored) const;
+  // The text of another config.json (read from `file_name`) with the fewest keys changed that make it describe this
+  // model and weights of type `stored`, where that is given. By default config_json().
+  virtual std::string config_json_like(const std::string& config_json, const std::string& file_name,
+                                       std::optional<DType> stored) const;
+  // How folders store the weights of this spec (folders/folder.h); by default one tensor per parameter.
+  virtual Folder folder() const;
 };
 
 // The settings in which two specs differ, as "model.dim = 64, found 128"; not those that neither of them uses.

@@ -100,7 +100,7 @@ class PairReader {
 
 StoredParameter adapter_parameter(const ModelSpec& spec, const std::string& parameter, const Shape& shape) {
   constexpr const char* kPrefix = "base_model.model.";
-  StoredParameter stored = spec.stored(parameter, shape);
+  StoredParameter stored = spec.folder().stored(parameter, shape);
   for (StoredParameter::Stored& t : stored.tensors) t.name.insert(0, kPrefix);
   for (std::string& name : stored.copies) name.insert(0, kPrefix);
   return stored;

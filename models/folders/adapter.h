@@ -12,8 +12,8 @@
 #include <filesystem>
 #include <string>
 
+#include "braid/models/folders/folder.h"
 #include "braid/models/folders/lora.h"
-#include "braid/models/stored_parameter.h"
 
 namespace braid::models {
 

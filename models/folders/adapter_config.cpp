@@ -100,7 +100,7 @@ std::string adapter_config(Model& model) {
   std::vector<std::string> layers;  // as the model's files call them
   const std::string end = ".lora_B.weight";
   for (const std::string& layer : lora->targets) {
-    for (const StoredParameter::Stored& t : spec->stored(layer + end, {1, lora->rank}).tensors)
+    for (const StoredParameter::Stored& t : spec->folder().stored(layer + end, {1, lora->rank}).tensors)
       layers.push_back(t.name.substr(0, t.name.size() - end.size()));
   }
   const nlohmann::ordered_json config = {

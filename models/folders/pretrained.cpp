@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "braid/models/folders/adapter.h"
+#include "braid/models/folders/folder.h"
 #include "braid/models/registry.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/file_system.h"
@@ -100,7 +101,7 @@ void save_model(const Model& model, const text::Tokenizer* tokenizer, const fs::
   save_model_description(*spec, tokenizer, folder);
   std::vector<io::TensorSource> sources;
   for (const nn::NamedTensor& p : nn::parameters(model)) {
-    const StoredParameter stored = spec->stored(p.name, p.value.shape());
+    const StoredParameter stored = spec->folder().stored(p.name, p.value.shape());
     for (size_t i = 0; i < stored.tensors.size(); ++i)
       sources.push_back({stored.tensors[i].name, p.value.dtype(), stored.tensors[i].shape,
                          [stored, i, value = p.value] { return split_stored(stored, value)[i].value; }});
@@ -163,7 +164,7 @@ LoadedModel load_model(const fs::path& source, const LoadOptions& options) {
   const io::TensorFiles files(folder.string());
   LoadedModel loaded{.model = nullptr,
                      .tokenizer = nullptr,
-                     .format = spec->weight_format(files),
+                     .format = spec->folder().weight_format(files),
                      .notes = spec->config_notes(text, config_file)};
   loaded.format.folder = folder;
   loaded.format.config = text;
@@ -171,7 +172,7 @@ LoadedModel load_model(const fs::path& source, const LoadOptions& options) {
   for (const StoredTensor& t : loaded.format.tensors)
     if (t.dtype == DType::f64) dtype = DType::f64;
   if (options.int8_weights) dtype = type_to_quantize(loaded.format);
-  loaded.model = spec->read_weights(files, options.dtype.value_or(dtype), options.mesh, loaded.notes);
+  loaded.model = spec->folder().read_weights(files, options.dtype.value_or(dtype), options.mesh, loaded.notes);
   if (has_adapter(source)) {
     const int64_t rank = load_adapter(*loaded.model, source, options.mesh).rank;
     if (source != folder) loaded.format.adapter = source;
@@ -203,7 +204,7 @@ ModelFolder inspect_model(const fs::path& source, const fs::path& base) {
                               " is added to the weights when the model is loaded"));
   reject_pickles(folder);
   if (!has_weights(folder)) return found;
-  found.format = found.spec->weight_format(io::TensorFiles(folder.string()));
+  found.format = found.spec->folder().weight_format(io::TensorFiles(folder.string()));
   found.format->folder = folder;
   found.format->config = text;
   return found;
@@ -232,10 +233,11 @@ void save_as_loaded(const Model& model, const WeightFormat& format, const fs::pa
   if (max_file_bytes || (!stored.sharded && bytes > kMaxShardBytes))
     split_files(stored, max_file_bytes.value_or(kMaxShardBytes));
   const auto spec = model.spec();
-  spec->write_weights(model, stored, folder);
+  spec->folder().write_weights(model, stored, folder);
   copy_companions(companions, folder);
   // Last, so that a folder with a config.json is complete.
-  io::write_file((folder / "config.json").string(), spec->config_json_like(format, dtype));
+  io::write_file((folder / "config.json").string(),
+                 spec->config_json_like(format.config, (format.folder / "config.json").string(), dtype));
 }
 
 }  // namespace braid::models

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "braid/models/data/tokenizers/tokenizer.h"
+#include "braid/models/folders/weight_format.h"
 #include "braid/models/model_spec.h"
 
 namespace braid::models {

@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "braid/models/model_spec.h"
+#include "braid/models/folders/stored_parameter.h"
 #include "braid/models/training/local_state.h"
 
 namespace braid::models {

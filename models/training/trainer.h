@@ -18,8 +18,8 @@
 
 #include "braid/distributed/comm/process_mesh.h"
 #include "braid/distributed/parallel/data_parallel.h"
+#include "braid/models/folders/stored_parameter.h"
 #include "braid/models/model.h"
-#include "braid/models/stored_parameter.h"
 #include "braid/models/training/captured_step.h"
 #include "braid/models/training/local_state.h"
 #include "braid/models/training/weight_average.h"

@@ -4,6 +4,7 @@
 
 #include "braid/models/folders/adapter.h"
 #include "braid/models/folders/lora.h"
+#include "braid/models/model_spec.h"
 #include "braid/models/training/stored_weights.h"
 #include "braid/models/training/trainer.h"
 #include "braid/nn/optim/registry.h"
@@ -162,7 +163,8 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
     const bool lora = is_lora(p.name);
     if (lora && !adapter) continue;
     const Shape shape = unsharded_shape(p);
-    const StoredParameter stored = lora ? adapter_parameter(*spec, p.name, shape) : spec->stored(p.name, shape);
+    const StoredParameter stored =
+        lora ? adapter_parameter(*spec, p.name, shape) : spec->folder().stored(p.name, shape);
     for (const StoredParameter::Stored& t : stored.tensors) stored_names.insert(t.name);
     stored_names.insert(stored.copies.begin(), stored.copies.end());
     for (nn::NamedTensor& t : read_weight(lora ? *adapter : weights_file, p, stored)) weights.push_back(std::move(t));

@@ -4,9 +4,8 @@
 
 #include "braid/models/families/dcformer/config_file.h"
 #include "braid/models/families/dcformer/config_keys.h"
-#include "braid/models/families/dcformer/hf_weights.h"
+#include "braid/models/families/dcformer/folder.h"
 #include "braid/models/families/dcformer/huggingface/config.h"
-#include "braid/models/families/dcformer/huggingface/weights.h"
 #include "braid/models/families/dcformer/layers.h"
 #include "braid/models/families/dcformer/model.h"
 #include "braid/models/families/dcformer/model_types.h"
@@ -92,45 +91,22 @@ std::vector<std::string> DcformerSpec::config_notes(const std::string& text, con
   return dialect_ ? dialect_notes(*dialect_, object, file) : code_notes(object, file, model_type());
 }
 
-StoredParameter DcformerSpec::stored(const std::string& parameter, const Shape& shape) const {
-  return dialect_ ? dialect_parameter(*dialect_, config_, parameter, shape) : stored_whole(parameter, shape);
-}
-
 std::string DcformerSpec::training_warning() const {
   if (config_.profile.causal) return "";
   return "with profile.causal=false every position attends to the token that it is to predict: the loss falls, and the "
          "model learns nothing about text; set profile.causal=true";
 }
 
-WeightFormat DcformerSpec::weight_format(const io::TensorFiles& files) const {
-  return dialect_ ? dialect_weight_format(*dialect_, files, config_) : hf_weight_format(files, config_);
-}
-
-std::unique_ptr<Model> DcformerSpec::read_weights(const io::TensorFiles& files, DType dtype,
-                                                  const dist::ProcessMesh& mesh,
-                                                  std::vector<std::string>& notes) const {
-  return std::make_unique<Dcformer>(dialect_ ? read_dialect_weights(*dialect_, files, config_, dtype, mesh, notes)
-                                             : read_hf_weights(files, config_, dtype, mesh, notes));
-}
-
-WeightFormat DcformerSpec::with_qkv(const WeightFormat& format, bool separate) const {
-  return dialect_ ? ModelSpec::with_qkv(format, separate) : hf_format_with_qkv(format, config_, separate);
-}
-
-void DcformerSpec::write_weights(const Model& model, const WeightFormat& format,
-                                 const std::filesystem::path& folder) const {
-  if (dialect_)
-    write_dialect_weights(*dialect_, dynamic_cast<const Dcformer&>(model), format, folder);
-  else
-    write_hf_weights(model, config_, format, folder);
-}
-
-std::string DcformerSpec::config_json_like(const WeightFormat& format, std::optional<DType> stored) const {
-  const std::string file = (format.folder / "config.json").string();
-  if (dialect_) return rewrite_dialect_config(*dialect_, format.config, file, config_, stored);
+std::string DcformerSpec::config_json_like(const std::string& text, const std::string& file,
+                                           std::optional<DType> stored) const {
+  if (dialect_) return rewrite_dialect_config(*dialect_, text, file, config_, stored);
   DcformerConfig config = config_;
   if (stored && !config.torch_dtype.empty()) config.torch_dtype = torch_name(*stored);
-  return rewrite_config(format.config, file, config);
+  return rewrite_config(text, file, config);
+}
+
+Folder DcformerSpec::folder() const {
+  return Folder(*this, dialect_ ? dialect_folder(*dialect_, config_) : dcformer_folder(config_));
 }
 
 std::vector<ModelFamily> dcformer_families() {

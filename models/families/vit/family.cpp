@@ -5,11 +5,13 @@
 #include "braid/models/families/family_settings.h"
 #include "braid/models/families/vit/cost.h"
 #include "braid/models/families/vit/model.h"
-#include "braid/models/families/vit/weights.h"
+#include "braid/models/folders/folder.h"
 
 namespace braid::models {
 
 namespace {
+
+constexpr const char* kBiases = "qkv_bias of config.json names the biases";
 
 bool in_use(const VitConfig& c, const std::string& name) {
   if (name == "compose_layers") return c.use_dcmha;
@@ -21,6 +23,34 @@ bool may_change(const std::string& name) {
   static const std::set<std::string> of_training = {"hidden_dropout_prob", "drop_path_rate", "compose_dropout",
                                                     "compose_layers"};
   return of_training.contains(name) || composition_may_change(name);
+}
+
+FolderTable published_folder() {
+  using How = TensorRow::How;
+  const std::string attention = "attention.attention.";
+  return {.architecture = "ViTForImageClassification",
+          .base = "ViTModel",
+          .prefix = "vit.",
+          .last_kind = "classifier",
+          .layers = "vit.encoder.layer.",
+          .model = {{"patches", {"vit.embeddings.patch_embeddings.projection"}},
+                    {"stem", {"vit.embeddings.stem"}},
+                    {"class_token", {"vit.embeddings.cls_token"}},
+                    {"positions", {"vit.embeddings.position_embeddings"}},
+                    {"norm", {"vit.layernorm"}},
+                    {"pre_logits", {"pre_logits"}},
+                    {"classifier", {"classifier"}}},
+          .layer = {{"attention.wqkv", {attention + "query", attention + "key", attention + "value"}, How::parts},
+                    {"attention.wo", {"attention.output.dense"}},
+                    {"attention.out_bias", {"attention.output.dense.bias"}},
+                    {"attention", {"attention.attention"}},
+                    {"mlp.w1", {"intermediate.dense"}},
+                    {"mlp.w2", {"output.dense"}},
+                    {"attention_norm", {"layernorm_before"}},
+                    {"mlp_norm", {"layernorm_after"}}},
+          // Weights of the model without a classifier, and of training by masked images.
+          .ignored = {"pooler.", "embeddings.mask_token"},
+          .surplus = {{"query.bias", kBiases}, {"key.bias", kBiases}}};
 }
 
 }  // namespace
@@ -72,23 +102,16 @@ std::vector<std::string> VitSpec::config_notes(const std::string& text, const st
   return vit_config_notes(text, file);
 }
 
-StoredParameter VitSpec::stored(const std::string& parameter, const Shape& shape) const {
-  return vit_parameter(parameter, shape);
+std::string VitSpec::config_json_like(const std::string& text, const std::string& file,
+                                      std::optional<DType> stored) const {
+  return rewrite_vit_config(text, file, config_, stored);
 }
 
-WeightFormat VitSpec::weight_format(const io::TensorFiles& files) const { return vit_weight_format(files, config_); }
-
-std::unique_ptr<Model> VitSpec::read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
-                                             std::vector<std::string>&) const {
-  return read_vit_weights(files, config_, dtype, mesh);
-}
-
-void VitSpec::write_weights(const Model& model, const WeightFormat& format, const std::filesystem::path& folder) const {
-  write_vit_weights(model, format, folder);
-}
-
-std::string VitSpec::config_json_like(const WeightFormat& format, std::optional<DType> stored) const {
-  return rewrite_vit_config(format.config, (format.folder / "config.json").string(), config_, stored);
+Folder VitSpec::folder() const {
+  FolderTable table = published_folder();
+  table.heads = table.kv_heads = config_.num_attention_heads;
+  table.head_size = config_.hidden_size / config_.num_attention_heads;
+  return Folder(*this, table);
 }
 
 std::unique_ptr<const ModelSpec> Vit::spec() const { return std::make_unique<VitSpec>(config_); }

@@ -23,13 +23,9 @@ class VitSpec final : public ModelSpec {
   std::vector<InfoSection> info(const InfoRequest& request) const override;
 
   std::vector<std::string> config_notes(const std::string& text, const std::string& file) const override;
-  StoredParameter stored(const std::string& parameter, const Shape& shape) const override;
-  WeightFormat weight_format(const io::TensorFiles& files) const override;
-  std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
-                                      std::vector<std::string>& notes) const override;
-  void write_weights(const Model& model, const WeightFormat& format,
-                     const std::filesystem::path& folder) const override;
-  std::string config_json_like(const WeightFormat& format, std::optional<DType> stored) const override;
+  std::string config_json_like(const std::string& text, const std::string& file,
+                               std::optional<DType> stored) const override;
+  Folder folder() const override;
 
  private:
   VitConfig config_;

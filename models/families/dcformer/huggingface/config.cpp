@@ -98,7 +98,7 @@ void reject_other_tasks(const Dialect& d, const json& object, const std::string&
   if (!given || given->is_null()) return;
   for (const json& item : given->is_array() ? *given : json::array({*given})) {
     const std::string name = item.is_string() ? item.get<std::string>() : "";
-    bool known = lower(name) == lower(d.base);
+    bool known = lower(name) == lower(d.weights.base);
     for (const std::string& architecture : d.architectures) known = known || lower(name) == lower(architecture);
     if (!known)
       bad_config("bad value for architectures", file, detail::join(d.architectures, " or "), shown(item),
@@ -260,7 +260,7 @@ DcformerConfig read_dialect_config(const Dialect& d, const json& given, const st
   read_own_keys(d, object, table, file);
   check_sizes(d, config, file);
   resolve_read(config, file);
-  if (d.rows_by_head && config.n_kv_head != config.n_head)
+  if (d.one_kv_per_q && config.n_kv_head != config.n_head)
     bad_config("bad value for n_kv_head", file, str("n_head = ", config.n_head), std::to_string(config.n_kv_head),
                "folders of this type store as many keys and values as queries");
   return config;
@@ -317,7 +317,7 @@ std::vector<std::string> dialect_notes(const Dialect& d, const json& object, con
 }
 
 void check_dialect(const Dialect& d, const DcformerConfig& c) {
-  check(!d.rows_by_head || c.n_kv_head == c.n_head, ErrorKind::setting, [&] {
+  check(!d.one_kv_per_q || c.n_kv_head == c.n_head, ErrorKind::setting, [&] {
     return str("bad n_kv_head: expected n_head = ", c.n_head, " in a model of type ", d.model_type,
                ", whose folders store as many keys and values as queries, found ", c.n_kv_head);
   });

@@ -6,12 +6,15 @@ namespace braid::models {
 
 namespace {
 
+using How = TensorRow::How;
+
+constexpr const char* kBiases = "attention_bias and mlp_bias of config.json name the biases";
+
 Dialect llama() {
   Dialect d;
   d.model_type = "llama";
   d.also_reads = {"mistral"};
   d.architectures = {"LlamaForCausalLM", "MistralForCausalLM"};
-  d.base = "LlamaModel";
   d.keys = {{"vocab_size", "vocab_size", "32000"},
             {"hidden_size", "dim", "4096"},
             {"intermediate_size", "intermediate_size", "11008"},
@@ -30,19 +33,23 @@ Dialect llama() {
             {"eos_token_id", "eos_token_id", "null"}};
   d.theta_key = "rope_theta";
   d.partial_absent = "1";
-  d.prefix = "model.";
-  d.head = "lm_head";
-  d.model = {{"tok_embeddings", {"model.embed_tokens"}}, {"norm", {"model.norm"}}, {"output", {"lm_head"}}};
-  d.layer = {{"attention.wqkv", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}},
-             {"attention.wo", {"self_attn.o_proj"}},
-             {"attention", {"self_attn"}},
-             {"feed_forward.w1", {"mlp.gate_proj"}},
-             {"feed_forward.w3", {"mlp.up_proj"}},
-             {"feed_forward.w2", {"mlp.down_proj"}},
-             {"feed_forward", {"mlp"}},
-             {"attention_norm", {"input_layernorm"}},
-             {"ffn_norm", {"post_attention_layernorm"}}};
-  d.ignored = {".rotary_emb.inv_freq"};
+  d.weights = {.architecture = "LlamaForCausalLM",
+               .base = "LlamaModel",
+               .prefix = "model.",
+               .last = "lm_head",
+               .layers = "model.layers.",
+               .model = {{"tok_embeddings", {"model.embed_tokens"}}, {"norm", {"model.norm"}}, {"output", {"lm_head"}}},
+               .layer = {{"attention.wqkv", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, How::parts},
+                         {"attention.wo", {"self_attn.o_proj"}},
+                         {"attention", {"self_attn"}},
+                         {"feed_forward.w1", {"mlp.gate_proj"}},
+                         {"feed_forward.w3", {"mlp.up_proj"}},
+                         {"feed_forward.w2", {"mlp.down_proj"}},
+                         {"feed_forward", {"mlp"}},
+                         {"attention_norm", {"input_layernorm"}},
+                         {"ffn_norm", {"post_attention_layernorm"}}},
+               .ignored = {".rotary_emb.inv_freq"},
+               .surplus = {{"_proj.bias", kBiases}}};
   return d;
 }
 
@@ -50,7 +57,6 @@ Dialect gpt_neox() {
   Dialect d;
   d.model_type = "gpt_neox";
   d.architectures = {"GPTNeoXForCausalLM"};
-  d.base = "GPTNeoXModel";
   d.keys = {{"vocab_size", "vocab_size", "50432"},
             {"hidden_size", "dim", "6144"},
             {"intermediate_size", "intermediate_size", "24576"},
@@ -68,20 +74,25 @@ Dialect gpt_neox() {
   d.theta_key = "rotary_emb_base";
   d.partial_key = "rotary_pct";
   d.partial_absent = "0.25";
-  d.prefix = "gpt_neox.";
-  d.head = "embed_out";
-  d.model = {
-      {"tok_embeddings", {"gpt_neox.embed_in"}}, {"norm", {"gpt_neox.final_layer_norm"}}, {"output", {"embed_out"}}};
-  d.layer = {{"attention.wqkv", {"attention.query_key_value"}},
-             {"attention.wo", {"attention.dense"}},
-             {"attention", {"attention"}},
-             {"feed_forward.w1", {"mlp.dense_h_to_4h"}},
-             {"feed_forward.w2", {"mlp.dense_4h_to_h"}},
-             {"feed_forward", {"mlp"}},
-             {"attention_norm", {"input_layernorm"}},
-             {"ffn_norm", {"post_attention_layernorm"}}};
-  d.rows_by_head = true;
-  d.ignored = {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq"};
+  d.weights = {.architecture = "GPTNeoXForCausalLM",
+               .base = "GPTNeoXModel",
+               .prefix = "gpt_neox.",
+               .last = "embed_out",
+               .layers = "gpt_neox.layers.",
+               .model = {{"tok_embeddings", {"gpt_neox.embed_in"}},
+                         {"norm", {"gpt_neox.final_layer_norm"}},
+                         {"output", {"embed_out"}}},
+               .layer = {{"attention.wqkv", {"attention.query_key_value"}, How::by_head},
+                         {"attention.wo", {"attention.dense"}},
+                         {"attention", {"attention"}},
+                         {"feed_forward.w1", {"mlp.dense_h_to_4h"}},
+                         {"feed_forward.w2", {"mlp.dense_4h_to_h"}},
+                         {"feed_forward", {"mlp"}},
+                         {"attention_norm", {"input_layernorm"}},
+                         {"ffn_norm", {"post_attention_layernorm"}}},
+               .ignored = {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq"},
+               .surplus = {{".dense.bias", kBiases}}};
+  d.one_kv_per_q = true;
   return d;
 }
 
@@ -96,6 +107,15 @@ const Dialect* find_dialect(const std::string& model_type) {
   for (const Dialect& d : dialects())
     if (d.model_type == model_type) return &d;
   return nullptr;
+}
+
+FolderTable dialect_folder(const Dialect& d, const DcformerConfig& c) {
+  FolderTable table = d.weights;
+  if (c.tie_word_embeddings) table.tied_to = "tok_embeddings.weight";
+  table.heads = c.n_head;
+  table.kv_heads = c.n_kv_head;
+  table.head_size = c.head_dim;
+  return table;
 }
 
 const Dialect* find_reading_dialect(const std::string& model_type) {

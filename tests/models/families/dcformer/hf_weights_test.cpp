@@ -1,5 +1,3 @@
-#include "braid/models/families/dcformer/hf_weights.h"
-
 #include <boost/test/unit_test.hpp>
 
 #include "braid/autograd.h"

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "braid/autograd.h"
+#include "braid/models/folders/folder.h"
 #include "braid/models/image_model.h"
 #include "tests/models/families/dcformer/huggingface/support.h"
 #include "tests/support/golden.h"
@@ -71,7 +72,8 @@ BOOST_AUTO_TEST_CASE(values_and_gradients) {
         const auto spec = model->spec();
         for (const nn::NamedTensor& p : nn::parameters(*model)) {
           BOOST_REQUIRE(bool(grad(p.value)));
-          for (const nn::NamedTensor& t : models::split_stored(spec->stored(p.name, p.value.shape()), grad(p.value)))
+          for (const nn::NamedTensor& t :
+               models::split_stored(spec->folder().stored(p.name, p.value.shape()), grad(p.value)))
             compare_golden(want, "grad." + t.name, t.value, of_gradients, seen);
         }
         int results = 0;
@@ -141,8 +143,9 @@ BOOST_AUTO_TEST_CASE(folders_come_out_as_they_were) {
 BOOST_AUTO_TEST_CASE(a_changed_model_keeps_the_other_keys) {
   const models::LoadedModel loaded = models::load_model(kHuggingFace + "vit_tok", {.dtype = DType::f32});
   const json was = json::parse(loaded.format.config);
-  const json now =
-      json::parse(loaded.model->spec()->with({{"num_labels", "3"}})->config_json_like(loaded.format, DType::bf16));
+  const json now = json::parse(loaded.model->spec()
+                                   ->with({{"num_labels", "3"}})
+                                   ->config_json_like(loaded.format.config, "config.json", DType::bf16));
   BOOST_TEST(now["num_labels"] == 3);
   BOOST_TEST(now["dtype"] == "bfloat16");
   BOOST_TEST(!now.contains("id2label"));

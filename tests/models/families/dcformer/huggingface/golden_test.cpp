@@ -5,6 +5,7 @@
 #include <set>
 
 #include "braid/autograd.h"
+#include "braid/models/folders/folder.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/tensor/io/safetensors.h"
 #include "tests/models/support.h"
@@ -69,7 +70,8 @@ BOOST_AUTO_TEST_CASE(values_gradients_and_decoding) {
         backward(loss);
         for (const nn::NamedTensor& p : nn::parameters(*loaded.model)) {
           BOOST_REQUIRE(bool(grad(p.value)));
-          for (const nn::NamedTensor& t : models::split_stored(spec->stored(p.name, p.value.shape()), grad(p.value)))
+          for (const nn::NamedTensor& t :
+               models::split_stored(spec->folder().stored(p.name, p.value.shape()), grad(p.value)))
             compare_golden(want, "grad." + t.name, t.value, of_gradients, seen);
         }
         NoGrad off;

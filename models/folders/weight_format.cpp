@@ -1,4 +1,4 @@
-#include "braid/models/weight_format.h"
+#include "braid/models/folders/weight_format.h"
 
 #include <cstdio>
 #include <map>
