@@ -1,11 +1,12 @@
 // config.json, read and written through the key table.
 #include <algorithm>
 
+#include "braid/models/families/config_file.h"
 #include "braid/models/families/dcformer/config.h"
-#include "braid/models/families/dcformer/config_file.h"
 #include "braid/models/families/dcformer/config_keys.h"
 #include "braid/models/families/dcformer/huggingface/config.h"
 #include "braid/models/families/dcformer/model_types.h"
+#include "braid/models/folders/merge_json.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 
@@ -13,31 +14,19 @@ namespace braid::models {
 namespace {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 // Keys of published folders that say how their own code runs, not what the model is.
-const std::vector<std::string> irrelevant = {
-    "architectures",
-    "auto_map",
-    "dtype",
-    "transformers_version",
-    "_name_or_path",
-    "_commit_hash",
-    "use_cache",
-    "pad_token_id",
-    "is_training",
-    "q_chunk_size",
-    "query_chunk_size",
-    "prefill_pad",
-    "return_dict",
-    "use_gradient_checkpointing",
-    "query_wise",
-    "n_local_heads",
-    "output_attentions",
-    "output_hidden_states",
-    "_attn_implementation_autoset",
-};
+const std::vector<std::string> irrelevant = detail::split(
+    "architectures auto_map dtype transformers_version _name_or_path _commit_hash use_cache pad_token_id is_training "
+    "q_chunk_size query_chunk_size prefill_pad return_dict use_gradient_checkpointing query_wise n_local_heads "
+    "output_attentions output_hidden_states _attn_implementation_autoset",
+    ' ');
 // Described by every reader of its own.
 const std::vector<std::string> irrelevant_in_profile = {"kind"};
+
+// The settings that `compose` stands for say the same to older readers.
+bool is_written(const Setting& key) { return key.name != "compose"; }
 
 // Every key of the object must be one of `known` or `ignored`.
 void reject_unknown(const json& object, const std::string& prefix, const std::vector<std::string>& ignored,
@@ -92,9 +81,7 @@ void read_keys(const json& object, DcformerConfig& config, const std::string& fi
   if (profile) reject_unknown(*profile, "profile.", irrelevant_in_profile, file);
   const std::vector<Setting> table = key_table(config);
   const auto read = [&](const Setting& key) {
-    const bool in_profile = key.name.starts_with("profile.");
-    const json* holder = in_profile ? profile : &object;
-    const json* value = holder ? find_key(*holder, in_profile ? key.name.substr(8) : key.name) : nullptr;
+    const json* value = find_value(object, key.name);
     if (!value && key.name == "torch_dtype") value = find_key(object, "dtype");  // its newer name
     if (value) read_setting(key, key.name, *value, file);
   };
@@ -129,7 +116,7 @@ DcformerConfig read_config(const std::string& text, const std::string& file) {
   for (const char* name : {"vocab_size", "dim", "n_layer", "n_head"}) required_key(object, name, file);
   DcformerConfig config = published_defaults(unused.model_type, object);
   read_keys(object, config, file);
-  resolve_read(config, file);
+  check_read(file, [&] { resolve(config); });
   return config;
 }
 
@@ -166,7 +153,7 @@ AttentionCase read_attention_case(const std::string& text, const std::string& fi
   config.vocab_size = config.n_layer = config.dim = 1;
   read_keys(object, config, file);
   config.dim = config.n_head * config.head_dim;
-  resolve_read(config, file);
+  check_read(file, [&] { resolve(config); });
   result.config = config;
   return result;
 }
@@ -176,31 +163,21 @@ std::string rewrite_config(const std::string& text, const std::string& file, con
     return rewrite_dialect_config(*dialect, text, file, config, {});
   DcformerConfig was = read_config(text, file), now = config;
   if (was == now) return text;
-  nlohmann::ordered_json object = nlohmann::ordered_json::parse(text);
-  const std::vector<Setting> before = key_table(was), after = key_table(now);
-  for (size_t i = 0; i < after.size(); ++i) {
-    const Value value = after[i].get();
-    const std::string& name = after[i].name;
-    if (name == "compose" || before[i].get() == value) continue;
-    if (name.starts_with("profile."))
-      object["profile"][name.substr(8)] = to_json(value);
-    else
-      object[name] = to_json(value);
-  }
-  std::string changed = object.dump(2) + "\n";
+  ordered_json object = ordered_json::parse(text), before, after;
+  const ordered_json profile = add_values(before, key_table(was), is_written);
+  const ordered_json new_profile = add_values(after, key_table(now), is_written);
+  merge_json(object, before, after);
+  if (profile != new_profile) merge_json(object["profile"], profile, new_profile);
+  const std::string changed = object.dump(2) + "\n";
   return read_config(changed, file) == config ? changed : write_config(config);
 }
 
 std::string write_config(const DcformerConfig& config) {
   if (const Dialect* dialect = find_dialect(config.model_type)) return write_dialect_config(*dialect, config);
-  nlohmann::ordered_json object, profile;
+  ordered_json object;
   object["architectures"] = {model_type_named(config.model_type).architecture};
   DcformerConfig copy = config;
-  for (const Setting& key : key_table(copy)) {
-    if (key.name == "compose") continue;  // the settings that it stands for say the same to older readers
-    const bool in_profile = key.name.starts_with("profile.");
-    (in_profile ? profile : object)[in_profile ? key.name.substr(8) : key.name] = to_json(key.get());
-  }
+  const ordered_json profile = add_values(object, key_table(copy), is_written);
   object["n_local_heads"] = config.n_kv_head;
   object["profile"] = profile;
   return object.dump(2) + "\n";

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "braid/models/families/dcformer/config_file.h"
+#include "braid/models/families/config_file.h"
 #include "braid/models/families/dcformer/config_keys.h"
 #include "braid/models/families/dcformer/folder.h"
 #include "braid/models/families/dcformer/huggingface/config.h"

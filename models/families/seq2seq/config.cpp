@@ -1,6 +1,6 @@
 #include "braid/models/families/seq2seq/config.h"
 
-#include "braid/models/families/dcformer/config_file.h"
+#include "braid/models/families/config_file.h"
 #include "braid/models/families/family_settings.h"
 #include "braid/tensor/base/strings.h"
 
@@ -61,17 +61,12 @@ std::vector<std::string> seq2seq_preset_names() { return presets().names(); }
 Seq2SeqConfig seq2seq_preset(const std::string& name) { return presets().at(name); }
 
 std::string write_seq2seq_config(const Seq2SeqConfig& config) {
-  ordered_json object, profile;
+  ordered_json object;
   object["model_type"] = "seq2seq";
   Seq2SeqConfig copy = config;
-  for (const Setting& setting : seq2seq_keys(copy)) {
-    if (setting.name == "compose") continue;  // the settings that it stands for are written
-    if (setting.name.starts_with(kProfile))
-      profile[setting.name.substr(kProfile.size())] = to_json(setting.get());
-    else
-      object[setting.name] = to_json(setting.get());
-  }
-  object["profile"] = profile;
+  // Without the name of the settings that are written.
+  const auto is_written = [](const Setting& setting) { return setting.name != "compose"; };
+  object["profile"] = add_values(object, seq2seq_keys(copy), is_written);
   return object.dump(2) + "\n";
 }
 
@@ -97,11 +92,7 @@ Seq2SeqConfig read_seq2seq_config(const std::string& text, const std::string& fi
     if (!profile->is_object()) bad_config("bad value for profile", file, "an object", shown(*profile));
     read(*profile, std::string(kProfile));
   }
-  try {
-    check_config(config);
-  } catch (const Error& error) {
-    fail(ErrorKind::input, str("bad model in ", file, ": ", error.what()));
-  }
+  check_read(file, [&] { check_config(config); });
   return config;
 }
 

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <set>
 
-#include "braid/models/families/dcformer/config_file.h"
+#include "braid/models/families/config_file.h"
 #include "braid/models/families/dcformer/config_keys.h"
 #include "braid/models/families/dcformer/model_types.h"
+#include "braid/models/folders/merge_json.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 
@@ -30,61 +31,19 @@ const std::vector<std::pair<std::string, std::string>> activations = {{"silu", "
                                                                       {"tanh", "tanh"}};
 
 // Settings that the dialects name otherwise: rotary.cpp, the type of the weights.
-const std::set<std::string> elsewhere = {"model_type",
-                                         "rope_base",
-                                         "rotary_pct",
-                                         "rope_scaling",
-                                         "rope_scaling_factor",
-                                         "rope_low_freq_factor",
-                                         "rope_high_freq_factor",
-                                         "rope_original_block_size",
-                                         "torch_dtype",
-                                         "use_linear_bias",
-                                         "compose",
-                                         "profile.name"};
+const std::vector<std::string> elsewhere = detail::split(
+    "model_type rope_base rotary_pct rope_scaling rope_scaling_factor rope_low_freq_factor rope_high_freq_factor "
+    "rope_original_block_size torch_dtype use_linear_bias compose profile.name",
+    ' ');
 
 // Keys that are read, or that do not matter for what a model computes.
-const std::set<std::string> without_note = {"model_type",
-                                            "architectures",
-                                            "profile",
-                                            "rope_theta",
-                                            "rope_scaling",
-                                            "rope_parameters",
-                                            "rotary_emb_base",
-                                            "rotary_pct",
-                                            "partial_rotary_factor",
-                                            "quantization_config",
-                                            "layer_types",
-                                            "sliding_window",
-                                            "use_sliding_window",
-                                            "max_window_layers",
-                                            "is_encoder_decoder",
-                                            "add_cross_attention",
-                                            "tie_encoder_decoder",
-                                            "_name_or_path",
-                                            "transformers_version",
-                                            "_commit_hash",
-                                            "use_cache",
-                                            "torch_dtype",
-                                            "dtype",
-                                            "classifier_dropout",
-                                            "is_decoder",
-                                            "pretraining_tp",
-                                            "pad_token_id",
-                                            "chunk_size_feed_forward",
-                                            "output_attentions",
-                                            "output_hidden_states",
-                                            "return_dict",
-                                            "pruned_heads",
-                                            "torchscript",
-                                            "problem_type",
-                                            "id2label",
-                                            "label2id",
-                                            "attention_dropout",
-                                            "hidden_dropout",
-                                            "auto_map",
-                                            "_attn_implementation_autoset",
-                                            "num_key_value_heads"};
+const std::set<std::string> without_note = keys_without_note(
+    "rope_theta rope_scaling rope_parameters rotary_emb_base rotary_pct partial_rotary_factor layer_types "
+    "sliding_window "
+    "use_sliding_window max_window_layers add_cross_attention tie_encoder_decoder use_cache classifier_dropout "
+    "is_decoder "
+    "pretraining_tp pad_token_id pruned_heads attention_dropout hidden_dropout _attn_implementation_autoset "
+    "num_key_value_heads");
 
 bool is_null_or_false(const json* value) { return !value || value->is_null() || *value == false; }
 
@@ -113,9 +72,7 @@ void reject_unsupported(const Dialect& d, const json& object, const std::string&
     if (!is_null_or_false(value))
       bad_config(str("bad value for ", key), file, "false", shown(*value), "only decoders are supported");
   }
-  if (const json* value = find_key(object, "quantization_config"); value && !value->is_null())
-    bad_config("bad value for quantization_config", file, "none", shown(*value),
-               "write the weights as F32, BF16 or F16 with the program that quantised them");
+  reject_quantized(object, file);
   const json* window = find_key(object, "sliding_window");
   if (window && !window->is_null() && find_key(object, "use_sliding_window") != nullptr &&
       object["use_sliding_window"] == false)
@@ -158,31 +115,16 @@ void read_keys(const Dialect& d, const json& object, const std::vector<Setting>&
   }
 }
 
-// The settings that no key of the dialect stands for. In the file they have their own names.
-std::vector<const Setting*> own_settings(const Dialect& d, const std::vector<Setting>& table) {
-  std::vector<const Setting*> own;
-  for (const Setting& setting : table) {
-    const bool named = std::ranges::any_of(d.keys, [&](const KeyName& key) { return key.setting == setting.name; });
-    if (!named && !elsewhere.contains(setting.name)) own.push_back(&setting);
-  }
-  return own;
+// A setting that no key of the dialect stands for. In the file it has its own name.
+bool is_own(const Dialect& d, const std::string& name) {
+  return std::ranges::count(elsewhere, name) == 0 && std::ranges::count(d.keys, name, &KeyName::setting) == 0;
 }
 
 void read_own_keys(const Dialect& d, const json& object, const std::vector<Setting>& table, const std::string& file) {
-  const json* profile = find_key(object, "profile");
-  if (profile && !profile->is_object()) bad_config("bad value for profile", file, "an object", shown(*profile));
-  if (profile) {
-    for (const auto& [name, value] : profile->items()) {
-      if (!find_setting(table, "profile." + name))
-        fail(ErrorKind::input, "unknown key 'profile." + detail::preview(name) + "' in " + file +
-                                   detail::did_you_mean("profile." + name, config_keys()));
-    }
-  }
-  for (const Setting* setting : own_settings(d, table)) {
-    const bool inside = setting->name.starts_with("profile.");
-    const json* holder = inside ? profile : &object;
-    const json* value = holder ? find_key(*holder, inside ? setting->name.substr(8) : setting->name) : nullptr;
-    if (value) read_setting(*setting, setting->name, *value, file);
+  check_profile(object, table, file);
+  for (const Setting& setting : table) {
+    const json* value = is_own(d, setting.name) ? find_value(object, setting.name) : nullptr;
+    if (value) read_setting(setting, setting.name, *value, file);
   }
 }
 
@@ -217,7 +159,7 @@ DcformerConfig plain(const Dialect& d, const DcformerConfig& c) {
 }
 
 ordered_json described(const Dialect& d, const DcformerConfig& config) {
-  ordered_json object, profile;
+  ordered_json object;
   object["architectures"] = {d.architectures[0]};
   object["model_type"] = d.model_type;
   DcformerConfig copy = config, defaults = plain(d, config);
@@ -232,12 +174,9 @@ ordered_json described(const Dialect& d, const DcformerConfig& config) {
     object[key.key] = theirs->first;
   }
   write_rotary(d, config, object);
-  for (const Setting* setting : own_settings(d, table)) {
-    const Value value = setting->get();
-    if (value == find_setting(usual, setting->name)->get()) continue;
-    const bool inside = setting->name.starts_with("profile.");
-    (inside ? profile : object)[inside ? setting->name.substr(8) : setting->name] = to_json(value);
-  }
+  const ordered_json profile = add_values(object, table, [&](const Setting& setting) {
+    return is_own(d, setting.name) && setting.get() != find_setting(usual, setting.name)->get();
+  });
   if (!profile.is_null()) object["profile"] = profile;
   return object;
 }
@@ -259,7 +198,7 @@ DcformerConfig read_dialect_config(const Dialect& d, const json& given, const st
   read_rotary(d, object, config, file);
   read_own_keys(d, object, table, file);
   check_sizes(d, config, file);
-  resolve_read(config, file);
+  check_read(file, [&] { resolve(config); });
   if (d.one_kv_per_q && config.n_kv_head != config.n_head)
     bad_config("bad value for n_kv_head", file, str("n_head = ", config.n_head), std::to_string(config.n_kv_head),
                "folders of this type store as many keys and values as queries");
@@ -277,14 +216,9 @@ std::string rewrite_dialect_config(const Dialect& d, const std::string& text, co
   const ordered_json* type = nullptr;
   for (const char* key : {"dtype", "torch_dtype"})
     if (object.contains(key)) type = &object[key];
-  const bool other_type = stored && (!type || *type != torch_name(*stored));
-  if (was == config && !other_type) return text;
-  const ordered_json before = described(d, was), now = described(d, config);
-  for (const auto& [key, value] : now.items())
-    if (!before.contains(key) || before[key] != value) object[key] = value;
-  for (const auto& [key, value] : before.items())
-    if (!now.contains(key)) object.erase(key);
   const ordered_json type_then = type ? *type : ordered_json();
+  if (was == config && (!stored || type_then == torch_name(*stored))) return text;
+  merge_json(object, described(d, was), described(d, config));
   object.erase("rope_parameters");
   object.erase("dtype");
   write_rotary(d, config, object);
@@ -297,7 +231,7 @@ std::string rewrite_dialect_config(const Dialect& d, const std::string& text, co
 }
 
 std::vector<std::string> dialect_notes(const Dialect& d, const json& object, const std::string& file) {
-  std::vector<std::string> notes = code_notes(object, file, d.architectures[0]), unknown;
+  std::vector<std::string> notes = code_notes(object, file, d.architectures[0]);
   for (const char* key : {"attention_dropout", "hidden_dropout"}) {
     const json* value = find_key(object, key);
     if (value && value->is_number() && *value != 0)
@@ -305,14 +239,11 @@ std::vector<std::string> dialect_notes(const Dialect& d, const json& object, con
   }
   DcformerConfig unused;
   const std::vector<Setting> table = key_table(unused);
-  for (const auto& [key, value] : object.items()) {
-    const bool named = std::ranges::any_of(d.keys, [&, &key = key](const KeyName& name) { return name.key == key; });
-    const bool own =
-        std::ranges::any_of(own_settings(d, table), [&, &key = key](const Setting* s) { return s->name == key; });
-    if (!named && !own && !without_note.contains(key)) unknown.push_back(detail::preview(key, 40));
-  }
-  if (!unknown.empty())
-    notes.push_back("keys of " + file + " without effect here: " + detail::preview(detail::join(unknown, ", "), 200));
+  const auto has_effect = [&](const std::string& key) {
+    return without_note.contains(key) || std::ranges::count(d.keys, key, &KeyName::key) > 0 ||
+           (find_setting(table, key) && is_own(d, key));
+  };
+  note_unknown_keys(object, file, has_effect, notes);
   return notes;
 }
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "braid/models/families/dcformer/config_file.h"
+#include "braid/models/families/config_file.h"
 #include "braid/models/families/dcformer/config_keys.h"
 #include "braid/models/families/dcformer/huggingface/config.h"
 #include "braid/tensor/base/strings.h"

@@ -1,4 +1,4 @@
-#include "braid/models/families/dcformer/config_file.h"
+#include "braid/models/families/config_file.h"
 
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
@@ -7,6 +7,9 @@
 namespace braid::models {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
+
+static constexpr std::string_view kProfile = "profile.";
 
 void bad_config(const std::string& what, const std::string& file, const std::string& expected, const std::string& found,
                 const std::string& advice) {
@@ -39,6 +42,62 @@ const json& required_key(const json& object, const std::string& name, const std:
   const json* value = find_key(object, name);
   if (!value) bad_config("missing key", file, "'" + name + "'", "none");
   return *value;
+}
+
+const json* find_value(const json& object, const std::string& setting) {
+  if (!setting.starts_with(kProfile)) return find_key(object, setting);
+  const json* profile = find_key(object, "profile");
+  return profile ? find_key(*profile, setting.substr(kProfile.size())) : nullptr;
+}
+
+void check_profile(const json& object, const std::vector<Setting>& table, const std::string& file) {
+  const json* profile = find_key(object, "profile");
+  if (!profile) return;
+  if (!profile->is_object()) bad_config("bad value for profile", file, "an object", shown(*profile));
+  std::vector<std::string> names;
+  for (const Setting& setting : table) names.push_back(setting.name);
+  for (const auto& [key, value] : profile->items()) {
+    const std::string name = std::string(kProfile) + key;
+    if (!find_setting(table, name))
+      fail(ErrorKind::input, "unknown key '" + std::string(kProfile) + detail::preview(key) + "' in " + file +
+                                 detail::did_you_mean(name, names));
+  }
+}
+
+void reject_quantized(const json& object, const std::string& file) {
+  if (const json* value = find_key(object, "quantization_config"); value && !value->is_null())
+    bad_config("bad value for quantization_config", file, "none", shown(*value),
+               "write the weights as F32, BF16 or F16 with the program that quantised them");
+}
+
+ordered_json add_values(ordered_json& object, const std::vector<Setting>& table,
+                        const std::function<bool(const Setting&)>& written) {
+  ordered_json profile;
+  for (const Setting& setting : table) {
+    if (!written(setting)) continue;
+    const bool inside = setting.name.starts_with(kProfile);
+    (inside ? profile : object)[inside ? setting.name.substr(kProfile.size()) : setting.name] = to_json(setting.get());
+  }
+  return profile;
+}
+
+std::set<std::string> keys_without_note(const std::string& more) {
+  const std::vector<std::string> names = detail::split(
+      "model_type architectures profile id2label label2id torch_dtype dtype transformers_version _name_or_path "
+      "_commit_hash problem_type chunk_size_feed_forward output_attentions output_hidden_states return_dict "
+      "torchscript is_encoder_decoder quantization_config auto_map " +
+          more,
+      ' ');
+  return {names.begin(), names.end()};
+}
+
+void note_unknown_keys(const json& object, const std::string& file,
+                       const std::function<bool(const std::string&)>& has_effect, std::vector<std::string>& notes) {
+  std::vector<std::string> unknown;
+  for (const auto& [key, value] : object.items())
+    if (!has_effect(key)) unknown.push_back(detail::preview(key, 40));
+  if (!unknown.empty())
+    notes.push_back("keys of " + file + " without effect here: " + detail::preview(detail::join(unknown, ", "), 200));
 }
 
 std::optional<Value> from_json(const json& value) {
@@ -81,9 +140,9 @@ const char* torch_name(DType dtype) {
   }
 }
 
-void resolve_read(DcformerConfig& config, const std::string& file) {
+void check_read(const std::string& file, const std::function<void()>& check) {
   try {
-    resolve(config);
+    check();
   } catch (const Error& error) {
     fail(ErrorKind::input, str("bad model in ", file, ": ", error.what()));
   }
