@@ -25,12 +25,12 @@ constexpr double page_width = 960, left = 64, right = 24, loss_height = 300, sma
 struct XAxis {
   std::string name;  // "step", "tokens", "time (min)"
   double scale = 1;
-  double LogRow::*member = nullptr;  // null: the step
+  std::optional<LogName> member;  // none: the step
 };
 
 XAxis choose_x(const std::string& column, std::vector<Run>& runs) {
   XAxis axis{.name = "step"};
-  if (column != "step") axis.member = column == "time" ? &LogRow::elapsed_s : &LogRow::tokens;
+  if (column != "step") axis.member = column == "time" ? LogName("elapsed_s") : LogName("tokens");
   double largest = 0;
   for (Run& run : runs) {
     const double scale = column == "flops" ? run.flops_per_token : 1;
@@ -40,7 +40,7 @@ XAxis choose_x(const std::string& column, std::vector<Run>& runs) {
              "token costs, found a log alone; use --x tokens";
     });
     for (const LogRow& row : run.rows) {
-      const double x = scale * (axis.member ? row.*axis.member : static_cast<double>(row.step));
+      const double x = scale * (axis.member ? row[*axis.member] : static_cast<double>(row.step));
       check(std::isfinite(x), ErrorKind::input, [&] {
         return str("cannot plot ", run.name, " over ", column, ": expected the column ",
                    column == "time" ? "elapsed_s" : "tokens", " in every row of its log, found none at step ", row.step,
@@ -81,18 +81,17 @@ std::string chart(const std::vector<Run>& runs, const Look& look, const std::str
   });
   const Axis xs{.min = look.from, .max = x_max > 0 ? x_max : 1, .whole = x.name == "step"};
 
-  const bool images = measured(runs, &LogRow::images);
-  Panel loss{
-      images ? "Loss (nats per image)" : "Loss (nats per token)", &LogRow::loss, true, false, 1, &LogRow::val_loss};
+  const bool images = measured(runs, "pictures");
+  Panel loss{images ? "Loss (nats per image)" : "Loss (nats per token)", "loss", true, false, 1, LogName("val_loss")};
   loss.skips_beginning = true;
   loss.max = look.y_max;
   std::vector<Panel> small;
-  for (const Panel& panel : {Panel{"Task accuracy (%)", &LogRow::task_acc, false, true, 100, &LogRow::task_acc},
-                             Panel{"Validation accuracy (%)", &LogRow::val_top1, false, false, 100, &LogRow::val_top1},
-                             Panel{"Learning rate", &LogRow::lr, false, true},
-                             Panel{"Gradient norm before clipping", &LogRow::grad_norm, true, true},
-                             Panel{"Throughput (tokens/s)", &LogRow::tok_per_s, true, true},
-                             Panel{"Throughput (images/s)", &LogRow::images_per_s, true, true}})
+  for (const Panel& panel :
+       {Panel{"Task accuracy (%)", "task_acc", false, true, 100, LogName("task_acc")},
+        Panel{"Validation accuracy (%)", "val_top1", false, false, 100, LogName("val_top1")},
+        Panel{"Learning rate", "lr", false, true}, Panel{"Gradient norm before clipping", "grad_norm", true, true},
+        Panel{"Throughput (tokens/s)", "tok_per_s", true, true},
+        Panel{"Throughput (images/s)", "pictures_per_s", true, true}})
     if (measured(runs, panel.member)) small.push_back(panel);
   const size_t per_row = small.size() == 4 ? 2 : std::max<size_t>(1, small.size());
   const size_t small_rows = detail::ceil_div(small.size(), per_row);
@@ -110,7 +109,7 @@ std::string chart(const std::vector<Run>& runs, const Look& look, const std::str
   const std::string title = drawn == 1 ? "Training run " + names[0] : str("Comparison of ", drawn, " training runs");
   Svg svg(page_width, height, title, "Runs: " + join(names, ", ") + ". Made by: " + command);
   svg.text(left, 34, preview(title, 80), "title");
-  const bool validated = measured(runs, &LogRow::val_loss);
+  const bool validated = measured(runs, "val_loss");
   svg.text(left, 54,
            str(window > 1 ? str("lines: moving average over up to ", window, " steps",
                                 runs.size() > 5 ? "" : "; faint: every step")
@@ -131,14 +130,14 @@ std::string chart(const std::vector<Run>& runs, const Look& look, const std::str
 
 // The numbers of the chart, one row per run and step; of a group those of its runs, then the means.
 std::string data_csv(const std::vector<Run>& runs, int64_t window) {
-  int kinds = 0;
-  for (const Run& run : runs) kinds |= static_cast<int>(kind_of(run.rows.front()));
-  const auto kind = static_cast<LogKind>(kinds);
+  const auto kind_of_run = [](const Run& run) { return kind_of(run.rows.front()); };
+  const bool mixed = std::ranges::adjacent_find(runs, std::not_equal_to(), kind_of_run) != runs.end();
+  const std::string_view kind = mixed ? "" : kind_of_run(runs.front());
   std::string text = "run,loss_average," + csv_header(kind);
   const auto add = [&](const Run& run) {
     std::string name = "\"";
     for (const char c : run.name) name.append(c == '"' ? 2 : 1, c);
-    const std::vector<double> average = moving_average(column(run, &LogRow::loss, 1), window);
+    const std::vector<double> average = moving_average(column(run, "loss", 1), window);
     for (size_t i = 0; i < run.rows.size(); ++i)
       text += name + "\"," + (std::isnan(average[i]) ? "" : shortest(average[i])) + "," + csv_line(run.rows[i], kind);
   };
@@ -169,7 +168,7 @@ std::vector<std::string> run_names(const std::vector<std::string>& sources) {
 }
 
 bool has_loss(const std::vector<LogRow>& rows) {
-  return std::any_of(rows.begin(), rows.end(), [](const LogRow& row) { return std::isfinite(row.loss); });
+  return std::any_of(rows.begin(), rows.end(), [](const LogRow& row) { return std::isfinite(row["loss"]); });
 }
 
 // The runs of the sources. Of several, those that have no loss yet are left out with a note, and so are folders of

@@ -79,8 +79,8 @@ void judge_running(RunView& view) {
     return;
   }
   double step_time = 0;
-  if (view.last && view.last->step > 0 && std::isfinite(view.last->elapsed_s))
-    step_time = view.last->elapsed_s / static_cast<double>(view.last->step);
+  if (view.last && view.last->step > 0 && std::isfinite((*view.last)["elapsed_s"]))
+    step_time = (*view.last)["elapsed_s"] / static_cast<double>(view.last->step);
   if (view.silence <= 120 + 20 * step_time) return;
   view.state = "silent";
   view.reason = str("process ", s.pid, " on host ", s.host, " may be gone");
@@ -126,24 +126,19 @@ std::vector<std::string> words_of(const RunView& v) {
   std::string progress = str("step ", step, "/", v.status.steps ? std::to_string(v.status.steps) : "?");
   if (v.status.steps >= step && step >= 0 && v.status.steps > 0)
     progress += str(" (", 100 * step / v.status.steps, "%)");
-  const auto shown = [&](const char* label, double LogRow::*member) {
-    return v.last && std::isfinite((*v.last).*member) ? label + fixed((*v.last).*member) : std::string();
+  const auto shown = [&](const char* label, LogName member) {
+    return v.last && std::isfinite((*v.last)[member]) ? label + fixed((*v.last)[member]) : std::string();
   };
   std::string speed, remaining;
-  if (v.last && std::isfinite(v.last->tok_per_s)) speed = human(v.last->tok_per_s, 3) + " tok/s";
-  if (v.last && std::isfinite(v.last->images_per_s)) speed = human(v.last->images_per_s, 3) + " images/s";
-  if (v.last && v.state == "running" && std::isfinite(v.last->eta_s))
-    remaining = "ETA " + duration(std::max(0.0, v.last->eta_s - v.silence));
-  else if (v.last && std::isfinite(v.last->elapsed_s))
-    remaining = "took " + duration(v.last->elapsed_s);
-  return {preview(v.name, 100),
-          v.state,
-          progress,
-          shown("loss ", &LogRow::loss),
-          shown("val ", &LogRow::val_loss),
-          speed,
-          remaining,
-          duration(v.silence) + " ago",
+  const LogRow last = v.last.value_or(LogRow());
+  if (std::isfinite(last["tok_per_s"])) speed = human(last["tok_per_s"], 3) + " tok/s";
+  if (std::isfinite(last["pictures_per_s"])) speed = human(last["pictures_per_s"], 3) + " images/s";
+  if (v.state == "running" && std::isfinite(last["eta_s"]))
+    remaining = "ETA " + duration(std::max(0.0, last["eta_s"] - v.silence));
+  else if (std::isfinite(last["elapsed_s"]))
+    remaining = "took " + duration(last["elapsed_s"]);
+  return {preview(v.name, 100),      v.state, progress,  shown("loss ", "loss"),
+          shown("val ", "val_loss"), speed,   remaining, duration(v.silence) + " ago",
           preview(v.reason, 100)};
 }
 
@@ -171,19 +166,15 @@ std::string json(const RunView& v) {
                               {"reason", v.reason},
                               {"step", v.last ? v.last->step : 0},
                               {"steps", v.status.steps}};
-  const auto value = [&](const char* name, double LogRow::*member) {
-    j[name] = v.last && std::isfinite((*v.last).*member) ? nlohmann::json((*v.last).*member) : nlohmann::json();
+  const auto add = [&](std::initializer_list<LogName> names) {
+    for (const LogName name : names) {
+      const double value = v.last.value_or(LogRow())[name];
+      j[name.text()] = std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
+    }
   };
-  value("loss", &LogRow::loss);
-  value("val_loss", &LogRow::val_loss);
-  value("task_acc", &LogRow::task_acc);
-  value("tok_per_s", &LogRow::tok_per_s);
-  if (v.last && std::isfinite(v.last->images)) {
-    value("val_top1", &LogRow::val_top1);
-    value("pictures_per_s", &LogRow::images_per_s);
-  }
-  value("elapsed_s", &LogRow::elapsed_s);
-  value("eta_s", &LogRow::eta_s);
+  add({"loss", "val_loss", "task_acc", "tok_per_s"});
+  if (v.last && std::isfinite((*v.last)["pictures"])) add({"val_top1", "pictures_per_s"});
+  add({"elapsed_s", "eta_s"});
   if (v.state != "running") j["eta_s"] = nlohmann::json();
   j["silence_s"] = v.silence;
   j["host"] = v.status.host;

@@ -44,9 +44,9 @@ Run group_of(const std::string& name, std::vector<Run> members) {
       for (const Run& run : members) values.push_back(value(run));
       return mean_and_spread(values).mean;
     };
-    LogRow row{.step = members[0].rows[i].step};
+    LogRow row(members[0].rows[i].step);
     for (const LogColumn& column : log_columns)
-      row.*column.member = mean([&](const Run& run) { return run.rows[i].*column.member; });
+      row[LogName(column)] = mean([&](const Run& run) { return run.rows[i][LogName(column)]; });
     group.rows.push_back(row);
     group.x.push_back(mean([&](const Run& run) { return run.x[i]; }));
   }

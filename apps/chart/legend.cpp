@@ -46,11 +46,11 @@ struct Best {
 Best best_validation(const Run& run) {
   Best best;
   for (const LogRow& row : run.rows)
-    if (std::isfinite(row.val_loss) && !(row.val_loss >= best.value)) best = {row.val_loss, row.step};
+    if (std::isfinite(row["val_loss"]) && !(row["val_loss"] >= best.value)) best = {row["val_loss"], row.step};
   return best;
 }
 
-double median_speed(const Run& run, double LogRow::*rate) {
+double median_speed(const Run& run, LogName rate) {
   std::vector<double> speeds;
   for (double v : column(run, rate, 1))
     if (std::isfinite(v)) speeds.push_back(v);
@@ -61,34 +61,34 @@ double median_speed(const Run& run, double LogRow::*rate) {
 }  // namespace
 
 std::vector<std::vector<std::string>> legend(const std::vector<Run>& runs, int64_t window) {
-  const bool tasks = measured(runs, &LogRow::task_acc), validated = measured(runs, &LogRow::val_loss);
+  const bool tasks = measured(runs, "task_acc"), validated = measured(runs, "val_loss");
   std::vector<std::vector<std::string>> rows = {{"run", "steps", "loss"}};
   if (window > 1) rows[0].push_back("smoothed loss");
   if (validated) rows[0].insert(rows[0].end(), {"validation", "best validation"});
   if (tasks) rows[0].push_back("task accuracy");
-  const bool classes = measured(runs, &LogRow::val_top1);
+  const bool classes = measured(runs, "val_top1");
   if (classes) rows[0].push_back("accuracy");
-  const bool tokens = measured(runs, &LogRow::tok_per_s), speed = tokens || measured(runs, &LogRow::images_per_s);
+  const bool tokens = measured(runs, "tok_per_s"), speed = tokens || measured(runs, "pictures_per_s");
   if (speed) rows[0].push_back(tokens ? "tokens/s" : "images/s");
   for (const Run& run : runs) {
-    const auto last = [&](double LogRow::*member, int decimals, double scale, const std::string& unit) {
+    const auto last = [&](LogName member, int decimals, double scale, const std::string& unit) {
       return shown_of(run, decimals, unit, [&](const Run& one) { return last_of(column(one, member, scale)); });
     };
-    std::vector<std::string> row = {run.name, std::to_string(run.rows.back().step), last(&LogRow::loss, 4, 1, "")};
+    std::vector<std::string> row = {run.name, std::to_string(run.rows.back().step), last("loss", 4, 1, "")};
     if (window > 1) {
-      row.push_back(shown_of(
-          run, 4, "", [&](const Run& one) { return last_of(moving_average(column(one, &LogRow::loss, 1), window)); }));
+      row.push_back(shown_of(run, 4, "",
+                             [&](const Run& one) { return last_of(moving_average(column(one, "loss", 1), window)); }));
     }
     if (validated) {
-      row.push_back(last(&LogRow::val_loss, 4, 1, ""));
+      row.push_back(last("val_loss", 4, 1, ""));
       const Best best = best_validation(run);
       row.push_back(shown_of(run, 4, "", [](const Run& one) { return best_validation(one).value; }) +
                     (std::isnan(best.value) || !run.members.empty() ? "" : str(" at ", best.step)));
     }
-    if (tasks) row.push_back(last(&LogRow::task_acc, 1, 100, " %"));
-    if (classes) row.push_back(last(&LogRow::val_top1, 2, 100, " %"));
+    if (tasks) row.push_back(last("task_acc", 1, 100, " %"));
+    if (classes) row.push_back(last("val_top1", 2, 100, " %"));
     if (speed) {
-      const double rate = median_speed(run, tokens ? &LogRow::tok_per_s : &LogRow::images_per_s);
+      const double rate = median_speed(run, tokens ? LogName("tok_per_s") : LogName("pictures_per_s"));
       row.push_back(std::isnan(rate) ? "-" : human(rate, 3));
     }
     rows.push_back(row);

@@ -63,7 +63,7 @@ std::pair<double, double> value_range(const std::vector<Run>& runs, const Panel&
   for (const Run& run : runs) {
     const std::vector<double> raw = column(run, panel.member, panel.scale);
     const auto lines = panel.smooth ? moving_average(raw, window) : raw;
-    const auto points = panel.points ? column(run, panel.points, panel.scale) : std::vector<double>();
+    const auto points = panel.points ? column(run, *panel.points, panel.scale) : std::vector<double>();
     const Band band = band_of(run, panel, window);
     for (size_t i = panel.skips_beginning ? raw.size() / 20 : 0; i < raw.size(); ++i) {
       if (run.x[i] < xs.min) continue;
@@ -134,15 +134,15 @@ std::vector<double> moving_average(const std::vector<double>& values, int64_t wi
   return result;
 }
 
-std::vector<double> column(const Run& run, double LogRow::*member, double scale) {
+std::vector<double> column(const Run& run, LogName member, double scale) {
   std::vector<double> values;
-  for (const LogRow& row : run.rows) values.push_back(row.*member * scale);
+  for (const LogRow& row : run.rows) values.push_back(row[member] * scale);
   return values;
 }
 
-bool measured(const std::vector<Run>& runs, double LogRow::*member) {
+bool measured(const std::vector<Run>& runs, LogName member) {
   return std::any_of(runs.begin(), runs.end(), [&](const Run& run) {
-    return std::any_of(run.rows.begin(), run.rows.end(), [&](const LogRow& row) { return std::isfinite(row.*member); });
+    return std::any_of(run.rows.begin(), run.rows.end(), [&](const LogRow& row) { return std::isfinite(row[member]); });
   });
 }
 
@@ -183,7 +183,7 @@ void draw_panel(Svg& svg, const Frame& f, const std::vector<Run>& runs, const Pa
     svg.path(thinned(points), series_class("line", int(i)), series_dash(int(i)));
   }
   for (size_t i = 0; i < runs.size() && panel.points; ++i) {
-    Points points = placed(runs[i], column(runs[i], panel.points, panel.scale));
+    Points points = placed(runs[i], column(runs[i], *panel.points, panel.scale));
     points.erase(std::remove_if(points.begin(), points.end(), [](const auto& p) { return std::isnan(p.second); }),
                  points.end());
     // More circles than fit would only be a smear; the last one always shows.

@@ -1,6 +1,7 @@
 // Panels of a chart of training runs: smoothed curves, axes, several runs overlaid.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,11 @@ struct Run {
 // One panel: which column, how it is shown.
 struct Panel {
   std::string title;
-  double LogRow::*member;
+  LogName member;
   bool smooth;     // thick moving average over faint raw values
   bool from_zero;  // a quantity whose zero means something
   double scale = 1;
-  double LogRow::*points = nullptr;  // measured now and then, drawn as circles
+  std::optional<LogName> points;  // measured now and then, drawn as circles
   // Vertical range: without the first twentieth of each run, in which a loss falls from log(V), and at most this.
   bool skips_beginning = false;
   double max = not_measured;
@@ -41,9 +42,9 @@ void draw_axes(Svg& svg, const Frame& frame, const Axis& xs, const Axis& ys, con
 // Exponential moving average with a memory of `window` rows, but at first of no more than an eighth of the rows so far:
 // a fixed memory would lag far behind the steep beginning of a run. Gaps stay gaps.
 std::vector<double> moving_average(const std::vector<double>& values, int64_t window);
-std::vector<double> column(const Run& run, double LogRow::*member, double scale);
+std::vector<double> column(const Run& run, LogName member, double scale);
 // Whether any run has a finite value in the column.
-bool measured(const std::vector<Run>& runs, double LogRow::*member);
+bool measured(const std::vector<Run>& runs, LogName member);
 
 // The band of a group reaches from mean - spread to mean + spread of the members' smoothed values.
 // xs: range of the horizontal axis in the unit x_name; rows before it count nowhere; log: logarithmic vertical axis;

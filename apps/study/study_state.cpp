@@ -186,14 +186,14 @@ void finish_run(const Study& study, const StudyRun& run) {
   const fs::path folder = folder_of(study, run);
   const RunSettings settings(study, run.settings);
   const LogRow row = read_log(folder).back();
-  check(row.step == run.steps && std::isfinite(row.val_loss), ErrorKind::input,
+  check(row.step == run.steps && std::isfinite(row["val_loss"]), ErrorKind::input,
         [&] { return str("the log of ", folder.string(), " does not end with a validation at step ", run.steps); });
   if (study.families)
     io::write_file((folder / "families.csv").string(), families_csv(measure_families(settings, folder)));
   write_result(study, run,
-               {{"validation_loss", row.val_loss},
-                {"task_accuracy", std::isfinite(row.task_acc) ? json(row.task_acc) : json()},
-                {"seconds", row.elapsed_s}});
+               {{"validation_loss", row["val_loss"]},
+                {"task_accuracy", std::isfinite(row["task_acc"]) ? json(row["task_acc"]) : json()},
+                {"seconds", row["elapsed_s"]}});
 }
 
 std::optional<StudyResult> read_result(const Study& study, const StudyRun& run) {

@@ -89,7 +89,7 @@ void TrainingRun::open(const RunRecord& record) {
   });
   std::vector<double> losses{best_val_loss_};
   if (log_) {
-    for (const LogRow& row : log_->earlier_rows()) losses.push_back(row.loss);
+    for (const LogRow& row : log_->earlier_rows()) losses.push_back(row["loss"]);
   }
   losses = from_root(losses, mesh_.world);
   best_val_loss_ = losses[0];
@@ -101,13 +101,13 @@ void TrainingRun::open_log() {
   samples_.emplace(out() / "samples.txt", state_.step);
   const std::vector<LogRow>& rows = log_->earlier_rows();
   for (const LogRow& row : rows) {
-    last_.loss = row.loss;
-    if (!std::isnan(row.val_loss)) last_.val_loss = row.val_loss, val_step_ = row.step;
-    for (double LogRow::*measured : {&LogRow::task_acc, &LogRow::val_top1})
-      if (!std::isnan(row.*measured)) last_.*measured = row.*measured;
+    last_["loss"] = row["loss"];
+    if (row.has("val_loss")) last_["val_loss"] = row["val_loss"], val_step_ = row.step;
+    for (const LogName measured : {LogName("task_acc"), LogName("val_top1")})
+      if (row.has(measured)) last_[measured] = row[measured];
   }
   if (config_.checkpoint.best) find_best(rows);
-  const bool row_lacks_values = !rows.empty() && rows.back().step == state_.step && std::isnan(rows.back().val_loss);
+  const bool row_lacks_values = !rows.empty() && rows.back().step == state_.step && std::isnan(rows.back()["val_loss"]);
   if (!state_.measured && due_or_finished(config_.eval.interval) && row_lacks_values) unmeasured_ = rows.back();
   // An older Braid wrote the weights that a step failed with as a checkpoint.
   const std::string failed = "failed-" + models::step_name(state_.step + 1) + ".txt";
@@ -125,7 +125,7 @@ void TrainingRun::find_best(const std::vector<LogRow>& rows) {
     if (checkpoint.step > state_.step) continue;  // damaged
     double loss = NAN;
     for (const LogRow& row : rows)
-      if (row.step == checkpoint.step) loss = row.val_loss;
+      if (row.step == checkpoint.step) loss = row["val_loss"];
     if (std::isnan(loss)) loss = saved_val_loss(checkpoint.path);
     if (!std::isnan(loss)) measured.emplace_back(loss, checkpoint);
   }
@@ -199,12 +199,12 @@ LogRow TrainingRun::count_step(const models::StepMetrics& metrics, double lr) {
   ++state_.step;
   state_.samples += samples;
   state_.elapsed_s = elapsed_before_ + seconds();
-  last_.loss = metrics.loss;
-  LogRow row{.step = state_.step, .loss = metrics.loss, .lr = lr, .grad_norm = metrics.grad_norm};
+  last_["loss"] = metrics.loss;
+  LogRow row(state_.step, {{"loss", metrics.loss}, {"lr", lr}, {"grad_norm", metrics.grad_norm}});
   task_->count(row, state_.samples, static_cast<double>((state_.step - first_step_) * samples) / seconds());
-  row.mfu = flops_ / seconds() / peak_flops_;
-  row.memory_mb = static_cast<double>(memory_stats(device_).peak) / 1e6;
-  row.elapsed_s = state_.elapsed_s;
+  row["mfu"] = flops_ / seconds() / peak_flops_;
+  row["memory_mb"] = static_cast<double>(memory_stats(device_).peak) / 1e6;
+  row["elapsed_s"] = state_.elapsed_s;
   row.unix_time = unix_time();
   return row;
 }
@@ -224,7 +224,7 @@ std::string TrainingRun::without_numerical_failure(const std::string& name, cons
 
 void TrainingRun::measure(LogRow& row) {
   state_.measured = measure(row, due_or_finished(config_.eval.interval), due_or_finished(config_.sample.interval));
-  state_.val_loss = row.val_loss;
+  state_.val_loss = row["val_loss"];
 }
 
 bool TrainingRun::measure(LogRow& row, bool validate, bool sample) {
@@ -239,7 +239,7 @@ bool TrainingRun::measure_now(LogRow& row, bool validate, bool sample) {
       return without_numerical_failure(name, work).empty();
     };
     if (!task_->validate(row, attempt)) return false;
-    last_.val_loss = row.val_loss, last_.task_acc = row.task_acc, last_.val_top1 = row.val_top1;
+    last_["val_loss"] = row["val_loss"], last_["task_acc"] = row["task_acc"], last_["val_top1"] = row["val_top1"];
     val_step_ = row.step;
   }
   if (sample) {
@@ -256,16 +256,16 @@ bool TrainingRun::finish_measurements() {
   if (state_.measured) return true;
   const bool validate = mesh_.world.any(unmeasured_.has_value());
   const bool sample = mesh_.world.any(root() && samples_->last_step() < state_.step);
-  LogRow row = unmeasured_.value_or(LogRow{.step = state_.step});
+  LogRow row = unmeasured_.value_or(LogRow(state_.step));
   state_.measured = measure(row, validate, sample && due_or_finished(config_.sample.interval));
   if (unmeasured_ && state_.measured) warn(log_warned_, [&] { log_->complete(row); });
   if (unmeasured_ && events_) warn(events_warned_, [&] { events_->append(row); });
-  if (best_so_far(row)) checkpoints_.mark_best(state_.step, mesh_.world), best_val_loss_ = row.val_loss;
+  if (best_so_far(row)) checkpoints_.mark_best(state_.step, mesh_.world), best_val_loss_ = row["val_loss"];
   return state_.measured;
 }
 
 void TrainingRun::log(LogRow& row) {
-  row.eta_s = seconds() / double(state_.step - first_step_) * double(config_.train.steps - state_.step);
+  row["eta_s"] = seconds() / double(state_.step - first_step_) * double(config_.train.steps - state_.step);
   if (!root()) return;
   if (std::string uses = text_of(attention_uses()); uses != attention_) {
     attention_ = std::move(uses);
@@ -281,12 +281,12 @@ void TrainingRun::log(LogRow& row) {
   if (events_) warn(events_warned_, [&] { events_->append(row); });
   progress_.update({.step = row.step,
                     .total = config_.train.steps,
-                    .loss = row.loss,
-                    .val_loss = last_.val_loss,
+                    .loss = row["loss"],
+                    .val_loss = last_["val_loss"],
                     .val_step = val_step_,
-                    .tok_per_s = std::isnan(row.tok_per_s) ? 0 : row.tok_per_s,
-                    .images_per_s = std::isnan(row.images_per_s) ? 0 : row.images_per_s,
-                    .eta_s = row.eta_s});
+                    .tok_per_s = std::isnan(row["tok_per_s"]) ? 0 : row["tok_per_s"],
+                    .images_per_s = std::isnan(row["pictures_per_s"]) ? 0 : row["pictures_per_s"],
+                    .eta_s = row["eta_s"]});
 }
 
 // Text that could not be written is kept in memory and tried again with the next one. A save needs it on the disk.
@@ -315,13 +315,13 @@ void TrainingRun::print_summary() {
   const std::string seconds =
       state_.elapsed_s < 10 ? human(state_.elapsed_s, 2) : std::to_string(std::llround(state_.elapsed_s));
   std::printf("trained %lld steps in %s s, loss %.4f", static_cast<long long>(state_.step), seconds.c_str(),
-              last_.loss);
-  if (!std::isnan(last_.val_loss)) std::printf(", validation loss %.6f", last_.val_loss);
-  if (!std::isnan(last_.task_acc)) {
-    std::printf(", task accuracy %.1f%%", 100 * last_.task_acc);
+              last_["loss"]);
+  if (last_.has("val_loss")) std::printf(", validation loss %.6f", last_["val_loss"]);
+  if (last_.has("task_acc")) {
+    std::printf(", task accuracy %.1f%%", 100 * last_["task_acc"]);
     if (const std::optional<double> chance = task_->chance()) std::printf(" (guessing: %.1f%%)", 100 * *chance);
   }
-  if (!std::isnan(last_.val_top1)) std::printf(", validation accuracy %.2f%%", 100 * last_.val_top1);
+  if (last_.has("val_top1")) std::printf(", validation accuracy %.2f%%", 100 * last_["val_top1"]);
   if (state_.step > first_step_) std::printf("\npeak memory %s", peak_text(memory_by_use(device_)).c_str());
   std::printf("\nmodel %s\nlog   %s\n", (out() / models::step_name(state_.step)).c_str(), (out() / "log.csv").c_str());
 }

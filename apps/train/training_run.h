@@ -69,7 +69,7 @@ class TrainingRun {
   bool root() const { return mesh_.world.rank() == 0; }
   bool measure(LogRow& row, bool validate, bool sample);
   bool measure_now(LogRow& row, bool validate, bool sample);
-  bool best_so_far(const LogRow& row) const { return config_.checkpoint.best && row.val_loss < best_val_loss_; }
+  bool best_so_far(const LogRow& row) const { return config_.checkpoint.best && row["val_loss"] < best_val_loss_; }
   void write_checkpoint(const LogRow& row);
   void warn(bool& warned, const std::function<void()>& write);
   std::string advice(const FailedStep& failed) const;
@@ -109,7 +109,7 @@ class TrainingRun {
   double sample_forward_ = 0, sample_flops_ = 0, flops_ = 0;  // of a sample of the data; of all steps of this process
   std::string attention_;                                     // the kernels that were noted
   LogRow last_;                                               // the newest values of the loss and of validation
-  int64_t val_step_ = -1;                                     // of last_.val_loss
+  int64_t val_step_ = -1;                                     // of last_["val_loss"]
   double best_val_loss_ = std::numeric_limits<double>::infinity();  // of the checkpoint that `best` names
   int64_t first_step_ = 0, saved_step_ = 0;                         // no checkpoint before step 1
   bool log_warned_ = false, samples_warned_ = false, events_warned_ = false;

@@ -24,7 +24,7 @@ void TrainingRun::save(const LogRow& row, bool stop) {
     if (output_.attempt([&] { write_checkpoint(row); }, last)) last_save_ = Clock::now();
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::numerical) throw;
-    fail_step(state_.step, {.loss = row.loss, .grad_norm = row.grad_norm}, row.lr, e.what());
+    fail_step(state_.step, {.loss = row["loss"], .grad_norm = row["grad_norm"]}, row["lr"], e.what());
   }
 }
 
@@ -47,7 +47,7 @@ void TrainingRun::write_checkpoint(const LogRow& row) {
   }
   if (best_so_far(row)) {
     checkpoints_.mark_best(state_.step, mesh_.world);
-    best_val_loss_ = row.val_loss;
+    best_val_loss_ = row["val_loss"];
   }
   if (unwritten) std::rethrow_exception(unwritten);
 }
@@ -56,7 +56,7 @@ void TrainingRun::save_before_error() {
   if (saved_step_ == state_.step) return;
   progress_.finish();
   try {
-    write_checkpoint({.step = state_.step});
+    write_checkpoint(LogRow(state_.step));
     progress_.note(str("note: the state after step ", state_.step, " is saved, the run resumes from it"));
   } catch (const Error& e) {  // what ends the run is the error to report
     progress_.note(str("note: no checkpoint of step ", state_.step, ": ", e.what()));

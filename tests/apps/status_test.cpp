@@ -28,7 +28,7 @@ BOOST_AUTO_TEST_CASE(a_finished_run_shows_its_last_values) {
   const auto row = apps::last_row(undisturbed());
   BOOST_REQUIRE(row.has_value());
   BOOST_TEST(row->step == kSteps);
-  BOOST_TEST(row->val_loss == apps::read_log(undisturbed()).back().val_loss);
+  BOOST_TEST((*row)["val_loss"] == apps::read_log(undisturbed()).back()["val_loss"]);
   BOOST_TEST(shows(undisturbed(), "  finished  step 10/10 (100%)  loss "));
   BOOST_TEST(shows(undisturbed(), "\"state\":\"finished\",\"reason\":\"\",\"step\":10,\"steps\":10,", "--json"));
 }

@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <array>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -19,26 +17,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* prefix = "events.out.tfevents.";  // the name that TensorBoard looks for
-
-struct Tag {
-  const char* name;
-  double LogRow::*member;
-};
-constexpr std::array<Tag, 15> tags = {{{"loss/train", &LogRow::loss},
-                                       {"loss/validation", &LogRow::val_loss},
-                                       {"tasks/accuracy", &LogRow::task_acc},
-                                       {"validation/top1", &LogRow::val_top1},
-                                       {"validation/top5", &LogRow::val_top5},
-                                       {"validation/calibration_error", &LogRow::val_ece},
-                                       {"speed/pictures_per_second", &LogRow::images_per_s},
-                                       {"data/pictures", &LogRow::images},
-                                       {"optimizer/learning_rate", &LogRow::lr},
-                                       {"optimizer/gradient_norm", &LogRow::grad_norm},
-                                       {"speed/tokens_per_second", &LogRow::tok_per_s},
-                                       {"speed/model_flops_utilization", &LogRow::mfu},
-                                       {"speed/elapsed_seconds", &LogRow::elapsed_s},
-                                       {"data/tokens", &LogRow::tokens},
-                                       {"memory/megabytes", &LogRow::memory_mb}}};
 
 template <class T>
 std::string raw(T value) {
@@ -137,9 +115,10 @@ EventFile::EventFile(const fs::path& folder, int64_t step) {
 
 void EventFile::append(const LogRow& row) {
   std::string values;
-  for (const Tag& tag : tags) {
-    const double value = row.*(tag.member);
-    if (!std::isnan(value)) values += bytes_field(1, bytes_field(1, tag.name) + f32_field(2, value));
+  for (const LogColumn& column : log_columns) {
+    const LogName name(column);
+    if (row.has(name) && !column.tag.empty())
+      values += bytes_field(1, bytes_field(1, std::string(column.tag)) + f32_field(2, row[name]));
   }
   file_->append(event_record(event_head(row.step) + bytes_field(5, values)));
 }

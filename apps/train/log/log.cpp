@@ -50,12 +50,6 @@ std::string regular_text(const std::string& path) {
   return file.read_string(file.size());
 }
 
-const LogColumn* find_column(std::string_view name) {
-  for (const LogColumn& column : log_columns)
-    if (column.name == name) return &column;
-  return nullptr;
-}
-
 // The fields of a line of CSV. One in quotes may hold commas, and quotes written twice.
 std::vector<std::string> csv_fields(std::string_view line) {
   if (line.find('"') == std::string_view::npos) return split(line, ',');
@@ -83,7 +77,8 @@ LogRow parse_row(const std::vector<std::string>& fields, const std::vector<std::
   LogRow row;
   for (size_t i = 0; i < fields.size(); ++i) {
     const std::string_view field = trim(fields[i]);
-    const LogColumn* column = i == step_at ? nullptr : find_column(names[i]);
+    const LogColumn* column = std::ranges::find(log_columns, names[i], &LogColumn::name);
+    if (i == step_at || column == std::end(log_columns)) column = nullptr;
     const auto step = i == step_at ? parse_int(field) : std::nullopt;
     const auto number = column ? parse_float(field) : std::nullopt;
     const bool ok = i == step_at ? step && *step >= 0 : !column || field.empty() || number;
@@ -93,7 +88,7 @@ LogRow parse_row(const std::vector<std::string>& fields, const std::vector<std::
              "'; remove the line or move the file away";
     });
     if (step) row.step = *step;
-    if (number) row.*(column->member) = *number;
+    if (number) row[LogName(*column)] = *number;
   }
   return row;
 }
@@ -124,37 +119,37 @@ int64_t kept_json(const fs::path& path, int64_t step) {
 
 }  // namespace
 
-LogKind kind_of(const LogRow& row) { return std::isnan(row.images) ? LogKind::text : LogKind::images; }
+std::string_view kind_of(const LogRow& row) { return row.has("pictures") ? "images" : "text"; }
 
-std::string csv_header(LogKind kind) {
+std::string csv_header(std::string_view kind) {
   std::string text = "step";
   for (const LogColumn& column : log_columns)
     if (column.in(kind)) text.append(",").append(column.name);
   return text + "\n";
 }
 
-std::string csv_line(const LogRow& row, LogKind kind) {
+std::string csv_line(const LogRow& row, std::string_view kind) {
   std::string text = std::to_string(row.step);
   for (const LogColumn& column : log_columns) {
     if (!column.in(kind)) continue;
-    const double value = row.*(column.member);
+    const double value = row[LogName(column)];
     text.append(",").append(std::isnan(value) ? "" : shortest(value));
   }
   return text + "\n";
 }
 
-std::string json_line(const LogRow& row, LogKind kind) {
+std::string json_line(const LogRow& row, std::string_view kind) {
   std::string text = str("{\"step\":", row.step);
   for (const LogColumn& column : log_columns) {
     if (!column.in(kind)) continue;
-    const double value = row.*(column.member);
+    const double value = row[LogName(column)];
     text.append(",\"").append(column.name).append("\":").append(std::isfinite(value) ? shortest(value) : "null");
   }
   if (!std::isnan(row.unix_time)) text.append(",\"time\":\"").append(time_text(row.unix_time)).append("\"");
   return text + "}\n";
 }
 
-RunLog::RunLog(const fs::path& folder, int64_t step, LogKind kind) : folder_(folder), kind_(kind) {
+RunLog::RunLog(const fs::path& folder, int64_t step, std::string_view kind) : folder_(folder), kind_(kind) {
   io::make_folder(folder);
   const int64_t csv = read_csv(folder / "log.csv", step);
   const int64_t json = kept_json(folder / "log.jsonl", step);
@@ -306,9 +301,9 @@ std::optional<LogRow> last_row(const fs::path& source) {
       if (!lines[i].complete || trim(lines[i].text).empty()) continue;
       const LogRow row = parse_row(csv_fields(lines[i].text), names, step_at, path);
       if (!last) last = row;
-      if (std::isnan(last->val_loss)) last->val_loss = row.val_loss;
-      if (std::isnan(last->task_acc)) last->task_acc = row.task_acc;
-      if (!std::isnan(last->val_loss)) return last;
+      if (!last->has("val_loss")) (*last)["val_loss"] = row["val_loss"];
+      if (!last->has("task_acc")) (*last)["task_acc"] = row["task_acc"];
+      if (last->has("val_loss")) return last;
     }
     if (from == header || (last && window >= enough)) return last;
   }

@@ -2,10 +2,13 @@
 // most one torn last line, which the next open removes.
 #pragma once
 #include <array>
+#include <cmath>
 #include <filesystem>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "braid/tensor/io/append_file.h"
@@ -14,67 +17,79 @@ namespace braid::apps {
 
 inline constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();  // an empty field, null in JSON
 
-struct LogRow {
-  int64_t step = 0;  // 1 = after the first optimizer step
-  double loss = not_measured;
-  double val_loss = not_measured;
-  double task_acc = not_measured;  // share of held-out tasks answered correctly, 0..1
-  double val_top1 = not_measured;  // share of validation images whose class is the likeliest, 0..1
-  double val_top5 = not_measured;  // ... is among the five likeliest
-  double val_ece = not_measured;   // expected calibration error, 0..1
-  double lr = not_measured;
-  double grad_norm = not_measured;  // before clipping
-  double tokens = not_measured;     // seen since step 0
-  double tok_per_s = not_measured;
-  double images = not_measured;  // seen since step 0
-  double images_per_s = not_measured;
-  double mfu = not_measured;  // share of the machine's peak arithmetic, 0..1
-  double memory_mb = not_measured;
-  double elapsed_s = not_measured;  // of training, pauses between resumes not counted
-  double eta_s = not_measured;
-  double unix_time = not_measured;  // seconds since 1970; log.jsonl has it, as the time of day
-};
-
-// The kind of data that a run trains on; both: a file with rows of both.
-enum class LogKind : unsigned char { text = 1, images = 2, both = 3 };
-LogKind kind_of(const LogRow& row);
-
-// The columns after `step`, in file order. Measured ones differ from run to run on the same machine; all others of a
-// resumed run equal those of an uninterrupted one.
+// The columns behind `step`, in file order. A column of a new kind of data is one more line here.
 struct LogColumn {
-  const char* name;
-  double LogRow::*member;
-  bool measured;
-  LogKind kind = LogKind::both;
-  bool in(LogKind log) const { return (static_cast<int>(kind) & static_cast<int>(log)) != 0; }
+  std::string_view name;
+  std::string_view tag;        // of event files; "": not there
+  bool measured = false;       // differs from run to run; all others of a resumed run equal those of one without a stop
+  std::string_view kind = "";  // of the data that has the column; "": any
+  constexpr bool in(std::string_view log) const { return kind.empty() || log.empty() || kind == log; }
 };
-inline constexpr std::array<LogColumn, 16> log_columns = {
-    {{"loss", &LogRow::loss, false},
-     {"val_loss", &LogRow::val_loss, false},
-     {"task_acc", &LogRow::task_acc, false, LogKind::text},
-     {"val_top1", &LogRow::val_top1, false, LogKind::images},
-     {"val_top5", &LogRow::val_top5, false, LogKind::images},
-     {"val_ece", &LogRow::val_ece, false, LogKind::images},
-     {"lr", &LogRow::lr, false},
-     {"grad_norm", &LogRow::grad_norm, false},
-     {"tokens", &LogRow::tokens, false, LogKind::text},
-     {"tok_per_s", &LogRow::tok_per_s, true, LogKind::text},
-     {"pictures", &LogRow::images, false, LogKind::images},
-     {"pictures_per_s", &LogRow::images_per_s, true, LogKind::images},
-     {"mfu", &LogRow::mfu, true},
-     {"memory_mb", &LogRow::memory_mb, true},
-     {"elapsed_s", &LogRow::elapsed_s, true},
-     {"eta_s", &LogRow::eta_s, true}}};
+inline constexpr LogColumn log_columns[] = {
+    {"loss", "loss/train"},
+    {"val_loss", "loss/validation"},
+    {"task_acc", "tasks/accuracy", false, "text"},                 // share of held-out tasks solved, 0..1
+    {"val_top1", "validation/top1", false, "images"},              // share of images classified correctly, 0..1
+    {"val_top5", "validation/top5", false, "images"},              // ... whose class is among the five likeliest
+    {"val_ece", "validation/calibration_error", false, "images"},  // expected calibration error, 0..1
+    {"lr", "optimizer/learning_rate"},
+    {"grad_norm", "optimizer/gradient_norm"},  // before clipping
+    {"tokens", "data/tokens", false, "text"},  // seen since step 0
+    {"tok_per_s", "speed/tokens_per_second", true, "text"},
+    {"pictures", "data/pictures", false, "images"},  // images seen since step 0
+    {"pictures_per_s", "speed/pictures_per_second", true, "images"},
+    {"mfu", "speed/model_flops_utilization", true},  // share of the peak arithmetic, 0..1
+    {"memory_mb", "memory/megabytes", true},
+    {"elapsed_s", "speed/elapsed_seconds", true},  // of training, without pauses
+    {"eta_s", "", true}};
 
-std::string csv_header(LogKind kind);                   // with line end
-std::string csv_line(const LogRow& row, LogKind kind);  // shortest decimals that read back to the same values
-std::string json_line(const LogRow& row, LogKind kind);
+// A column by its name; a name that is not in the table does not compile.
+class LogName {
+ public:
+  consteval LogName(const char* name) {
+    while (log_columns[index_].name != name) ++index_;
+  }
+  explicit LogName(const LogColumn& column) : index_(static_cast<size_t>(&column - log_columns)) {}
+  size_t index() const { return index_; }
+  std::string text() const { return std::string(log_columns[index_].name); }
+  bool operator==(const LogName&) const = default;
+
+ private:
+  size_t index_ = 0;
+};
+
+class LogRow {
+ public:
+  struct Value {
+    LogName name;
+    double value;
+  };
+  explicit LogRow(int64_t at = 0, std::initializer_list<Value> values = {}) : step(at) {
+    values_.fill(not_measured);
+    for (const Value& value : values) (*this)[value.name] = value.value;
+  }
+  double operator[](LogName name) const { return values_[name.index()]; }
+  double& operator[](LogName name) { return values_[name.index()]; }
+  bool has(LogName name) const { return !std::isnan((*this)[name]); }
+
+  int64_t step;                     // 1 = after the first optimizer step
+  double unix_time = not_measured;  // seconds since 1970; log.jsonl has it, as the time of day
+
+ private:
+  std::array<double, std::size(log_columns)> values_;
+};
+
+// `kind`: of the data, "text" or "images"; "": a file with rows of both.
+std::string_view kind_of(const LogRow& row);
+std::string csv_header(std::string_view kind);                   // with line end
+std::string csv_line(const LogRow& row, std::string_view kind);  // shortest decimals that read back to the same values
+std::string json_line(const LogRow& row, std::string_view kind);
 
 class RunLog {
  public:
   // Opens or creates both files in `folder` and cuts off every row after `step`, the step that the run continues from
   // (0: a new run). Error(input) if a file there is not such a log, Error(output) if it cannot be written.
-  RunLog(const std::filesystem::path& folder, int64_t step, LogKind kind = LogKind::text);
+  RunLog(const std::filesystem::path& folder, int64_t step, std::string_view kind = "text");
 
   const std::vector<LogRow>& earlier_rows() const { return earlier_rows_; }  // found on opening, in order
   void append_event(const std::string& json);  // a line {"step":N,"event":...} of log.jsonl, with line end
@@ -89,7 +104,7 @@ class RunLog {
   int64_t read_csv(const std::filesystem::path& path, int64_t step);
 
   std::filesystem::path folder_;
-  LogKind kind_;
+  std::string_view kind_;
   std::optional<io::AppendFile> csv_, json_;
   std::vector<LogRow> earlier_rows_;
 };

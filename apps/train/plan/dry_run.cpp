@@ -203,7 +203,7 @@ double measured_seconds(const Plan& plan) {
     }
     const std::vector<LogRow> rows = read_log(out);
     if (!same_model || rows.empty()) return 0;
-    const double rate = plan.sequences() ? rows.back().tok_per_s : rows.back().images_per_s;
+    const double rate = plan.sequences() ? rows.back()["tok_per_s"] : rows.back()["pictures_per_s"];
     return rate > 0 ? plan.tokens() / rate : 0;
   } catch (const Error&) {  // of an earlier version, or damaged: no measurement
     return 0;

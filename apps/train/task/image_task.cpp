@@ -77,16 +77,16 @@ bool ImageTask::validate(LogRow& row, const Attempt&) const {
     counts.add(*model_, batch);
   }
   counts.sum_over(mesh_->data);
-  row.val_loss = counts.loss();
-  row.val_top1 = counts.top(1);
-  row.val_top5 = counts.top(5);
-  row.val_ece = counts.calibration_error();
+  row["val_loss"] = counts.loss();
+  row["val_top1"] = counts.top(1);
+  row["val_top5"] = counts.top(5);
+  row["val_ece"] = counts.calibration_error();
   return true;
 }
 
 void ImageTask::count(LogRow& row, int64_t samples, double rate) const {
-  row.images = static_cast<double>(samples);
-  row.images_per_s = rate;
+  row["pictures"] = static_cast<double>(samples);
+  row["pictures_per_s"] = rate;
 }
 
 std::string ImageTask::size_text() const {

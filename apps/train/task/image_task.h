@@ -23,7 +23,7 @@ class ImageTask final : public TrainingTask {
   double forward_flops(const models::ModelSpec& model) const override { return model.forward_flops(1); }
   void start(const models::Model& model, const dist::ProcessMesh& mesh) override;
   bool validate(LogRow& row, const Attempt& attempt) const override;
-  LogKind log_kind() const override { return LogKind::images; }
+  std::string_view log_kind() const override { return "images"; }
   void count(LogRow& row, int64_t samples, double rate) const override;
   std::string size_text() const override;
 

@@ -59,7 +59,7 @@ bool PairTrainingTask::validate(LogRow& row, const Attempt& attempt) const {
     batches.push_back(indices.empty() ? models::Batch() : pair_batch(task_, Split::val, indices));
   const double loss = models::evaluate(*model_, batches, *mesh_, StopSignals::requested);
   if (mesh_->world.any(StopSignals::requested())) return false;
-  row.val_loss = loss;
+  row["val_loss"] = loss;
   attempt("task accuracy", [&] {
     models::ExactMatch match;
     std::string failure;  // on any rank: then all have none
@@ -72,7 +72,7 @@ bool PairTrainingTask::validate(LogRow& row, const Attempt& attempt) const {
     check(!mesh_->world.any(!failure.empty()), ErrorKind::numerical,
           [&] { return failure.empty() ? std::string("another process found logits with NaN or Inf") : failure; });
     match.pairs = mesh_->data.sum(match.pairs), match.exact = mesh_->data.sum(match.exact);
-    row.task_acc = match.share();
+    row["task_acc"] = match.share();
   });
   return !mesh_->world.any(StopSignals::requested());
 }
@@ -91,8 +91,8 @@ std::optional<std::string> PairTrainingTask::sample() const {
 }
 
 void PairTrainingTask::count(LogRow& row, int64_t samples, double rate) const {
-  row.tokens = static_cast<double>(samples * sample_tokens());
-  row.tok_per_s = rate * static_cast<double>(sample_tokens());
+  row["tokens"] = static_cast<double>(samples * sample_tokens());
+  row["tok_per_s"] = rate * static_cast<double>(sample_tokens());
 }
 
 std::string PairTrainingTask::size_text() const {

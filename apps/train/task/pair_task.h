@@ -24,7 +24,7 @@ class PairTrainingTask final : public TrainingTask {
   bool validate(LogRow& row, const Attempt& attempt) const override;
   // Some pairs of the validation split and how the model decodes them.
   std::optional<std::string> sample() const override;
-  LogKind log_kind() const override { return LogKind::text; }
+  std::string_view log_kind() const override { return "text"; }
   void count(LogRow& row, int64_t samples, double rate) const override;
   std::string size_text() const override;
 

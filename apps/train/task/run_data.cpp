@@ -99,7 +99,7 @@ std::string set_steps_by_epochs(TrainConfig& config, const std::vector<std::stri
   });
   config.train.steps = static_cast<int64_t>(steps);
   return str("train.epochs = ", shortest(config.train.epochs), " over ", there,
-             task->log_kind() == LogKind::text ? " sequences" : " images", " gives train.steps = ", config.train.steps);
+             task->log_kind() == "text" ? " sequences" : " images", " gives train.steps = ", config.train.steps);
 }
 
 std::string words_about_samples(const Dataset& data, const TrainConfig& config) {

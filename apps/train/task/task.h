@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/train/config/train_config.h"
@@ -46,11 +47,11 @@ class TrainingTask {
   virtual bool validate(LogRow& row, const Attempt& attempt) const = 0;
   // A text for samples.txt, on rank 0; none: a stop signal came. Collective. Error(numerical).
   virtual std::optional<std::string> sample() const { return ""; }
-  // Share of the answers in LogRow::task_acc that a guess gets right; none where nothing can be guessed.
+  // Share of the answers in task_acc that a guess gets right; none where nothing can be guessed.
   virtual std::optional<double> chance() const { return std::nullopt; }
 
   // --- words and columns ---
-  virtual LogKind log_kind() const = 0;
+  virtual std::string_view log_kind() const = 0;  // the columns of its log
   // After `samples` samples, at a rate per second.
   virtual void count(LogRow& row, int64_t samples, double rate) const = 0;
   virtual std::string size_text() const = 0;                           // "12000 train tokens, sequences of 32"

@@ -50,8 +50,8 @@ bool TextTask::validate(LogRow& row, const Attempt& attempt) const {
   std::optional<double> accuracy = not_measured;
   if (config_.eval.tasks > 0) attempt("task accuracy", [&] { accuracy = evaluation_->task_accuracy(); });
   if (!accuracy) return false;
-  row.val_loss = *loss;
-  row.task_acc = *accuracy;
+  row["val_loss"] = *loss;
+  row["task_acc"] = *accuracy;
   return true;
 }
 
@@ -60,8 +60,8 @@ std::optional<double> TextTask::chance() const {
 }
 
 void TextTask::count(LogRow& row, int64_t samples, double rate) const {
-  row.tokens = static_cast<double>(samples * train_.seq_len());
-  row.tok_per_s = rate * static_cast<double>(train_.seq_len());
+  row["tokens"] = static_cast<double>(samples * train_.seq_len());
+  row["tok_per_s"] = rate * static_cast<double>(train_.seq_len());
 }
 
 std::string TextTask::size_text() const {

@@ -26,7 +26,7 @@ class TextTask final : public TrainingTask {
   bool validate(LogRow& row, const Attempt& attempt) const override;
   std::optional<std::string> sample() const override { return evaluation_->sample(); }
   std::optional<double> chance() const override;
-  LogKind log_kind() const override { return LogKind::text; }
+  std::string_view log_kind() const override { return "text"; }
   void count(LogRow& row, int64_t samples, double rate) const override;
   std::string size_text() const override;
   std::vector<std::string> data_notes() const override;

@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(samples_train_by_epochs_and_resume_to_the_same_bytes) {
   const auto rows = apps::read_log(whole);
   const int steps = static_cast<int>(rows.back().step);
   BOOST_TEST(result.output.find("train.steps = " + std::to_string(steps) + "\n") != std::string::npos);
-  BOOST_TEST(rows.back().loss < 0.5 * rows.front().loss);
+  BOOST_TEST(rows.back()["loss"] < 0.5 * rows.front()["loss"]);
   BOOST_TEST(go(stopped, {"train.steps=3"}).code == 0);
   const Outcome rest = go(stopped, {"train.epochs=1.5", "run.threads=1"});
   BOOST_TEST(rest.code == 0, rest.output);

@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(a_bigram_model_is_trained_and_resumed_by_the_program) {
   BOOST_TEST((weights(step(straight, 40)) == weights(step(stopped, 40))));
   const std::vector<apps::LogRow> log = apps::read_log(straight / "log.csv");
   BOOST_TEST(log.size() == 40u);
-  BOOST_TEST(log.back().loss < log.front().loss - 0.5);
+  BOOST_TEST(log.back()["loss"] < log.front()["loss"] - 0.5);
 
   const models::LoadedModel loaded = models::load_model(step(straight, 40));
   BOOST_TEST(loaded.model->spec()->model_type() == "bigram");

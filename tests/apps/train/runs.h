@@ -69,7 +69,7 @@ inline std::string deterministic_log(const std::filesystem::path& out) {
     const std::vector<std::string> fields = split(line, ',');
     for (size_t i = 0; i < fields.size(); ++i) {
       const auto column = std::ranges::find(apps::log_columns, names.at(i), &apps::LogColumn::name);
-      if (column == apps::log_columns.end() || !column->measured) text += fields[i] + ",";
+      if (column == std::end(apps::log_columns) || !column->measured) text += fields[i] + ",";
     }
     text += "\n";
   }

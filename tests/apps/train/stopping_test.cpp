@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(a_stop_does_not_wait_for_the_validation) {
     }
     BOOST_TEST((stopped.code == 75 || stopped.code == 0), stopped.output);
     interrupted =
-        stopped.code == 75 && apps::read_log(out).size() == 10 && std::isnan(apps::read_log(out).back().task_acc);
+        stopped.code == 75 && apps::read_log(out).size() == 10 && std::isnan(apps::read_log(out).back()["task_acc"]);
     if (interrupted) {  // and a kill while the measurements are completed
       Process again(settings(out, slow));
       read_until(again, "resuming from ");

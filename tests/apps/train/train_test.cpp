@@ -22,7 +22,7 @@ BOOST_AUTO_TEST_CASE(the_same_seed_gives_the_same_bits_on_any_number_of_threads)
     BOOST_TEST(result.code == 0, result.output);
     check_same(out);
   }
-  BOOST_TEST(apps::read_log(undisturbed()).back().val_loss < 6);
+  BOOST_TEST(apps::read_log(undisturbed()).back()["val_loss"] < 6);
   const fs::path other = world().fresh();
   train(other, {"run.seed=2"});
   BOOST_TEST((weights(step(other, kSteps)) != weights(step(undisturbed(), kSteps))));
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(bf16_runs_resume_exactly_and_follow_f32) {
 
   const fs::path exact = world().fresh();
   BOOST_TEST(train(exact, {"train.accumulate=2"}).code == 0);
-  const double a = apps::read_log(out).back().val_loss, b = apps::read_log(exact).back().val_loss;
+  const double a = apps::read_log(out).back()["val_loss"], b = apps::read_log(exact).back()["val_loss"];
   BOOST_TEST(std::fabs(a / b - 1) < 0.01);
   BOOST_TEST(a != b);
   // The same masters may continue in f32, with a message; f64 is rejected.
@@ -255,7 +255,7 @@ BOOST_AUTO_TEST_CASE(the_best_and_every_so_many_checkpoints_are_kept) {
   double lowest = INFINITY;
   int64_t best = 0;
   for (const apps::LogRow& row : apps::read_log(out))
-    if (row.val_loss < lowest) lowest = row.val_loss, best = row.step;
+    if (row["val_loss"] < lowest) lowest = row["val_loss"], best = row.step;
   BOOST_TEST(slurp(out / "best") == models::step_name(best) + "\n");
   std::set<int64_t> expected = {4, 8, 12, 16, 20, best}, found;
   for (const models::StepFolder& f : models::step_folders(out)) found.insert(f.step);

@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(a_failed_step_counts_as_no_checkpoint_and_the_advice_helps)
   const Outcome rest = train(out, kBase + Settings{"optimizer.lr=1e-3", "guard.spike=6", "guard.warmup=0"});
   BOOST_TEST(rest.code == 0, rest.output);
   BOOST_TEST(has(rest, "resuming from " + step(out, 10).string()), rest.output);
-  BOOST_TEST(apps::read_log(out).back().loss < 5.6);
+  BOOST_TEST(apps::read_log(out).back()["loss"] < 5.6);
 }
 
 // The folder has the weights and the batch: the loss of the failed step comes out of it again, in two ways.
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(its_folder_reproduces_the_step) {
   const Outcome repeated =
       train(again, kWild + Settings{"train.accumulate=2", "guard.spike=0", "train.steps=" + std::to_string(number)});
   BOOST_TEST(repeated.code == 0, repeated.output);
-  BOOST_TEST(apps::read_log(again).back().loss == loss);
+  BOOST_TEST(apps::read_log(again).back()["loss"] == loss);
 }
 
 BOOST_AUTO_TEST_CASE(the_same_failure_does_not_repeat_for_ever) {
