@@ -31,9 +31,6 @@ int bench_comm(const Arguments& arguments);
 // --model.
 int bench_decode(const Arguments& arguments);
 
-// braid bench serve URL: latencies and throughput of a server under load (apps/bench/load).
-int bench_serve(const Arguments& arguments);
-
 // braid bench step --dry: what a training step launches, moves and holds on a GPU that is not there.
 int bench_dry_step(const Arguments& arguments);
 

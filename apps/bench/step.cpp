@@ -40,7 +40,6 @@ const std::map<std::string, std::set<std::string>> kFlags = {
      {"preset", "batch", "seq-len", "steps", "dtype", "device", "recompute", "no-graph", "dry", "gpu", "bandwidth",
       "tflops", "launch", "memory", "no-cudnn", "json"}},
     {"decode", {"preset", "model", "batch", "dtype", "device", "context", "tokens", "json"}},
-    {"serve", {"context", "tokens", "clients", "rate", "out", "key-file", "seconds", "json"}},
     {"comm", {"preset", "batch", "seq-len", "steps", "megabytes", "seconds"}},
 };
 
@@ -55,22 +54,13 @@ void check_flags(const std::string& what, const Arguments& arguments) {
       return "--" + flag + " is for bench " + of + ": leave it out of bench " + what;
     });
   }
-  check(what == "serve" || !arguments.has("URL"), ErrorKind::setting, [&] {
-    return "the address " + preview(arguments.get("URL")) + " is for bench serve: leave it out of bench " + what;
-  });
-  check(what != "serve" || arguments.overrides().empty(), ErrorKind::setting, [&] {
-    return "the model setting " + preview(arguments.overrides()[0]) +
-           " is for a model that bench makes: leave it out of bench serve, which times a server with a model of its "
-           "own";
-  });
 }
 
 int run_bench(const Arguments& arguments) {
   const std::string what = arguments.get("WHAT").empty() ? "step" : arguments.get("WHAT");
   check(kFlags.contains(what), ErrorKind::setting, [&] {
     return "there is nothing called '" + what +
-           "' to time: expected step (training steps), decode (one-token steps), serve (a server) or comm "
-           "(collectives)";
+           "' to time: expected step (training steps), decode (one-token steps) or comm (collectives)";
   });
   check(!(what == "step" && int8_weights(arguments)), ErrorKind::setting,
         "--dtype int8 is for bench decode: expected f32, f64 or bf16 for training steps");
@@ -78,7 +68,6 @@ int run_bench(const Arguments& arguments) {
   if (int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   if (what == "comm") return bench_comm(arguments);
   if (what == "decode") return bench_decode(arguments);
-  if (what == "serve") return bench_serve(arguments);
   if (arguments.has("dry")) return bench_dry_step(arguments);
   for (const char* flag : {"gpu", "bandwidth", "tflops", "launch", "memory", "no-cudnn"}) {
     check(!arguments.has(flag), ErrorKind::setting, [&] {
@@ -213,13 +202,10 @@ BenchModel bench_model(const Arguments& arguments) {
 Command bench_command() {
   return {
       .name = "bench",
-      .summary = "time training steps, decoding, a server, or the collectives of several processes",
-      .positionals =
-          {{.name = "WHAT",
-            .help = "step: training steps (also without it); decode: one-token steps; serve: a server under load; "
-                    "comm: collectives",
-            .required = false},
-           {.name = "URL", .help = "serve: of the server, as http://127.0.0.1:8000", .required = false}},
+      .summary = "time training steps, decoding, or the collectives of several processes",
+      .positionals = {{.name = "WHAT",
+                       .help = "step: training steps (also without it); decode: one-token steps; comm: collectives",
+                       .required = false}},
       .flags =
           {{.name = "preset", .value = "NAME", .help = "model, as in braid info", .fallback = "dcformer-tiny"},
            {.name = "model", .value = "FOLDER", .help = "decode: a model folder or run folder instead of a preset"},
@@ -231,20 +217,10 @@ Command bench_command() {
            integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096),
            {.name = "recompute", .help = "recompute blocks in the backward pass"},
            {.name = "no-graph", .help = "on a GPU, launch every kernel instead of replaying a captured step"},
-           integer_flag("context", "T", "decode: tokens in the cache before the timed steps; serve: of a prompt", "256",
-                        1, 1e9),
-           integer_flag("tokens", "N", "decode: timed steps; serve: new tokens of a request", "64", 1, 1e9),
-           {.name = "clients",
-            .value = "N,...",
-            .help = "serve: loads of so many clients, each waits for its answer",
-            .fallback = "1,4,16"},
-           {.name = "rate",
-            .value = "R,...",
-            .help = "serve: loads of R requests/s at random moments instead, answered or not"},
-           {.name = "out", .alias = 'o', .value = "FILE", .help = "serve: the latencies as a chart (SVG)"},
-           {.name = "key-file", .value = "FILE", .help = "serve: the server's key"},
+           integer_flag("context", "T", "decode: tokens in the cache before the timed steps", "256", 1, 1e9),
+           integer_flag("tokens", "N", "decode: timed steps", "64", 1, 1e9),
            integer_flag("megabytes", "N", "comm: largest tensor", "64", 1, 1 << 20),
-           number_flag("seconds", "S", "comm: time for each size, 1 unless given; serve: of each load, 10", "", 0, 1e6),
+           number_flag("seconds", "S", "comm: time for each size, 1 unless given", "", 0, 1e6),
            {.name = "dry", .help = "step: count launches, bytes and memory for a GPU that is not there"},
            {.name = "gpu",
             .value = "NAME",
@@ -266,7 +242,6 @@ Command bench_command() {
                    "braid bench step --dry --device cuda --preset dcformer-2.8b --batch 4 --dtype bf16 --gpu h200",
                    "braid bench decode --preset dcformer-405m --context 1024 --dtype bf16",
                    "braid bench decode --model out/demo --batch 4 --dtype int8",
-                   "braid bench serve http://127.0.0.1:8000 --clients 1,8 --seconds 20 -o load.svg",
                    "mpirun -np 4 braid bench comm --threads 1"},
       .run = run_bench,
       .shared = [](const Arguments& arguments) { return arguments.get("WHAT") == "comm"; },

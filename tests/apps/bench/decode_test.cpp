@@ -54,13 +54,10 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_timed) {
   wrong("step --dtype int8", "--dtype int8 is for bench decode");
   wrong("decode --dtype int8 --device cuda", "--dtype int8 is for the CPU: expected --device cpu, found cuda");
   wrong("step --model x", "--model is for bench decode");
-  wrong("-o x.svg", "--out is for bench serve: leave it out of bench step");
-  wrong("step --tokens 4", "--tokens is for bench decode, serve: leave it out of bench step");
+  wrong("step --tokens 4", "--tokens is for bench decode: leave it out of bench step");
   wrong("decode --steps 4", "--steps is for bench comm, step: leave it out of bench decode");
   wrong("comm --model x", "--model is for bench decode: leave it out of bench comm");
-  wrong("step http://127.0.0.1:1", "the address http://127.0.0.1:1 is for bench serve");
-  wrong("serve http://127.0.0.1:1 dim=8", "the model setting dim=8 is for a model that bench makes");
-  wrong("generate", "expected step (training steps), decode (one-token steps), serve (a server) or comm (collectives)");
+  wrong("serve", "expected step (training steps), decode (one-token steps) or comm (collectives)");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
