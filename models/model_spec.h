@@ -22,12 +22,10 @@ using SettingTexts = std::vector<std::pair<std::string, std::string>>;
 
 struct ModelSetting {
   std::string name;
-  std::string value;    // the text that configure() takes
-  std::string help;     // one line
-  bool in_use = true;   // false: without effect beside the other settings
-  ValueRule rule = {};  // allowed values; by default any text
-  // Other settings that set this one too: dim sets head_dim; "compose=local-only": where it has this value.
-  std::vector<std::string> set_by = {};
+  std::string value;        // the text that configure() takes
+  std::string help;         // one line
+  bool in_use = true;       // false: without effect beside the other settings
+  ValueRule rule = {};      // allowed values; by default any text
   bool may_change = false;  // fine-tuning may change it (pretrained/init_from.h)
 };
 

@@ -83,26 +83,6 @@ void check_section(const Schema& schema, const std::string& name, const std::str
   });
 }
 
-// Drops the values of the file that the key=value argument sets too. Returns them as key=value.
-std::vector<std::string> drop_replaced(const OpenTable& table, const std::string& key, const std::string& value) {
-  const auto setter = [&](const std::vector<std::string>& names, const std::string& name) {
-    return std::ranges::count(names, name) > 0 || std::ranges::count(names, name + "=" + value) > 0;
-  };
-  const auto replaced = [&](const std::string& name) {
-    if (key == table.base) return !value.empty();
-    return below(table, key) && std::ranges::any_of(table.keys, [&](const models::ModelSetting& row) {
-             return row.name == name && setter(row.set_by, key.substr(table.prefix.size() + 1));
-           });
-  };
-  std::vector<std::string> dropped;
-  for (auto at = table.values->begin(); at != table.values->end();) {
-    const bool drop = replaced(at->first);
-    if (drop) dropped.push_back(table.prefix + "." + at->first + "=" + plain_text(at->second));
-    at = drop ? table.values->erase(at) : std::next(at);
-  }
-  return dropped;
-}
-
 std::string quoted(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -176,18 +156,16 @@ std::vector<std::string> load_config(const Schema& schema, const std::filesystem
     given.emplace_back(name_now(text.substr(0, equals)), text.substr(equals + 1));
   }
   std::vector<std::string> notes;
-  for (const OpenTable& table : schema.open) {
+  for (const OpenTable& table : schema.open)
     for (const auto& [key, value] : given) {
-      constexpr size_t shown = 12;
-      std::vector<std::string> dropped = drop_replaced(table, key, value);
-      const size_t more = dropped.size() - std::min(shown, dropped.size());
-      dropped.resize(dropped.size() - more);
-      if (!dropped.empty())
-        notes.push_back(key + "=" + value + " replaces " + join(dropped, ", ") +
-                        (more > 0 ? str(" and ", more, " more") : "") + " of " + file.string() +
-                        "; give one too to keep it");
+      if (key != table.base || value.empty() || table.values->empty()) continue;
+      std::vector<std::string> replaced;
+      for (const auto& [name, old] : *table.values)
+        replaced.push_back(table.prefix + "." + name + "=" + plain_text(old));
+      notes.push_back(key + "=" + value + " replaces " + join(replaced, ", ") + " of " + file.string() +
+                      "; give one too to keep it");
+      table.values->clear();
     }
-  }
   for (const auto& [key, value] : given) {
     const Setting* setting = models::find_setting(schema.settings, key);
     const std::optional<Value> typed = setting ? parse_value(setting->rule, value) : std::nullopt;
@@ -241,13 +219,11 @@ std::string print_config(const Schema& schema, const std::vector<models::ModelSe
       if (!printed.insert(key.name).second) continue;  // of another family
       const auto [section, name] = section_and_name(table.prefix + "." + key.name);
       const auto given = table.values->find(key.name);
-      std::string text = "# " + name + " =", comment = comment_of(key.help, key.rule);
-      if (!in_effect.empty() && key.value != "")
-        text = name + " = " + toml_of(key);
-      else if (given != table.values->end())
-        text = name + " = " + toml_text(given->second);
-      else
-        comment += "; not set";
+      const bool set = given != table.values->end(), known = !in_effect.empty() && !key.value.empty();
+      const std::string text = set     ? name + " = " + toml_text(given->second)
+                               : known ? "# " + name + " = " + toml_of(key)
+                                       : "# " + name + " =";
+      const std::string comment = comment_of(key.help, key.rule) + (set ? "" : known ? "; not given" : "; not set");
       lines_of(section).push_back({text, comment + (key.in_use ? "" : "; without effect beside the other keys")});
     }
   }

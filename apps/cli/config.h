@@ -1,6 +1,5 @@
 // Configurations as data: one table of settings from which reading, checking, --print-config and the resolved file are
-// made. A value comes from its default, then the TOML file, then key=value arguments; the last one counts. So does a
-// value that another one sets: see OpenTable.
+// made. A value comes from its default, then the TOML file, then key=value arguments; the last one counts.
 //
 //   TrainConfig config;                       // default member initialisers are the defaults
 //   Schema schema = train_schema(config);     // rows point at the members
@@ -20,13 +19,11 @@ using models::above, models::at_least, models::between, models::from_below, mode
     models::Value, models::ValueRule;
 
 // A table whose keys depend on one of its values, such as the model's on its family: the values that were given are
-// kept as they are. Keys may contain dots ("profile.gelu").
-//
-// A key on the command line that sets others (ModelSetting::set_by: dim sets head_dim) sets them also where the file
-// gives them a value, and `base` sets all of them: such values of the file are dropped.
+// kept as they are. Keys may contain dots ("profile.gelu"). A value of `base` on the command line replaces all values
+// that the file gives.
 struct OpenTable {
   std::string prefix;                      // "model"
-  std::string base;                        // "model.preset": its value stands for values of all keys
+  std::string base;                        // "model.preset"
   std::vector<models::ModelSetting> keys;  // names without the prefix; one may stand there for each family
   std::map<std::string, Value>* values;    // key without prefix -> value; "null" for null, which TOML lacks
 };
@@ -46,8 +43,8 @@ struct Schema {
 std::vector<std::string> load_config(const Schema& schema, const std::filesystem::path& file,
                                      const std::vector<std::string>& overrides);
 
-// The full commented TOML; loading it gives the same values back, to the last bit. `in_effect`: the values of the open
-// table where they are known; without, those that were given.
+// The full commented TOML; loading it gives the same values back, to the last bit. Keys of the open table that were not
+// given stand in comments, with the values that follow from the others where those are known: `in_effect`.
 std::string print_config(const Schema& schema, const std::vector<models::ModelSetting>& in_effect = {});
 
 // Keys whose values differ between two tables of the same schema, each as "optimizer.lr: 0.001 -> 0.002".

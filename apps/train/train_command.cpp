@@ -52,13 +52,12 @@ Command train_command() {
       .overrides = "settings, which beat the file; --print-config lists them",
       .keys = train_setting_names,
       .details =
-          "model.preset=NAME on the command line replaces the section [model] of the file; other keys of the command\n"
-          "line change that preset, in any order. A key that sets others (model.dim sets head_dim) sets them also\n"
-          "where the file has values for them. A note names what is replaced.\n"
+          "model.preset=NAME on the command line replaces the section [model] of the file, and a note names its keys;\n"
+          "other keys of the command line change that preset, in any order.\n"
           "The run folder run.out holds config.resolved.toml, log.csv, log.jsonl, samples.txt, status.json and\n"
           "checkpoints step-*; with log.tensorboard=true also tensorboard/. braid status shows it from elsewhere.\n"
-          "config.resolved.toml has every value in effect: with it alone the run is repeated\n"
-          "(it has the last ones of a run that was resumed with others).\n"
+          "config.resolved.toml has every setting, those of the model that follow from others in comments: with it\n"
+          "alone the run is repeated (it has the last ones of a run that was resumed with others).\n"
           "A run folder with a valid checkpoint is resumed from it, bit for bit. Model, data, seed, type of the\n"
           "master weights and kind of optimizer must be the same then; other settings may change, and each change is\n"
           "printed.\n"

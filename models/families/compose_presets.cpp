@@ -85,12 +85,4 @@ std::string compose_name(const std::vector<ComposePreset>& presets, const std::v
   return "custom";
 }
 
-std::vector<std::string> compose_setters(const std::vector<ComposePreset>& presets, const std::string& key) {
-  std::vector<std::string> some;
-  for (const ComposePreset& preset : presets)
-    if (std::ranges::any_of(preset.keys, [&](const auto& k) { return k.first == key; }))
-      some.push_back("compose=" + preset.name);
-  return some.size() == presets.size() ? std::vector<std::string>{"compose"} : some;
-}
-
 }  // namespace braid::models

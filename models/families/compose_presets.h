@@ -33,8 +33,5 @@ ValueRule compose_rule(const std::vector<ComposePreset>& presets);
 void set_compose(const std::vector<ComposePreset>& presets, const std::vector<Setting>& table, const std::string& name);
 // The preset whose values all hold, "none" without DCMHA, else "custom".
 std::string compose_name(const std::vector<ComposePreset>& presets, const std::vector<Setting>& table);
-// Names that set the setting `key` too, for ModelSetting::set_by: "compose", or "compose=NAME" where only that one
-// does.
-std::vector<std::string> compose_setters(const std::vector<ComposePreset>& presets, const std::string& key);
 
 }  // namespace braid::models

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "braid/models/families/composition_settings.h"
+#include "braid/tensor/base/strings.h"
 
 namespace braid::models {
 
@@ -42,8 +42,7 @@ std::vector<ModelSetting> model_settings(const std::string& model_type, const st
                                          const OfSetting& in_use, const OfSetting& may_change) {
   std::vector<ModelSetting> list = {{"model_type", model_type, "published family", true, one_of({model_type})}};
   for (const Setting& key : table)
-    list.push_back({key.name, value_text(key.get()), key.help, in_use(key.name), key.rule,
-                    compose_setters(composition_presets(), key.name), may_change(key.name)});
+    list.push_back({key.name, value_text(key.get()), key.help, in_use(key.name), key.rule, may_change(key.name)});
   return list;
 }
 

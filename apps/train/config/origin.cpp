@@ -20,17 +20,17 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::unique_ptr<const models::ModelSpec> model_in(const fs::path& folder) {
-  const std::string file = (folder / "config.json").string();
-  return models::read_model_spec(io::read_text_file(file, 1 << 20), file);
-}
-
 // train.init_base; empty: none
 fs::path base_of(const TrainConfig& config) {
   return config.train.init_base.empty() ? fs::path() : models::find_model(config.train.init_base);
 }
 
 }  // namespace
+
+std::unique_ptr<const models::ModelSpec> model_in(const fs::path& folder) {
+  const std::string file = (folder / "config.json").string();
+  return models::read_model_spec(io::read_text_file(file, 1 << 20), file);
+}
 
 bool has_checkpoint(const TrainConfig& config) { return !models::step_folders(config.run.out).empty(); }
 

@@ -14,6 +14,8 @@
 
 namespace braid::apps {
 
+// The model that config.json of the folder describes.
+std::unique_ptr<const models::ModelSpec> model_in(const std::filesystem::path& folder);
 // Does the run in run.out have a checkpoint to resume from?
 bool has_checkpoint(const TrainConfig& config);
 // The model of the folder with the settings `keys` (model.*, without the preset). Error(setting) when they describe a

@@ -1,9 +1,12 @@
 #include "apps/train/plan/run_flops.h"
 
 #include "apps/train/config/flops.h"
+#include "apps/train/config/origin.h"
 #include "apps/train/log/log.h"
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/run_data.h"
+#include "apps/train/task/task.h"
+#include "braid/models/training/checkpoint/checkpoint.h"
 
 namespace braid::apps {
 
@@ -17,7 +20,10 @@ double training_flops_per_token(const fs::path& run) {
   const Schema schema = train_schema(config, model_settings());
   load_config(schema, file, {});
   const bool data = fs::exists(fs::path(config.data.path) / "dataset.json", none);
-  const auto spec = model_spec(config, 0);
+  const auto checkpoints = models::step_folders(file.parent_path());
+  const auto spec = !checkpoints.empty() ? model_in(checkpoints.back().path)
+                    : data               ? model_for_data(config)
+                                         : model_spec(config, 0);
   const int64_t T = sequence_length(config, *spec);
   const double forward = data ? forward_flops(*spec, training_data(config)) : 0;
   return sample_flops(config, *spec, T, forward).training() / static_cast<double>(T);

@@ -4,8 +4,9 @@
 
 namespace braid::apps {
 
-// FLOPs of a token, forward and backward, by config.resolved.toml of the run folder and the documents of its data, if
-// they are still there. NaN where that file is missing. Error(setting), Error(input) where it cannot be read.
+// FLOPs of a token, forward and backward, by config.resolved.toml and the newest checkpoint of the run folder, and by
+// the documents of its data, if they are still there. NaN where that file is missing. Error(setting), Error(input)
+// where it cannot be read.
 double training_flops_per_token(const std::filesystem::path& run);
 
 }  // namespace braid::apps

@@ -192,22 +192,6 @@ const std::vector<DerivedKey>& derived_keys() {
   return table;
 }
 
-std::vector<std::string> keys_that_set(const std::string& name) {
-  std::vector<std::string> keys;
-  for (const DerivedKey& derived : derived_keys())
-    if (derived.name == name) keys = derived.from;
-  const auto of_type = [&](const ModelType& type) {
-    return std::ranges::any_of(type.keys, [&](const auto& key) { return key.first == name; });
-  };
-  if (std::ranges::any_of(model_types(), of_type)) keys.emplace_back("model_type");
-  if (std::ranges::count(profile_keys(), name) > 0) keys.emplace_back("profile.name");
-  for (const std::string& setter : compose_setters(dcformer_compose_presets(), name)) keys.push_back(setter);
-  if (name == "profile.branches") keys.emplace_back("compose");
-  if (name == "window_size" || name == "profile.layer_windows") keys.emplace_back("compose=local-only");
-  if (name == "attention_bias" || name == "mlp_bias") keys.emplace_back("use_linear_bias");
-  return keys;
-}
-
 void set_key(const std::vector<Setting>& table, const std::string& name, const std::string& text) {
   const Setting& key = known_key(table, name);
   const std::optional<Value> value = parse_value(key.rule, detail::trim(text));

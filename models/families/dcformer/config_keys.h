@@ -24,7 +24,6 @@ void set_profile(DcformerConfig& config, const std::string& name);
 const std::vector<ComposePreset>& dcformer_compose_presets();
 void set_compose(DcformerConfig& config, const std::string& name);
 std::string compose_name(const DcformerConfig& config);
-std::vector<std::string> profile_keys();  // what profiles fix
 
 // A preset whose derived fields are 0, so that keys set afterwards (dim) take the others (head_dim) along.
 DcformerConfig unresolved_preset(const std::string& name);
@@ -36,7 +35,5 @@ struct DerivedKey {
   void (*unset)(DcformerConfig& config);
 };
 const std::vector<DerivedKey>& derived_keys();
-// The keys that set the key `name` too: those that it is derived from, model_type, profile.name.
-std::vector<std::string> keys_that_set(const std::string& name);
 
 }  // namespace braid::models

@@ -44,8 +44,8 @@ bool may_change(const std::string& name) {
 std::vector<ModelSetting> settings_of(DcformerConfig config) {
   std::vector<ModelSetting> list;
   for (const Setting& key : key_table(config))
-    list.push_back({key.name, value_text(key.get()), key.help, in_use(config, key.name), key.rule,
-                    keys_that_set(key.name), may_change(key.name)});
+    list.push_back(
+        {key.name, value_text(key.get()), key.help, in_use(config, key.name), key.rule, may_change(key.name)});
   return list;
 }
 

@@ -63,13 +63,6 @@ std::vector<std::string> profile_names() {
   return names;
 }
 
-std::vector<std::string> profile_keys() {
-  std::vector<std::string> keys;
-  for (const ProfileRow& row : rows())
-    for (const auto& [key, value] : row.keys) keys.push_back(key);
-  return keys;
-}
-
 void set_profile(DcformerConfig& config, const std::string& name) {
   const std::vector<Setting> table = key_table(config);
   for (const ProfileRow& row : rows()) {
