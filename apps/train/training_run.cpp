@@ -53,10 +53,10 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       spec_(checked_model()),
       model_(make_model(config, *spec_, mesh, device, start_notes_)),
       trainer_(*model_, optimizer_options(config, *model_), config.optimizer.clip, mesh, types_.compute),
-      checkpoints_(config.run.out, config.checkpoint.keep, config.checkpoint.keep_every,
-                   [this] { folder_->check_held(); }),
       progress_(stdout, config.log.interval, progress_style(config.log.style)),
-      output_(progress_),
+      files_(progress_),
+      saves_{{config.run.out, config.checkpoint.keep, config.checkpoint.keep_every, [this] { folder_->check_held(); }},
+             OutputRetry(progress_)},
       spikes_(config.guard.spike, config.guard.warmup) {
   task_->check_model(*model_);
   trainer_.capture_steps(config.train.graph);
@@ -78,37 +78,35 @@ std::unique_ptr<const models::ModelSpec> TrainingRun::checked_model() const {
 void TrainingRun::open(const RunRecord& record) {
   at_root(mesh_.world, [&] { folder_.emplace(config_.run.out); });
   state_ = resume(config_, schema_, state_, trainer_, progress_);
-  saved_step_ = first_step_ = state_.step;
+  saves_.saved_step = saves_.first_step = state_.step;
   at_root(mesh_.world, [&] {
     check_not_stuck(out(), state_.step, run_conditions(resolved_config()));
     open_log();
-    log_->append_event(record.start_event(state_.step));
-    if (config_.log.tensorboard) events_.emplace(out() / "tensorboard", state_.step - (unmeasured_ ? 1 : 0));
+    files_.start(record.start_event(state_.step), config_.log.tensorboard,
+                 state_.step - (measured_.unfinished ? 1 : 0));
     const fs::path settings = out() / "config.resolved.toml";  // of a finished run they stay those that it had
     if (!complete() || !fs::exists(settings)) io::write_file(settings.string(), record.comments() + resolved_config());
   });
-  std::vector<double> losses{best_val_loss_};
-  if (log_) {
-    for (const LogRow& row : log_->earlier_rows()) losses.push_back(row["loss"]);
-  }
+  std::vector<double> losses{saves_.best_val_loss};
+  for (const LogRow& row : files_.earlier_rows()) losses.push_back(row["loss"]);
   losses = from_root(losses, mesh_.world);
-  best_val_loss_ = losses[0];
+  saves_.best_val_loss = losses[0];
   for (size_t i = 1; i < losses.size(); ++i) spikes_.add(losses[i]);
 }
 
 void TrainingRun::open_log() {
-  log_.emplace(out(), state_.step, task_->log_kind());
-  samples_.emplace(out() / "samples.txt", state_.step);
-  const std::vector<LogRow>& rows = log_->earlier_rows();
+  files_.open(out(), state_.step, task_->log_kind());
+  const std::vector<LogRow> rows = files_.earlier_rows();
   for (const LogRow& row : rows) {
-    last_["loss"] = row["loss"];
-    if (row.has("val_loss")) last_["val_loss"] = row["val_loss"], val_step_ = row.step;
+    measured_.last["loss"] = row["loss"];
+    if (row.has("val_loss")) measured_.last["val_loss"] = row["val_loss"], measured_.val_step = row.step;
     for (const LogName measured : {LogName("task_acc"), LogName("val_top1")})
-      if (row.has(measured)) last_[measured] = row[measured];
+      if (row.has(measured)) measured_.last[measured] = row[measured];
   }
   if (config_.checkpoint.best) find_best(rows);
   const bool row_lacks_values = !rows.empty() && rows.back().step == state_.step && std::isnan(rows.back()["val_loss"]);
-  if (!state_.measured && due_or_finished(config_.eval.interval) && row_lacks_values) unmeasured_ = rows.back();
+  if (!state_.measured && due_or_finished(config_.eval.interval) && row_lacks_values)
+    measured_.unfinished = rows.back();
   // An older Braid wrote the weights that a step failed with as a checkpoint.
   const std::string failed = "failed-" + models::step_name(state_.step + 1) + ".txt";
   if (fs::exists(out() / failed))
@@ -132,7 +130,7 @@ void TrainingRun::find_best(const std::vector<LogRow>& rows) {
   std::ranges::stable_sort(measured, {}, [](const auto& pair) { return pair.first; });  // of equal ones the first
   for (const auto& [loss, checkpoint] : measured) {
     if (checkpoint.step != named && models::find_damage(checkpoint.path)) continue;
-    best_val_loss_ = loss;
+    saves_.best_val_loss = loss;
     if (checkpoint.step != named)
       io::write_file((out() / models::kBestFile).string(), models::step_name(checkpoint.step) + "\n");
     return;
@@ -148,10 +146,10 @@ std::string TrainingRun::gain_of_type() const {
 }
 
 void TrainingRun::start() {
-  peak_flops_ = measured_flops(device_, types_.compute) * mesh_.world.size();
+  work_.peak_flops = measured_flops(device_, types_.compute) * mesh_.world.size();
   const std::string gain = gain_of_type();
   reset_peak_memory(device_);
-  sample_forward_ = task_->forward_flops(*spec_);
+  work_.sample_forward = task_->forward_flops(*spec_);
   task_->start(*model_, mesh_);
   for (const std::string& note : task_->start_notes()) progress_.note(note);
   if (const std::string warning = spec_->training_warning(); !warning.empty()) progress_.note("warning: " + warning);
@@ -172,8 +170,8 @@ void TrainingRun::start() {
     progress_.note(text);
   }
   note_start();
-  elapsed_before_ = state_.elapsed_s;
-  start_ = last_save_ = Clock::now();
+  work_.elapsed_before = state_.elapsed_s;
+  work_.start = saves_.last = Clock::now();
 }
 
 // Where the first weights come from, and which parameters are trained.
@@ -193,16 +191,17 @@ double TrainingRun::learning_rate() const { return nn::learning_rate(schedule(co
 LogRow TrainingRun::count_step(const models::StepMetrics& metrics, double lr) {
   const int64_t samples = config_.train.batch_size * config_.train.accumulate;
   const auto begins = [&](const nn::ParameterGroup& group) { return group.frozen_until == state_.step; };
-  if (flops_ == 0 || std::ranges::any_of(trainer_.optimizer().options().groups, begins))
-    sample_flops_ = sample_flops(config_, *spec_, task_->sample_tokens(), sample_forward_, state_.step).training();
-  flops_ += static_cast<double>(samples) * sample_flops_;
+  if (work_.flops == 0 || std::ranges::any_of(trainer_.optimizer().options().groups, begins))
+    work_.sample_flops =
+        sample_flops(config_, *spec_, task_->sample_tokens(), work_.sample_forward, state_.step).training();
+  work_.flops += static_cast<double>(samples) * work_.sample_flops;
   ++state_.step;
   state_.samples += samples;
-  state_.elapsed_s = elapsed_before_ + seconds();
-  last_["loss"] = metrics.loss;
+  state_.elapsed_s = work_.elapsed_before + work_.seconds();
+  measured_.last["loss"] = metrics.loss;
   LogRow row(state_.step, {{"loss", metrics.loss}, {"lr", lr}, {"grad_norm", metrics.grad_norm}});
-  task_->count(row, state_.samples, static_cast<double>((state_.step - first_step_) * samples) / seconds());
-  row["mfu"] = flops_ / seconds() / peak_flops_;
+  task_->count(row, state_.samples, static_cast<double>((state_.step - saves_.first_step) * samples) / work_.seconds());
+  row["mfu"] = work_.flops / work_.seconds() / work_.peak_flops;
   row["memory_mb"] = static_cast<double>(memory_stats(device_).peak) / 1e6;
   row["elapsed_s"] = state_.elapsed_s;
   row.unix_time = unix_time();
@@ -239,33 +238,33 @@ bool TrainingRun::measure_now(LogRow& row, bool validate, bool sample) {
       return without_numerical_failure(name, work).empty();
     };
     if (!task_->validate(row, attempt)) return false;
-    last_["val_loss"] = row["val_loss"], last_["task_acc"] = row["task_acc"], last_["val_top1"] = row["val_top1"];
-    val_step_ = row.step;
+    measured_.last["val_loss"] = row["val_loss"], measured_.last["task_acc"] = row["task_acc"],
+    measured_.last["val_top1"] = row["val_top1"];
+    measured_.val_step = row.step;
   }
   if (sample) {
     std::optional<std::string> text = "";
     const std::string failure = without_numerical_failure("sample", [&] { text = task_->sample(); });
     if (!text) return false;
     if (!failure.empty()) text = config_.sample.prompt + "\n(no sample: " + failure + ")";
-    if (root()) warn(samples_warned_, [&] { samples_->append(state_.step, *text); });
+    files_.append_sample(state_.step, *text);
   }
   return true;
 }
 
 bool TrainingRun::finish_measurements() {
   if (state_.measured) return true;
-  const bool validate = mesh_.world.any(unmeasured_.has_value());
-  const bool sample = mesh_.world.any(root() && samples_->last_step() < state_.step);
-  LogRow row = unmeasured_.value_or(LogRow(state_.step));
+  const bool validate = mesh_.world.any(measured_.unfinished.has_value());
+  const bool sample = mesh_.world.any(!files_.has_sample(state_.step));
+  LogRow row = measured_.unfinished.value_or(LogRow(state_.step));
   state_.measured = measure(row, validate, sample && due_or_finished(config_.sample.interval));
-  if (unmeasured_ && state_.measured) warn(log_warned_, [&] { log_->complete(row); });
-  if (unmeasured_ && events_) warn(events_warned_, [&] { events_->append(row); });
-  if (best_so_far(row)) checkpoints_.mark_best(state_.step, mesh_.world), best_val_loss_ = row["val_loss"];
+  if (measured_.unfinished) files_.complete(row, state_.measured);
+  if (best_so_far(row)) saves_.checkpoints.mark_best(state_.step, mesh_.world), saves_.best_val_loss = row["val_loss"];
   return state_.measured;
 }
 
 void TrainingRun::log(LogRow& row) {
-  row["eta_s"] = seconds() / double(state_.step - first_step_) * double(config_.train.steps - state_.step);
+  row["eta_s"] = work_.seconds() / double(state_.step - saves_.first_step) * double(config_.train.steps - state_.step);
   if (!root()) return;
   if (std::string uses = text_of(attention_uses()); uses != attention_) {
     attention_ = std::move(uses);
@@ -275,30 +274,17 @@ void TrainingRun::log(LogRow& row) {
     capture_noted_ = true;
     progress_.note(str("note: from step ", row.step,
                        " on every kernel is launched, because a step could not be captured as a CUDA graph: ", reason));
-    warn(log_warned_, [&] { log_->append_event(capture_given_up_event(row.step, reason)); });
+    files_.append_event(capture_given_up_event(row.step, reason));
   }
-  warn(log_warned_, [&] { log_->append(row); });
-  if (events_) warn(events_warned_, [&] { events_->append(row); });
+  files_.append(row);
   progress_.update({.step = row.step,
                     .total = config_.train.steps,
                     .loss = row["loss"],
-                    .val_loss = last_["val_loss"],
-                    .val_step = val_step_,
+                    .val_loss = measured_.last["val_loss"],
+                    .val_step = measured_.val_step,
                     .tok_per_s = std::isnan(row["tok_per_s"]) ? 0 : row["tok_per_s"],
                     .images_per_s = std::isnan(row["pictures_per_s"]) ? 0 : row["pictures_per_s"],
                     .eta_s = row["eta_s"]});
-}
-
-// Text that could not be written is kept in memory and tried again with the next one. A save needs it on the disk.
-void TrainingRun::warn(bool& warned, const std::function<void()>& write) {
-  try {
-    write();
-    warned = false;
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::output) throw;
-    if (!warned) progress_.note(str("warning: ", e.what(), "; it is kept in memory and written later"));
-    warned = true;
-  }
 }
 
 void TrainingRun::print_stopped() {
@@ -311,18 +297,18 @@ void TrainingRun::print_stopped() {
 void TrainingRun::print_summary() {
   progress_.finish();
   if (!root()) return;
-  if (state_.step == first_step_) std::printf("already finished (a larger train.steps continues): ");
+  if (state_.step == saves_.first_step) std::printf("already finished (a larger train.steps continues): ");
   const std::string seconds =
       state_.elapsed_s < 10 ? human(state_.elapsed_s, 2) : std::to_string(std::llround(state_.elapsed_s));
   std::printf("trained %lld steps in %s s, loss %.4f", static_cast<long long>(state_.step), seconds.c_str(),
-              last_["loss"]);
-  if (last_.has("val_loss")) std::printf(", validation loss %.6f", last_["val_loss"]);
-  if (last_.has("task_acc")) {
-    std::printf(", task accuracy %.1f%%", 100 * last_["task_acc"]);
+              measured_.last["loss"]);
+  if (measured_.last.has("val_loss")) std::printf(", validation loss %.6f", measured_.last["val_loss"]);
+  if (measured_.last.has("task_acc")) {
+    std::printf(", task accuracy %.1f%%", 100 * measured_.last["task_acc"]);
     if (const std::optional<double> chance = task_->chance()) std::printf(" (guessing: %.1f%%)", 100 * *chance);
   }
-  if (last_.has("val_top1")) std::printf(", validation accuracy %.2f%%", 100 * last_["val_top1"]);
-  if (state_.step > first_step_) std::printf("\npeak memory %s", peak_text(memory_by_use(device_)).c_str());
+  if (measured_.last.has("val_top1")) std::printf(", validation accuracy %.2f%%", 100 * measured_.last["val_top1"]);
+  if (state_.step > saves_.first_step) std::printf("\npeak memory %s", peak_text(memory_by_use(device_)).c_str());
   std::printf("\nmodel %s\nlog   %s\n", (out() / models::step_name(state_.step)).c_str(), (out() / "log.csv").c_str());
 }
 

@@ -10,9 +10,7 @@
 #include <vector>
 
 #include "apps/cli/progress.h"
-#include "apps/train/log/event_file.h"
-#include "apps/train/log/log.h"
-#include "apps/train/log/samples.h"
+#include "apps/train/log/run_files.h"
 #include "apps/train/log/spike.h"
 #include "apps/train/run/failed_step.h"
 #include "apps/train/run/output_retry.h"
@@ -69,19 +67,39 @@ class TrainingRun {
   bool root() const { return mesh_.world.rank() == 0; }
   bool measure(LogRow& row, bool validate, bool sample);
   bool measure_now(LogRow& row, bool validate, bool sample);
-  bool best_so_far(const LogRow& row) const { return config_.checkpoint.best && row["val_loss"] < best_val_loss_; }
+  bool best_so_far(const LogRow& row) const {
+    return config_.checkpoint.best && row["val_loss"] < saves_.best_val_loss;
+  }
   void write_checkpoint(const LogRow& row);
-  void warn(bool& warned, const std::function<void()>& write);
   std::string advice(const FailedStep& failed) const;
   void open_log();
   void find_best(const std::vector<LogRow>& rows);
   std::string gain_of_type() const;
   void note_start();
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   std::unique_ptr<const models::ModelSpec> checked_model() const;
   std::string without_numerical_failure(const std::string& name, const std::function<void()>& work);
   std::string resolved_config() const { return print_config(schema_, spec_->settings()); }
   std::filesystem::path out() const { return config_.run.out; }
+
+  // Time and arithmetic of this process.
+  struct Work {
+    Clock::time_point start;
+    double elapsed_before = 0, peak_flops = 0;
+    double sample_forward = 0, sample_flops = 0, flops = 0;  // of a sample of the data; of all steps
+    double seconds() const { return std::chrono::duration<double>(Clock::now() - start).count(); }
+  };
+  struct Measured {
+    LogRow last;                       // the newest values of the loss and of validation
+    int64_t val_step = -1;             // of the validation in it
+    std::optional<LogRow> unfinished;  // on rank 0: the row of the step that finish_measurements() completes
+  };
+  struct Saves {
+    models::CheckpointWriter checkpoints;
+    OutputRetry output;
+    Clock::time_point last = {};
+    double best_val_loss = std::numeric_limits<double>::infinity();  // of the checkpoint that `best` names
+    int64_t first_step = 0, saved_step = 0;                          // no checkpoint before step 1
+  };
 
   const TrainConfig& config_;
   const Schema& schema_;  // of config_
@@ -96,23 +114,13 @@ class TrainingRun {
   std::unique_ptr<models::Model> model_;
   models::Trainer trainer_;
   models::RunState state_;
-  std::optional<RunLog> log_;           // on rank 0
-  std::optional<EventFile> events_;     // on rank 0, with log.tensorboard
-  std::optional<SamplesFile> samples_;  // on rank 0
-  std::optional<LogRow> unmeasured_;    // on rank 0: the row of the step that finish_measurements() completes
-  models::CheckpointWriter checkpoints_;
   Progress progress_;
-  OutputRetry output_;
+  Work work_;
+  Measured measured_;
+  RunFiles files_;
+  Saves saves_;
   SpikeDetector spikes_;
-  Clock::time_point start_, last_save_;
-  double elapsed_before_ = 0, peak_flops_ = 0;
-  double sample_forward_ = 0, sample_flops_ = 0, flops_ = 0;  // of a sample of the data; of all steps of this process
-  std::string attention_;                                     // the kernels that were noted
-  LogRow last_;                                               // the newest values of the loss and of validation
-  int64_t val_step_ = -1;                                     // of last_["val_loss"]
-  double best_val_loss_ = std::numeric_limits<double>::infinity();  // of the checkpoint that `best` names
-  int64_t first_step_ = 0, saved_step_ = 0;                         // no checkpoint before step 1
-  bool log_warned_ = false, samples_warned_ = false, events_warned_ = false;
+  std::string attention_;       // the kernels that were noted
   bool capture_noted_ = false;  // that a step could not be captured
 };
 

@@ -14,14 +14,14 @@ void TrainingRun::save(const LogRow& row, bool stop) {
   const TrainConfig::Checkpoint& c = config_.checkpoint;
   const bool last = stop || finished();
   bool now = last || due(c.interval) || due(c.keep_every) || best_so_far(row);
-  if (!now && (c.minutes > 0 || output_.failing())) {  // by the clock of rank 0
-    const bool waited = c.minutes > 0 && Clock::now() - last_save_ >= std::chrono::duration<double>(60 * c.minutes);
-    now = mesh_.world.any(root() && (waited || output_.due()));
+  if (!now && (c.minutes > 0 || saves_.output.failing())) {  // by the clock of rank 0
+    const bool waited = c.minutes > 0 && Clock::now() - saves_.last >= std::chrono::duration<double>(60 * c.minutes);
+    now = mesh_.world.any(root() && (waited || saves_.output.due()));
   }
   if (!now) return;
   at_root(mesh_.world, [&] { folder_->check_held(); });  // here, because no attempt later would be better
   try {
-    if (output_.attempt([&] { write_checkpoint(row); }, last)) last_save_ = Clock::now();
+    if (saves_.output.attempt([&] { write_checkpoint(row); }, last)) saves_.last = Clock::now();
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::numerical) throw;
     fail_step(state_.step, {.loss = row["loss"], .grad_norm = row["grad_norm"]}, row["lr"], e.what());
@@ -32,28 +32,25 @@ void TrainingRun::save(const LogRow& row, bool stop) {
 void TrainingRun::write_checkpoint(const LogRow& row) {
   std::exception_ptr unwritten;
   try {
-    at_root(mesh_.world, [&] {
-      log_->sync(), samples_->sync();
-      if (events_) events_->sync();
-    });
+    at_root(mesh_.world, [&] { files_.sync(); });
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::output) throw;
     unwritten = std::current_exception();
   }
-  if (saved_step_ != state_.step) {
+  if (saves_.saved_step != state_.step) {
     state_.memory = memory_by_use(device_);
-    checkpoints_.save(trainer_, task_->tokenizer(), state_, resolved_config());
-    saved_step_ = state_.step;
+    saves_.checkpoints.save(trainer_, task_->tokenizer(), state_, resolved_config());
+    saves_.saved_step = state_.step;
   }
   if (best_so_far(row)) {
-    checkpoints_.mark_best(state_.step, mesh_.world);
-    best_val_loss_ = row["val_loss"];
+    saves_.checkpoints.mark_best(state_.step, mesh_.world);
+    saves_.best_val_loss = row["val_loss"];
   }
   if (unwritten) std::rethrow_exception(unwritten);
 }
 
 void TrainingRun::save_before_error() {
-  if (saved_step_ == state_.step) return;
+  if (saves_.saved_step == state_.step) return;
   progress_.finish();
   try {
     write_checkpoint(LogRow(state_.step));
@@ -68,7 +65,7 @@ void TrainingRun::fail_step(int64_t step, const models::StepMetrics& metrics, do
   const int64_t samples = config_.train.batch_size * config_.train.accumulate;
   const int64_t first = state_.samples - (state_.step + 1 - step) * samples;
   FailedStep failed{.step = step,
-                    .resumed_from = first_step_,
+                    .resumed_from = saves_.first_step,
                     .reason = reason,
                     .lr = lr,
                     .loss = metrics.loss,
@@ -84,7 +81,8 @@ void TrainingRun::fail_step(int64_t step, const models::StepMetrics& metrics, do
         failed.times = before.times + 1;
     });
     state_.memory = memory_by_use(device_);
-    const fs::path folder = checkpoints_.save_failed(trainer_, task_->tokenizer(), state_, resolved_config(), step);
+    const fs::path folder =
+        saves_.checkpoints.save_failed(trainer_, task_->tokenizer(), state_, resolved_config(), step);
     at_root(mesh_.world, [&] { write_failed_step(folder, failed, task_->batches(first, {})); });
     where = "; " + folder.string() + " has its weights, batch and reason";
   } catch (const Error& e) {  // the failed step is the error to report

@@ -1,0 +1,53 @@
+#include "apps/train/log/run_files.h"
+
+#include "apps/cli/text.h"
+#include "braid/tensor/error.h"
+
+namespace braid::apps {
+
+void RunFiles::open(const std::filesystem::path& out, int64_t step, std::string_view kind) {
+  out_ = out;
+  log_.emplace(out, step, kind);
+  samples_.emplace(out / "samples.txt", step);
+}
+
+void RunFiles::start(const std::string& event, bool tensorboard, int64_t events_step) {
+  log_->append_event(event);
+  if (tensorboard) events_.emplace(out_ / "tensorboard", events_step);
+}
+
+void RunFiles::append(const LogRow& row) {
+  if (log_) attempt(log_warned_, [&] { log_->append(row); });
+  if (events_) attempt(events_warned_, [&] { events_->append(row); });
+}
+
+void RunFiles::append_event(const std::string& json) {
+  if (log_) attempt(log_warned_, [&] { log_->append_event(json); });
+}
+
+void RunFiles::append_sample(int64_t step, const std::string& text) {
+  if (samples_) attempt(samples_warned_, [&] { samples_->append(step, text); });
+}
+
+void RunFiles::complete(const LogRow& row, bool measured) {
+  if (measured) attempt(log_warned_, [&] { log_->complete(row); });
+  if (events_) attempt(events_warned_, [&] { events_->append(row); });
+}
+
+void RunFiles::sync() {
+  log_->sync(), samples_->sync();
+  if (events_) events_->sync();
+}
+
+void RunFiles::attempt(bool& warned, const std::function<void()>& write) {
+  try {
+    write();
+    warned = false;
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::output) throw;
+    if (!warned) progress_.note(str("warning: ", e.what(), "; it is kept in memory and written later"));
+    warned = true;
+  }
+}
+
+}  // namespace braid::apps

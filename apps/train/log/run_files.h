@@ -1,0 +1,48 @@
+// The files that rank 0 writes while a run trains: log, event files and samples. On other ranks none is open, and
+// nothing is written.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/cli/progress.h"
+#include "apps/train/log/event_file.h"
+#include "apps/train/log/log.h"
+#include "apps/train/log/samples.h"
+
+namespace braid::apps {
+
+class RunFiles {
+ public:
+  explicit RunFiles(Progress& progress) : progress_(progress) {}
+
+  // Opens log and samples in the run's folder; what they have after `step` is cut off. kind: of the data.
+  void open(const std::filesystem::path& out, int64_t step, std::string_view kind);
+  // Writes the event of a start. tensorboard: also opens event files, from `events_step`.
+  void start(const std::string& event, bool tensorboard, int64_t events_step);
+
+  std::vector<LogRow> earlier_rows() const { return log_ ? log_->earlier_rows() : std::vector<LogRow>(); }
+  bool has_sample(int64_t step) const { return !samples_ || samples_->last_step() >= step; }
+
+  // A line that cannot be written is kept in memory, with a warning, and written with the next one.
+  void append(const LogRow& row);
+  void append_event(const std::string& json);
+  void append_sample(int64_t step, const std::string& text);
+  // The row of a step that resumed; measured: it lacks nothing any more.
+  void complete(const LogRow& row, bool measured);
+  void sync();  // to the disk, before a checkpoint; Error(output)
+
+ private:
+  void attempt(bool& warned, const std::function<void()>& write);
+
+  Progress& progress_;
+  std::filesystem::path out_;
+  std::optional<RunLog> log_;
+  std::optional<EventFile> events_;
+  std::optional<SamplesFile> samples_;
+  bool log_warned_ = false, events_warned_ = false, samples_warned_ = false;
+};
+
+}  // namespace braid::apps
