@@ -90,7 +90,7 @@ function(braid_instruction_set name options)
     set_target_properties(${objects} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   endif()
   target_compile_features(${objects} PRIVATE cxx_std_20)
-  target_link_libraries(${objects} PRIVATE braid_flags Eigen3::Eigen $<TARGET_NAME_IF_EXISTS:braid::dnnl>)
+  target_link_libraries(${objects} PRIVATE braid_flags $<TARGET_NAME_IF_EXISTS:braid::dnnl>)
   target_include_directories(${objects} PRIVATE $<TARGET_PROPERTY:braid,INCLUDE_DIRECTORIES>)
   target_compile_definitions(${objects} PRIVATE $<TARGET_PROPERTY:braid,COMPILE_DEFINITIONS>
     BRAID_INSTRUCTION_SET=${name})

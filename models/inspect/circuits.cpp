@@ -1,7 +1,5 @@
 #include "braid/models/inspect/circuits.h"
 
-#define EIGEN_DONT_PARALLELIZE
-#include <Eigen/QR>
 #include <cmath>
 
 #include "braid/models/inspect/parameter_named.h"
@@ -11,26 +9,36 @@ namespace braid::models {
 
 namespace {
 
-using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-Eigen::Map<const RowMajor> matrix(const HeadWeights& head, const std::vector<double>& values) {
-  return {values.data(), head.dim, head.width};
+// Row r of w (d, D).
+std::span<const double> row_of(const HeadWeights& head, const std::vector<double>& w, int64_t r) {
+  return std::span(w).subspan(static_cast<size_t>(r * head.width), static_cast<size_t>(head.width));
 }
 
-// |A^T B| for A, B (d, D), by products of d x d: sum of (A A^T) * (B B^T), element by element.
-double product_norm(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b) {
-  return std::sqrt(std::max(0.0, (a * a.transpose()).cwiseProduct(b * b.transpose()).sum()));
+// A B^T for a, b (d, D) -> (d, d)
+std::vector<double> by_rows(const HeadWeights& head, const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> result;
+  for (int64_t i = 0; i < head.dim; ++i)
+    for (int64_t j = 0; j < head.dim; ++j) result.push_back(dot(row_of(head, a, i), row_of(head, b, j)));
+  return result;
 }
 
-// The singular values of A^T B for A, B (d, D): those of the d x d matrix R_A R_B^T of A^T = Q_A R_A, B^T = Q_B R_B.
-std::vector<double> product_singular_values(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b) {
-  const auto upper = [](const Eigen::MatrixXd& x) -> Eigen::MatrixXd {
-    const Eigen::HouseholderQR<Eigen::MatrixXd> qr(x.transpose());
-    const auto n = std::min(x.rows(), x.cols());
-    return qr.matrixQR().topRows(n).triangularView<Eigen::Upper>();
+// M^T G M for m, g (d, d)
+std::vector<double> between(const std::vector<double>& m, const std::vector<double>& g, int64_t d) {
+  const auto times_m = [&](const std::vector<double>& x) {  // X^T M
+    std::vector<double> result(m.size());
+    for (int64_t k = 0; k < d; ++k)
+      for (int64_t i = 0; i < d; ++i)
+        for (int64_t j = 0; j < d; ++j)
+          result[static_cast<size_t>(i * d + j)] +=
+              x[static_cast<size_t>(k * d + i)] * m[static_cast<size_t>(k * d + j)];
+    return result;
   };
-  const RowMajor product = upper(a) * upper(b).transpose();
-  return singular_values({product.data(), static_cast<size_t>(product.size())}, product.rows(), product.cols());
+  return times_m(times_m(g));  // G is symmetric: (G M)^T M
+}
+
+// |A^T B| of A A^T and B B^T.
+double product_norm(const std::vector<double>& aa, const std::vector<double>& bb) {
+  return std::sqrt(std::max(0.0, dot(aa, bb)));
 }
 
 }  // namespace
@@ -64,32 +72,35 @@ std::vector<HeadWeights> head_weights(const LanguageModel& model, int64_t layer)
 }
 
 std::vector<double> qk_singular_values(const HeadWeights& head) {
-  return product_singular_values(matrix(head, head.q), matrix(head, head.k));
+  return product_singular_values(head.q, head.k, head.width);
 }
 std::vector<double> ov_singular_values(const HeadWeights& head) {
-  return product_singular_values(matrix(head, head.o_t), matrix(head, head.v));
+  return product_singular_values(head.o_t, head.v, head.width);
 }
 
 double qk_value(const HeadWeights& head, std::span<const double> x, std::span<const double> y) {
-  const Eigen::Map<const Eigen::VectorXd> a(x.data(), head.width), b(y.data(), head.width);
-  return (matrix(head, head.q) * a).dot(matrix(head, head.k) * b);
+  double sum = 0;
+  for (int64_t r = 0; r < head.dim; ++r) sum += dot(row_of(head, head.q, r), x) * dot(row_of(head, head.k, r), y);
+  return sum;
 }
 double ov_value(const HeadWeights& head, std::span<const double> x, std::span<const double> y) {
-  const Eigen::Map<const Eigen::VectorXd> a(x.data(), head.width), b(y.data(), head.width);
-  return (matrix(head, head.o_t) * b).dot(matrix(head, head.v) * a);
+  double sum = 0;
+  for (int64_t r = 0; r < head.dim; ++r) sum += dot(row_of(head, head.o_t, r), y) * dot(row_of(head, head.v, r), x);
+  return sum;
 }
 
 CompositionScores composition_scores(const HeadWeights& earlier, const HeadWeights& later) {
-  const auto q = matrix(later, later.q), k = matrix(later, later.k), v = matrix(later, later.v),
-             o_t = matrix(later, later.o_t), written = matrix(earlier, earlier.o_t), read = matrix(earlier, earlier.v);
-  const double ov = product_norm(written, read), qk = product_norm(q, k), later_ov = product_norm(o_t, v);
-  // W_QK^T W_OV = k^T (q o) v and so on, with the product in brackets of d x d.
-  const auto through = [&](const Eigen::MatrixXd& reads, const Eigen::MatrixXd& rest) {
-    const Eigen::MatrixXd middle = reads * written.transpose();  // (d, d)
-    return product_norm(middle.transpose() * rest, read);
+  const auto square = [&](const std::vector<double>& w) { return by_rows(later, w, w); };
+  const std::vector<double> q = square(later.q), k = square(later.k), v = square(later.v), o = square(later.o_t),
+                            read = square(earlier.v);
+  const double ov = product_norm(square(earlier.o_t), read), qk = product_norm(q, k), later_ov = product_norm(o, v);
+  // W_QK^T W_OV = k^T (q o) v and so on, with the product in brackets of d x d: |k^T M v|, |M^T k| by M^T k k^T M.
+  const auto through = [&](const std::vector<double>& reads, const std::vector<double>& rest) {
+    return product_norm(between(by_rows(later, reads, earlier.o_t), rest, later.dim), read);
   };
   const auto share = [](double x, double norm) { return norm > 0 ? x / norm : 0; };
-  return {share(through(q, k), qk * ov), share(through(k, q), qk * ov), share(through(v, o_t), later_ov * ov)};
+  return {share(through(later.q, k), qk * ov), share(through(later.k, q), qk * ov),
+          share(through(later.v, o), later_ov * ov)};
 }
 
 }  // namespace braid::models

@@ -15,6 +15,12 @@ namespace braid::models {
 
 // matrix (rows, columns), row-major and finite -> min(rows, columns) values, descending. Error(numerical) for others.
 std::vector<double> singular_values(std::span<const double> matrix, int64_t rows, int64_t columns);
+// The singular values of A^T B for a, b (d, columns) -> min(d, columns) values, descending, without the matrix itself:
+// those of L_A^T L_B, where A = L_A Q_A and B = L_B Q_B.
+std::vector<double> product_singular_values(std::span<const double> a, std::span<const double> b, int64_t columns);
+
+// sum_i a_i b_i
+double dot(std::span<const double> a, std::span<const double> b);
 
 // Ranks of a matrix by its descending singular values; 0 for a matrix of zeros.
 double effective_rank(std::span<const double> s);

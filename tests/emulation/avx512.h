@@ -170,8 +170,7 @@ inline __m512i dpbusd_epi32(__m512i sum, __m512i u, __m512i s) {
 }  // namespace
 }  // namespace braid::emulated
 
-// Sources choose by these macros as for the real instructions; Eigen, which would too, knows more of them than we do.
-#define EIGEN_DONT_VECTORIZE
+// Sources choose by these macros as for the real instructions.
 #define BRAID_EMULATED_AVX512
 #define __AVX512F__ 1
 #ifdef BRAID_EMULATE_BF16

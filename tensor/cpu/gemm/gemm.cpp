@@ -1,9 +1,7 @@
-// The choice of a kernel by shape, the cut of a product into parts, and the only use of Eigen and oneDNN in Braid.
+// The choice of a kernel by shape, the cut of a product into parts, and the only use of oneDNN in Braid.
 // The choice comes from the table in tests/bench/gemm.md.
 #include "braid/tensor/cpu/gemm/gemm.h"
 
-#define EIGEN_DONT_PARALLELIZE
-#include <Eigen/Core>
 #include <algorithm>
 #include <type_traits>
 #ifdef BRAID_HAVE_DNNL
@@ -21,32 +19,6 @@
 
 namespace braid::cpu {
 namespace {
-
-template <class T, int Order>
-using Mapped = Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Order>, 0, Eigen::OuterStride<>>;
-
-template <class T, int OrderA, int OrderB>
-void eigen_product(const Gemm<T>& g) {
-  const Mapped<T, OrderA> a(g.a, g.m, g.k, Eigen::OuterStride<>(g.lda));
-  const Mapped<T, OrderB> b(g.b, g.k, g.n, Eigen::OuterStride<>(g.ldb));
-  Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0, Eigen::OuterStride<>> c(
-      g.c, g.m, g.n, Eigen::OuterStride<>(g.ldc));
-  if (g.beta == T(0))
-    c.setZero();
-  else if (g.beta != T(1))
-    c *= g.beta;
-  c.noalias() += g.alpha * a * b;
-}
-
-// A transposed row-major matrix is a column-major one.
-template <class T>
-void gemm_eigen(const Gemm<T>& g) {
-  constexpr int row = Eigen::RowMajor, col = Eigen::ColMajor;
-  if (g.ta)
-    g.tb ? eigen_product<T, col, col>(g) : eigen_product<T, col, row>(g);
-  else
-    g.tb ? eigen_product<T, row, col>(g) : eigen_product<T, row, row>(g);
-}
 
 #ifdef BRAID_HAVE_DNNL
 // The functions are looked up rather than linked, because they must be those of the OpenMP runtime that oneDNN uses.
@@ -87,7 +59,7 @@ void gemm_dnnl(const Gemm<float>& g) {
 #endif
 
 template <class T>
-constexpr GemmKernel<T> kEigen{"eigen", gemm_eigen<T>};
+constexpr GemmKernel<T> kVector{"vector", gemm_vector<T>};
 template <class T>
 constexpr GemmKernel<T> kNative{"native", gemm_native<T>};
 template <class T>
@@ -120,8 +92,8 @@ namespace {
 template <class T>
 const GemmKernel<T>& choose([[maybe_unused]] bool tb, int64_t m, int64_t n, int64_t k) {
   const double work = double(m) * double(n) * double(k);
-  // Matrix times vector: Eigen's loop is the best one here; very short vectors do not pay for entering it.
-  if ((m == 1 || n == 1) && work >= 4096) return kEigen<T>;
+  // Matrix times vector; very short ones do not pay for their own loop.
+  if ((m == 1 || n == 1) && work >= 4096) return kVector<T>;
 #ifdef BRAID_HAVE_DNNL
   // oneDNN has the fastest inner loop, but a call costs about as much as a product of 64 x 64 x 64, few rows or columns
   // leave its blocks half empty, and it copies a transposed B slowly. With AVX2 and rows a power of two long it takes
@@ -302,11 +274,11 @@ const GemmTables& products();  // declared for each instruction set in tensor/cp
 
 const GemmTables& products() {
 #ifdef BRAID_HAVE_DNNL
-  static constexpr GemmKernel<float> f32[] = {kEigen<float>, kNative<float>, kPacked<float>, kDnnl};
+  static constexpr GemmKernel<float> f32[] = {kVector<float>, kNative<float>, kPacked<float>, kDnnl};
 #else
-  static constexpr GemmKernel<float> f32[] = {kEigen<float>, kNative<float>, kPacked<float>};
+  static constexpr GemmKernel<float> f32[] = {kVector<float>, kNative<float>, kPacked<float>};
 #endif
-  static constexpr GemmKernel<double> f64[] = {kEigen<double>, kNative<double>, kPacked<double>};
+  static constexpr GemmKernel<double> f64[] = {kVector<double>, kNative<double>, kPacked<double>};
   static constexpr GemmTables tables{kPacks, {f32, choose<float>}, {f64, choose<double>}};
   return tables;
 }

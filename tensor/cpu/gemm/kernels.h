@@ -28,9 +28,27 @@ struct Gemm {
   const T* start = nullptr;  // (n): every row of c is set to it before (gemm.h does that, tile by tile); beta is then 1
 };
 
+// The product with a vector written as one of a row, where its operands allow it.
+template <class T>
+Gemm<T> by_rows(const Gemm<T>& g) {
+  Gemm<T> h = g;
+  // A single column that is stored as a row: swap the roles, y = A x becomes y^T = x^T A^T.
+  if (h.n == 1 && h.ldc == 1 && h.m > 1) {
+    h.ta = !g.tb, h.tb = !g.ta, h.m = 1, h.n = g.m;
+    h.a = g.b, h.lda = g.ldb, h.b = g.a, h.ldb = g.lda, h.ldc = g.m;
+  }
+  // A contiguous vector is a row as well as a column.
+  if (h.m == 1 && h.ta && h.lda == 1) h.ta = false, h.lda = h.k;
+  if (h.n == 1 && !h.tb && h.ldb == 1) h.tb = true, h.ldb = h.k;
+  return h;
+}
+
 // Braid's own kernels, for the shapes where the libraries are poor: few rows, few columns, small products.
 template <class T>
 void gemm_native(const Gemm<T>& g);
+// For a matrix and a vector, where the product is worth more than the call. Takes any shape.
+template <class T>
+void gemm_vector(const Gemm<T>& g);
 
 // Braid's own kernel for large products: on one thread, and on all of them with the same bits. That one sets the rows
 // of C to `start` itself, whatever beta is.
@@ -87,7 +105,7 @@ struct GemmKernel {
   void (*in_parallel)(const Gemm<T>& g) = nullptr;  // on all threads, `start` too; null: gemm() cuts C into tiles
 };
 
-// The candidates as compiled for one instruction set ("eigen", "native", "packed", and "dnnl" when it was found and T
+// The candidates as compiled for one instruction set ("vector", "native", "packed", and "dnnl" when it was found and T
 // is float), and which of them gemm() takes for C (m, n) with depth k.
 template <class T>
 struct GemmTable {

@@ -301,15 +301,7 @@ void dot_form(const Gemm<T>& g) {
 
 template <class T>
 void gemm_native(const Gemm<T>& g) {
-  Gemm<T> h = g;
-  // A single column that is stored as a row: swap the roles, y = A x becomes y^T = x^T A^T.
-  if (h.n == 1 && h.ldc == 1 && h.m > 1) {
-    h.ta = !g.tb, h.tb = !g.ta, h.m = 1, h.n = g.m;
-    h.a = g.b, h.lda = g.ldb, h.b = g.a, h.ldb = g.lda, h.ldc = g.m;
-  }
-  // A contiguous vector is a row as well as a column.
-  if (h.m == 1 && h.ta && h.lda == 1) h.ta = false, h.lda = h.k;
-  if (h.n == 1 && !h.tb && h.ldb == 1) h.tb = true, h.ldb = h.k;
+  const Gemm<T> h = by_rows(g);
   // Dot products save the copy of B (about k for each column) and pay for adding up lanes (about 6 m).
   const bool few = h.m <= 16 || h.n <= kWidth<T> / 2;
   if (!h.ta && h.tb && few && h.k >= kWidth<T> && h.k >= 6 * std::min<int64_t>(h.m, 16))
