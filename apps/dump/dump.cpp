@@ -2,6 +2,7 @@
 // listed in names.md.
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <set>
 
 #include "apps/cli/commands.h"
@@ -14,6 +15,7 @@
 #include "apps/dump/images.h"
 #include "braid/autograd.h"
 #include "braid/models/folders/pretrained.h"
+#include "braid/models/inspect/capture.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
@@ -24,35 +26,33 @@ using io::NamedTensors;
 
 constexpr const char* kAllLayers = "all";
 
-// The layers of --attention, as "layers.3.attention_maps".
-std::set<std::string> requested_maps(const Arguments& arguments, const models::Model& model) {
-  std::set<std::string> names;
-  if (!arguments.has("attention")) return names;
+// The layers of --attention.
+std::set<int64_t> requested_maps(const Arguments& arguments, const models::Model& model) {
+  std::set<int64_t> layers;
+  if (!arguments.has("attention")) return layers;
   const auto* language = dynamic_cast<const models::LanguageModel*>(&model);
   const int64_t L = language ? std::ssize(language->make_cache(1).layers) : model.spec()->size().layers;
   check(L > 0, ErrorKind::setting,
         [&] { return "--attention: a model of type " + model.spec()->model_type() + " has no layers of attention"; });
-  const auto add = [&](int64_t i) { names.insert(str("layers.", i, ".attention_maps")); };
   if (arguments.get("attention") == kAllLayers) {
-    for (int64_t i = 0; i < L; ++i) add(i);
-    return names;
+    for (int64_t i = 0; i < L; ++i) layers.insert(i);
+    return layers;
   }
   for (const std::string& item : split(arguments.get("attention"), ',')) {
     const auto i = parse_int(trim(item));
     check(i && *i < L, ErrorKind::setting,
           [&] { return str("--attention: expected layers from 0 to ", L - 1, ", found '", preview(item), "'"); });
-    add(*i);
+    layers.insert(*i);
   }
-  return names;
+  return layers;
 }
 
 void dump_full_pass(models::LanguageModel& model, const Tensor& ids, const Tensor& targets, bool with_grad,
-                    const std::set<std::string>& maps, NamedTensors& out) {
-  const nn::ActivationObserver observer{
-      [&](const std::string& name, const Tensor& value) { out.emplace_back(name, value.detach()); },
-      [&](const std::string& name) { return maps.contains(name); }};
+                    const std::set<int64_t>& maps, NamedTensors& out) {
   if (!with_grad) nn::freeze(model);  // records nothing, keeps nothing for a backward pass
-  const Tensor logits = model.logits(model.hidden(ids, nullptr, &observer));
+  models::Capture seen = models::capture(model, ids, {.maps = [&](int64_t i) { return maps.contains(i); }});
+  std::ranges::move(seen.tensors, std::back_inserter(out));
+  const Tensor logits = model.logits(seen.out);
   const Tensor loss = cross_entropy(logits, targets);
   out.emplace_back("logits", logits.detach());
   out.emplace_back("loss", loss.detach().reshaped({1}));
@@ -92,7 +92,7 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
   check(!text || loaded.tokenizer, ErrorKind::input,
         [&] { return "no tokenizer.json in " + folder.string() + ": text cannot be converted to tokens; give --ids"; });
   const DumpIds in = read_ids(arguments, *model, loaded.tokenizer.get());
-  const std::set<std::string> maps = requested_maps(arguments, *model);
+  const std::set<int64_t> maps = requested_maps(arguments, *model);
   model->to(device);
   NamedTensors out{{"input_ids", in.ids}, {"targets", in.targets}};
   dump_full_pass(*model, in.ids.to(device), in.targets.to(device), arguments.has("grad"), maps, out);

@@ -1,7 +1,11 @@
 #include "apps/dump/images.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "apps/dump/gradients.h"
 #include "braid/autograd.h"
+#include "braid/models/inspect/capture.h"
 
 namespace braid::apps {
 
@@ -30,17 +34,17 @@ models::Batch read_images(const Arguments& arguments, const models::ImageModel& 
 }  // namespace
 
 io::NamedTensors dump_images(const Arguments& arguments, models::ImageModel& model, Device device,
-                             const std::set<std::string>& maps) {
+                             const std::set<int64_t>& maps) {
   const models::Batch batch = read_images(arguments, model), here = batch.to(device);
   const bool with_grad = arguments.has("grad");
   io::NamedTensors out;
   for (const NamedTensor& t : batch.tensors())
     if (t.name != "labels" || model.count_targets(batch) > 0) out.emplace_back(t.name, t.value);
-  const nn::ActivationObserver observer{
-      [&](const std::string& name, const Tensor& value) { out.emplace_back(name, value.detach()); },
-      [&](const std::string& name) { return maps.contains(name); }};
   if (!with_grad) nn::freeze(model);
-  const Tensor logits = model.logits(here.at("pixel_values"), &observer);
+  models::Capture seen = models::capture(model, here.at("pixel_values"),  //
+                                         {.maps = [&](int64_t i) { return maps.contains(i); }});
+  std::ranges::move(seen.tensors, std::back_inserter(out));
+  const Tensor logits = seen.out;
   out.emplace_back("logits", logits.detach());
   if (model.count_targets(batch) == 0) {
     check(!with_grad, ErrorKind::input, [&] {

@@ -1,7 +1,6 @@
 // braid dump of a model that reads images.
 #pragma once
 #include <set>
-#include <string>
 
 #include "apps/cli/command.h"
 #include "braid/models/image_model.h"
@@ -9,9 +8,9 @@
 
 namespace braid::apps {
 
-// Results for pixel_values (B, C, H, W) and, where it has them, labels (B) of the file of --ids; `maps` are the layers'
-// "layers.3.attention_maps". The names are those of names.md.
+// Results for pixel_values (B, C, H, W) and, where it has them, labels (B) of the file of --ids; `maps` are the
+// layers of --attention. The names are those of names.md.
 io::NamedTensors dump_images(const Arguments& arguments, models::ImageModel& model, Device device,
-                             const std::set<std::string>& maps);
+                             const std::set<int64_t>& maps);
 
 }  // namespace braid::apps

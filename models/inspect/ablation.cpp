@@ -2,7 +2,7 @@
 
 #include "braid/autograd/ops.h"
 #include "braid/autograd/record.h"
-#include "braid/models/inspect/inspection.h"
+#include "braid/models/inspect/capture.h"
 #include "braid/models/inspect/parameter_named.h"
 #include "braid/models/inspect/token_losses.h"
 

@@ -14,29 +14,7 @@ namespace braid::models {
 
 namespace {
 
-using Observed = std::map<std::string, Tensor>;
-
-// Passes over a text; layer(i, observed) gets what layer i passed to its observer, stream(i, x) the residual stream
-// before layer i (of i = L: the last one). Returns the normalised last hidden state.
-Tensor pass(const LanguageModel& model, std::span<const int32_t> tokens, bool maps,
-            const std::function<void(int64_t, const Observed&)>& layer,
-            const std::function<void(int64_t, const Tensor&)>& stream) {
-  Observed observed;
-  const nn::ActivationObserver observer{
-      [&](const std::string& name, const Tensor& value) {
-        if (name.starts_with("layers.")) {
-          const size_t dot = name.find('.', 7);
-          observed[name.substr(dot + 1)] = value.detach().to(kCpu);
-        } else if (name.starts_with("hidden.")) {
-          const int64_t i = std::stoll(name.substr(7));
-          if (i > 0 && maps) layer(i - 1, observed);
-          observed.clear();
-          stream(i, value);
-        }
-      },
-      [&](const std::string& name) { return maps && name.ends_with(".attention_maps"); }};
-  return model.hidden(token_ids(model, tokens), nullptr, &observer);
-}
+bool every_layer(int64_t) { return true; }
 
 class Analyzer {
  public:
@@ -90,14 +68,11 @@ class Analyzer {
 
   // Two tokens tell which layers mix heads, and of what there is nothing to say.
   void probe() {
-    pass(
-        model_, window(0).first(2), true,
-        [&](int64_t, const Observed& observed) {
-          const LayerMaps maps = layer_maps(observed, false);
-          result_.heads = maps.heads;
-          result_.composed |= maps.composed();
-        },
-        [](int64_t, const Tensor&) {});
+    capture(model_, token_ids(model_, window(0).first(2)),
+            {.maps = every_layer, .layer = [&](int64_t, const LayerTensors& layer) {
+               result_.heads = layer.at("attn_scores").dim(1);
+               result_.composed |= mixes_heads(layer);
+             }});
     check(result_.composed || !has(AnalysisSection::mixing), ErrorKind::setting, [&] {
       return "the analysis of mixing is of composed heads: expected a model with DCMHA, found a " +
              model_.spec()->model_type() + " whose attention mixes no heads";
@@ -137,28 +112,28 @@ class Analyzer {
     if (has(AnalysisSection::lens) && norm_.known()) result_.lens.resize(lens_losses.size());
     const size_t shown = result_.shown.size();
     for (int64_t w = 0; w < result_.windows; ++w) {
-      const Tensor last = pass(
-          model_, window(w), true,
-          [&](int64_t i, const Observed& observed) {
-            const LayerMaps maps = layer_maps(observed, has(AnalysisSection::rank));
-            result_.measures[static_cast<size_t>(i)].add(maps, has(AnalysisSection::rank));
-            if (w == 0 && has(AnalysisSection::maps)) keep_shown(maps);
-            done(4, str("window ", w + 1, "/", result_.windows, ", layer ", i));
-          },
-          [&](int64_t i, const Tensor& x) {
-            if (result_.lens.empty()) return;
-            const LensLayer lens = lens_of(model_, norm_(x), window(w));
-            auto& losses = lens_losses[static_cast<size_t>(i)];
-            losses.insert(losses.end(), lens.losses.begin(), lens.losses.end());
-            if (w > 0) return;
-            Lens& l = result_.lens[static_cast<size_t>(i)];
-            const auto first = [&](const auto& all, size_t count) {
-              return std::decay_t<decltype(all)>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
-            };
-            l.best = first(lens.best, shown);
-            l.best_p = first(lens.best_p, shown);
-            l.token_losses = first(lens.losses, shown - 1);
-          });
+      const auto layer = [&](int64_t i, const LayerTensors& observed) {
+        const LayerMaps maps = layer_maps(observed, has(AnalysisSection::rank));
+        result_.measures[static_cast<size_t>(i)].add(maps, has(AnalysisSection::rank));
+        if (w == 0 && has(AnalysisSection::maps)) keep_shown(maps);
+        done(4, str("window ", w + 1, "/", result_.windows, ", layer ", i));
+      };
+      const auto stream = [&](int64_t i, const Tensor& x) {
+        if (result_.lens.empty()) return;
+        const LensLayer lens = lens_of(model_, norm_(x), window(w));
+        auto& losses = lens_losses[static_cast<size_t>(i)];
+        losses.insert(losses.end(), lens.losses.begin(), lens.losses.end());
+        if (w > 0) return;
+        Lens& l = result_.lens[static_cast<size_t>(i)];
+        const auto first = [&](const auto& all, size_t count) {
+          return std::decay_t<decltype(all)>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
+        };
+        l.best = first(lens.best, shown);
+        l.best_p = first(lens.best_p, shown);
+        l.token_losses = first(lens.losses, shown - 1);
+      };
+      const Tensor last =
+          capture(model_, token_ids(model_, window(w)), {.maps = every_layer, .stream = stream, .layer = layer}).out;
       losses_.push_back(token_losses(model_, last, window(w)));
     }
     std::vector<double> all;
@@ -177,12 +152,11 @@ class Analyzer {
     std::vector<int32_t> pool = r_.tokens;
     std::ranges::sort(pool);
     pool.erase(std::unique(pool.begin(), pool.end()), pool.end());
-    pass(
-        model_, repeated_tokens(pool, r_.window / 2, {.seed = 1, .stream = 0}), true,
-        [&](int64_t i, const Observed& observed) {
-          result_.measures[static_cast<size_t>(i)].add_repeated(layer_maps(observed, false));
-        },
-        [](int64_t, const Tensor&) {});
+    const std::vector<int32_t> tokens = repeated_tokens(pool, r_.window / 2, {.seed = 1, .stream = 0});
+    capture(model_, token_ids(model_, tokens),
+            {.maps = every_layer, .layer = [&](int64_t i, const LayerTensors& layer) {
+               result_.measures[static_cast<size_t>(i)].add_repeated(layer_maps(layer, false));
+             }});
   }
 
   std::vector<Ablation> all_ablations() const {
@@ -319,15 +293,6 @@ class Analyzer {
 const char* name_of(AnalysisSection section) {
   constexpr const char* names[] = {"maps", "mixing", "rank", "diversity", "patterns", "circuits", "ablation", "lens"};
   return names[static_cast<size_t>(section)];
-}
-
-bool mixes_heads(const LanguageModel& model) {
-  const NoGrad off;
-  bool found = false;
-  const nn::ActivationObserver observer{
-      [&](const std::string& name, const Tensor&) { found |= name.find(".dyn.") != std::string::npos; }};
-  model.hidden(token_ids(model, std::vector<int32_t>{0}), nullptr, &observer);
-  return found;
 }
 
 Analysis analyze(LanguageModel& model, const AnalysisRequest& request, const AnalysisProgress& progress) {

@@ -79,9 +79,6 @@ struct Analysis {
   std::vector<std::string> left_out;  // sections that this model has nothing for, one reason each
 };
 
-// Whether some layer of the model mixes heads: one token tells.
-bool mixes_heads(const LanguageModel& model);
-
 // done in [0, 1]
 using AnalysisProgress = std::function<void(double done, const std::string& words)>;
 

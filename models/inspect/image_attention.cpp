@@ -1,6 +1,7 @@
 #include "braid/models/inspect/image_attention.h"
 
 #include "braid/autograd/record.h"
+#include "braid/models/inspect/capture.h"
 
 namespace braid::models {
 
@@ -28,17 +29,14 @@ ImageAttention image_attention(const Vit& model, const Tensor& pixel_values) {
                        .columns = config.grid().columns,
                        .class_token = config.class_token()};
   const int64_t T = config.tokens();
-  const auto take = [&](const std::string& name, const Tensor& x) {
-    if (name.find(".dyn.") != name.npos) found.composed = true;
-    const size_t dot = name.rfind('.');
-    const std::string kind = name.substr(dot + 1);
-    if (kind != "attn_probs" && kind != "attn_probs_composed") return;
-    const std::vector<double> probs = x.to(DType::f64).to_vector<double>();  // (1, N, T, T)
-    std::vector<double>& out = kind == "attn_probs" ? found.before : found.after;
-    for (int64_t head = 0; head < found.heads; ++head) add_weights(out, probs, head, T, found.class_token);
+  const auto take = [&](int64_t, const LayerTensors& layer) {
+    found.composed |= mixes_heads(layer);
+    for (const auto& [name, out] : {std::pair{"attn_probs", &found.before}, {"attn_probs_composed", &found.after}}) {
+      const std::vector<double> probs = layer.at(name).to(DType::f64).to_vector<double>();  // (1, N, T, T)
+      for (int64_t head = 0; head < found.heads; ++head) add_weights(*out, probs, head, T, found.class_token);
+    }
   };
-  const nn::ActivationObserver observer{take, [](const std::string& name) { return name.ends_with("attention_maps"); }};
-  model.logits(pixel_values.to(model.device()), &observer);
+  capture(model, pixel_values.to(model.device()), {.maps = [](int64_t) { return true; }, .layer = take});
   return found;
 }
 

@@ -1,19 +1,17 @@
 #include "braid/models/inspect/inspection.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
-#include <string_view>
 
 #include "braid/autograd/ops.h"
 #include "braid/autograd/record.h"
-#include "braid/models/inspect/mixing_matrix.h"
+#include "braid/models/inspect/capture.h"
+#include "braid/models/inspect/mixing_terms.h"
+#include "braid/models/inspect/token_losses.h"
 
 namespace braid::models {
 
 namespace {
-
-using Observed = std::map<std::string, Tensor>;
 
 constexpr const char* kMaps[] = {"attn_scores", "attn_scores_composed", "attn_probs", "attn_probs_composed"};
 
@@ -57,25 +55,20 @@ void check_request(const LanguageModel& model, const InspectionRequest& r, const
   }
 }
 
-// Hidden states of the tokens (1, T, D), with terms scaled where there are factors. The layer's weights and, where
-// asked for, its maps go to `observed`.
+// Hidden states of the tokens (1, T, D), with terms scaled where there are factors, and what the layer told.
 Tensor pass(const LanguageModel& model, std::span<const int32_t> tokens,
             const std::vector<nn::CompositionScale>& factors, std::optional<int64_t> layer, bool maps,
-            Observed& observed) {
-  const std::string prefix = layer ? str("layers.", *layer, ".") : "";
-  const nn::ActivationObserver observer{
-      [&](const std::string& name, const Tensor& value) {
-        const bool kept = layer && name.starts_with(prefix) &&
-                          (name.starts_with(prefix + "dyn.") || name.starts_with(prefix + "attn_"));
-        if (kept) observed[name.substr(prefix.size())] = value.detach().to(kCpu);
-      },
-      [&](const std::string& name) { return maps && layer && name == prefix + "attention_maps"; }};
-  const std::vector<int32_t> ids(tokens.begin(), tokens.end());
-  return scaled_hidden(model, from_vector(ids, {1, std::ssize(ids)}).to(model.device()), factors, observer);
+            LayerTensors& observed) {
+  const auto keep = [&](int64_t i, const LayerTensors& tensors) {
+    if (i == layer) observed = tensors;
+  };
+  return capture(model, token_ids(model, tokens),
+                 {.maps = [&](int64_t i) { return maps && i == layer; }, .scales = factors, .layer = keep})
+      .out;
 }
 
 // G and R by the weights of the layer.
-std::pair<int64_t, int64_t> groups_and_rank(const Observed& weights) {
+std::pair<int64_t, int64_t> groups_and_rank(const LayerTensors& weights) {
   int64_t G = 1, R = 0;
   for (const auto& [name, x] : weights) {
     if (name.ends_with(".w")) G = x.dim(0);
@@ -94,25 +87,30 @@ Tensor selected(const Tensor& map, const std::vector<int64_t>& heads, const std:
   return unsqueeze(transpose(take(transpose(of_heads, 0, 1), queries), 0, 1), 0);  // (1, heads, queries, T)
 }
 
-void add_pair(const Observed& weights, const std::string& prefix, int64_t N, std::pair<int64_t, int64_t> pair,
+void add_pair(const LayerTensors& weights, const std::string& prefix, int64_t N, std::pair<int64_t, int64_t> pair,
               io::NamedTensors& out) {
-  for (const char* stage : {"pre", "post"}) {
-    const MixingMatrix w = mixing_matrix(observed_mixing(weights, stage), N, 0, pair.first, pair.second);
-    for (const auto& [part, values] : {std::pair{"identity", w.identity},
-                                       {"base", w.base},
-                                       {"query", w.query},
-                                       {"key", w.key},
-                                       {"query_gate", w.query_gate},
-                                       {"key_gate", w.key_gate},
-                                       {"total", w.total()}})
+  constexpr const char* names[] = {"base", "query", "key", "query_gate", "key_gate"};
+  for (const std::string stage : {"pre", "post"}) {
+    const auto add = [&](const std::string& part, const std::vector<double>& values) {
       out.emplace_back(prefix + "mix." + stage + "." + part, from_vector(values, {N, N}));
+    };
+    const MixingTerms terms(observed_mixing(weights, stage), N);
+    std::vector<double> total(static_cast<size_t>(N * N));
+    for (int64_t n = 0; n < N; ++n) total[static_cast<size_t>(n * N + n)] = 1;
+    add("identity", total);
+    for (const MixingTerm term : kMixingTerms) {
+      const std::vector<double> w = terms.matrix(term, pair.first, pair.second);
+      add(names[static_cast<size_t>(term)], w);
+      for (size_t e = 0; e < w.size(); ++e) total[e] += w[e];
+    }
+    add("total", total);
   }
 }
 
 // The size of a result is known before the text is read: one token tells the number of heads.
 void check_size(const LanguageModel& model, const InspectionRequest& r, const InspectionLimits& limits,
                 Inspection& result) {
-  Observed one;
+  LayerTensors one;
   pass(model, std::span(r.tokens).first(1), {}, r.layer, true, one);
   const int64_t N = one.at("attn_scores").dim(1), T = std::ssize(r.tokens);
   const auto all = [](int64_t count) {
@@ -141,21 +139,6 @@ void check_size(const LanguageModel& model, const InspectionRequest& r, const In
 
 }  // namespace
 
-Tensor scaled_hidden(const LanguageModel& model, const Tensor& ids, const std::vector<nn::CompositionScale>& of_layers,
-                     const nn::ActivationObserver& observer) {
-  nn::CompositionScaleScope scope;
-  const nn::ActivationObserver following{[&](const std::string& name, const Tensor& value) {
-                                           constexpr std::string_view stream = "hidden.";
-                                           if (name.starts_with(stream) && !of_layers.empty()) {  // layer i comes next
-                                             const auto i = static_cast<size_t>(std::stoll(name.substr(stream.size())));
-                                             scope.set(i < of_layers.size() ? of_layers[i] : nn::CompositionScale());
-                                           }
-                                           observer(name, value);
-                                         },
-                                         [&](const std::string& name) { return observer.requested(name); }};
-  return model.hidden(ids, nullptr, &following);
-}
-
 Inspection inspect(const LanguageModel& model, const InspectionRequest& r, const InspectionLimits& limits) {
   const NoGrad off;
   Inspection result;
@@ -172,7 +155,7 @@ Inspection inspect(const LanguageModel& model, const InspectionRequest& r, const
   result.scaled = std::ranges::any_of(factors, [](const auto& f) { return f != nn::CompositionScale(); });
   if (r.layer) check_size(model, r, limits, result);
 
-  Observed observed, none;
+  LayerTensors observed, none;
   const Tensor scaled = pass(model, r.tokens, factors, r.layer, r.maps, observed);
   const Tensor plain = result.scaled ? pass(model, r.tokens, {}, std::nullopt, false, none) : scaled;
   result.next = next_tokens(model, r.tokens, plain, scaled, r.candidates);

@@ -41,14 +41,9 @@ struct Inspection {
   // Tensors of the layer, in the type of the model, with all factors applied. Names and axes as `braid dump
   // --attention` writes them (apps/dump/names.md): layers.<i>.attn_scores, attn_scores_composed, attn_probs,
   // attn_probs_composed of the heads and queries asked for, and layers.<i>.dyn.* of all; and of the pair, in f64,
-  // layers.<i>.mix.<stage>.<part> (N, N): identity, base, query, key, query_gate, key_gate and total (mixing_matrix.h).
+  // layers.<i>.mix.<stage>.<part> (N, N): identity, base, query, key, query_gate, key_gate and total (mixing_terms.h).
   io::NamedTensors tensors;
 };
-
-// hidden() of a model whose terms of Compose are scaled, one entry for each layer; the model must pass hidden.<i>, the
-// residual stream before layer i, to its observer, as all that `braid dump` describes do. ids (1, T) -> (1, T, D).
-Tensor scaled_hidden(const LanguageModel& model, const Tensor& ids, const std::vector<nn::CompositionScale>& of_layers,
-                     const nn::ActivationObserver& observer = {[](const std::string&, const Tensor&) {}});
 
 // Passes over the whole text, without a cache; with all factors 1 the result has the bits of the model as it is.
 // Error(input) for what the request or the limits do not allow: the message names the field, the range and the value.

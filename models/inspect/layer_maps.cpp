@@ -4,7 +4,6 @@
 
 #include "braid/autograd/attention_maps.h"
 #include "braid/autograd/record.h"
-#include "braid/models/inspect/mixing_matrix.h"
 
 namespace braid::models {
 
@@ -12,7 +11,7 @@ bool LayerMaps::unmasked(int64_t query, int64_t key) const {
   return std::isfinite(scores[static_cast<size_t>(query * tokens + key)]);
 }
 
-LayerMaps layer_maps(const std::map<std::string, Tensor>& observed, bool all_pairs) {
+LayerMaps layer_maps(const LayerTensors& observed, bool all_pairs) {
   const NoGrad off;
   LayerMaps maps;
   const Tensor& scores = observed.at("attn_scores");  // (B, N, T, T)

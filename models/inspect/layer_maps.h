@@ -1,9 +1,8 @@
 // The attention of one layer on one window of text, as numbers in f64.
 #pragma once
-#include <map>
 #include <span>
-#include <string>
 
+#include "braid/models/inspect/capture.h"
 #include "braid/models/inspect/mixing_terms.h"
 
 namespace braid::models {
@@ -26,8 +25,8 @@ struct LayerMaps {
   }
 };
 
-// `observed`: what the layer passed to an observer that requested "attention_maps", without its prefix. With
-// `all_pairs` the scores of all pairs are computed too, from q, k and the weights of Compose.
-LayerMaps layer_maps(const std::map<std::string, Tensor>& observed, bool all_pairs);
+// `observed`: of a layer whose maps were formed (CaptureRequest::maps). With `all_pairs` the scores of all pairs are
+// computed too, from q, k and the weights of Compose.
+LayerMaps layer_maps(const LayerTensors& observed, bool all_pairs);
 
 }  // namespace braid::models

@@ -1,5 +1,7 @@
 #include "braid/models/inspect/mixing_terms.h"
 
+#include <algorithm>
+
 namespace braid::models {
 
 namespace {
@@ -65,14 +67,31 @@ void MixingTerms::add(MixingTerm term, int64_t query, int64_t key, const double*
 }
 
 std::vector<double> MixingTerms::matrix(MixingTerm term, int64_t query, int64_t key) const {
-  const auto N = static_cast<size_t>(heads_);
-  std::vector<double> w(N * N), unit(N);
-  for (size_t m = 0; m < N; ++m) {
-    unit[m] = 1;
-    add(term, query, key, unit.data(), w.data() + m * N);
-    unit[m] = 0;
-  }
+  const Part& p = part(term);
+  const int64_t N = heads_, G = std::max<int64_t>(1, p.groups), M = N / G;
+  const int64_t position = term == MixingTerm::query || term == MixingTerm::query_gate ? query : key;
+  std::vector<double> w(static_cast<size_t>(N * N));
+  const auto at = [&](int64_t m, int64_t n) -> double& { return w[static_cast<size_t>(m * N + n)]; };
+  for (int64_t n = 0; n < N && !p.diagonal.empty(); ++n) at(n, n) = p.diagonal[static_cast<size_t>(position * N + n)];
+  for (int64_t m = 0; m < N && !p.write.empty(); ++m)
+    for (int64_t n = 0; n < M; ++n) {
+      const int64_t g = m / M;
+      double& out = at(m, g * M + n);
+      if (term == MixingTerm::base) out = p.write[static_cast<size_t>(m * M + n)];
+      for (int64_t r = 0; r < p.rank; ++r) {
+        const int64_t row = ((position * G + g) * p.rank + r) * M;
+        out += p.read[static_cast<size_t>(row + m % M)] * p.write[static_cast<size_t>(row + n)];
+      }
+    }
   return w;
+}
+
+HeadMixing observed_mixing(const std::map<std::string, Tensor>& layer, const std::string& stage) {
+  const auto of = [&](const char* term) {
+    const auto at = layer.find("dyn." + stage + term);
+    return at == layer.end() ? Tensor() : at->second;
+  };
+  return {of(".w"), of("_q.w1"), of("_q.w2"), of("_k.w1"), of("_k.w2"), of("_q.dd"), of("_k.dd")};
 }
 
 }  // namespace braid::models

@@ -2,9 +2,12 @@
 //
 //   O[n] = A[n] + sum over terms of added(term)[n],   added(term)[n] = sum_m A[m] W_term[m,n]
 //
-// W_term as in braid/models/inspect/mixing_matrix.h: static mixing, query-wise and key-wise low-rank terms, gates.
+//   query: W[m,n] = sum_r q_down[i,r,m] q_up[i,r,n]      key: W[m,n] = sum_r k_down[j,r,m] k_up[j,r,n]
+//
+// and static mixing and gates, which are diagonal. Heads of different groups do not mix: zeros.
 #pragma once
 #include <array>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -41,5 +44,9 @@ class MixingTerms {
   int64_t heads_ = 0;
   std::array<Part, kMixingTerms.size()> parts_;
 };
+
+// The weights of a layer by the names under which it tells them; stage: "pre" or "post". A term that is off is an empty
+// handle.
+HeadMixing observed_mixing(const std::map<std::string, Tensor>& layer, const std::string& stage);
 
 }  // namespace braid::models

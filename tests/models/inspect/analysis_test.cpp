@@ -10,7 +10,6 @@
 #include "braid/autograd/record.h"
 #include "braid/models/families/dcformer/model.h"
 #include "braid/models/inspect/diversity.h"
-#include "braid/models/inspect/mixing_matrix.h"
 #include "braid/models/inspect/parameter_named.h"
 #include "tests/support/compare.h"
 #include "tests/support/random.h"
@@ -98,7 +97,7 @@ BOOST_AUTO_TEST_CASE(measures_of_the_maps) {
                                 after = all[prefix + "attn_scores_composed"].to_vector<double>(),
                                 p = all[prefix + "attn_probs"].to_vector<double>();
       std::vector<double> x, y;
-      const HeadMixing weights = mixing(all, prefix + "dyn.pre");
+      const MixingTerms terms(mixing(all, prefix + "dyn.pre"), N);
       for (int64_t i = 0; i < T; ++i) {
         if (i > 0) {
           previous += p[static_cast<size_t>((1 * T + i) * T + i - 1)] / (2 * (T - 1));
@@ -109,12 +108,13 @@ BOOST_AUTO_TEST_CASE(measures_of_the_maps) {
           const auto at = [&](int64_t n) { return static_cast<size_t>((n * T + i) * T + j); };
           if (!std::isfinite(s[at(0)])) continue;
           x.push_back(after[at(0)]), y.push_back(after[at(2)]);
-          const MixingMatrix matrix = mixing_matrix(weights, N, 0, i, j);
+          const std::vector<double> query = terms.matrix(MixingTerm::query, i, j),
+                                    key = terms.matrix(MixingTerm::key, i, j);
           ++pairs;
-          for (size_t e = 0; e < N * N; ++e) mean[e] += matrix.key[e];
+          for (size_t e = 0; e < N * N; ++e) mean[e] += key[e];
           for (size_t n = 0; n < N; ++n) {
             double sum = 0;
-            for (size_t k = 0; k < N; ++k) sum += s[at(static_cast<int64_t>(k))] * matrix.query[k * N + n];
+            for (size_t k = 0; k < N; ++k) sum += s[at(static_cast<int64_t>(k))] * query[k * N + n];
             added += sum * sum;
             read += s[at(static_cast<int64_t>(n))] * s[at(static_cast<int64_t>(n))];
           }

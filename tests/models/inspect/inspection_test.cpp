@@ -8,7 +8,7 @@
 
 #include "braid/autograd.h"
 #include "braid/models/families/dcformer/model.h"
-#include "braid/models/inspect/mixing_matrix.h"
+#include "braid/models/inspect/capture.h"
 #include "tests/support/compare.h"
 #include "tests/support/random.h"
 #include "tests/support/throws.h"
