@@ -29,7 +29,8 @@ std::string joined_scripts() {
       script.append(line) += '\n';
     }
   };
-  for (const char* file : {"colors.js", "choice.js", "compose.js", "equation.js", "flow.js", "maps.js"})
+  for (const char* file :
+       {"colors.js", "choice.js", "compose.js", "equation.js", "flow.js", "maps.js", "layer_view.js"})
     add(serve::find_page_file(str("/page/", file))->contents);
   add(page_part("report.js"));
   return script;
