@@ -28,18 +28,9 @@ class HeadOff {
 std::string projection_name(int64_t layer) { return layer_name(layer, "attention.wo.weight"); }
 
 double& factor(nn::CompositionScale::Stage& stage, MixingTerm term) {
-  switch (term) {
-    case MixingTerm::base:
-      return stage.base;
-    case MixingTerm::query:
-      return stage.query;
-    case MixingTerm::key:
-      return stage.key;
-    case MixingTerm::query_gate:
-      return stage.query_gate;
-    default:
-      return stage.key_gate;
-  }
+  using Stage = nn::CompositionScale::Stage;
+  constexpr double Stage::*factors[] = {&Stage::base, &Stage::query, &Stage::key, &Stage::query_gate, &Stage::key_gate};
+  return stage.*factors[static_cast<size_t>(term)];
 }
 
 std::vector<nn::CompositionScale> factors_of(const Ablation& ablation, int64_t layers) {

@@ -91,7 +91,7 @@ class Analyzer {
         for (int64_t i = 0; i < t; ++i)
           for (int64_t j = 0; j <= i; ++j)
             shown.maps[static_cast<size_t>(kind)].push_back(
-                static_cast<float>(map_of(maps, kind)[static_cast<size_t>((n * T + i) * T + j)]));
+                static_cast<float>(maps[kind][static_cast<size_t>((n * T + i) * T + j)]));
     const auto first = [&](const HeadMixing& w) {
       const auto cut = [&](const Tensor& x) { return x ? x.sliced(1, 0, t).contiguous().to(DType::f32) : Tensor(); };
       return HeadMixing{w.base ? w.base.to(DType::f32) : Tensor(),

@@ -5,15 +5,12 @@
 
 #include "braid/autograd/ops.h"
 #include "braid/autograd/record.h"
-#include "braid/models/inspect/capture.h"
-#include "braid/models/inspect/mixing_terms.h"
+#include "braid/models/inspect/layer_maps.h"
 #include "braid/models/inspect/token_losses.h"
 
 namespace braid::models {
 
 namespace {
-
-constexpr const char* kMaps[] = {"attn_scores", "attn_scores_composed", "attn_probs", "attn_probs_composed"};
 
 [[noreturn]] void bad(const std::string& field, const std::string& expected, const std::string& found) {
   fail(ErrorKind::input, "inspection: " + field + ": expected " + expected + ", found " + found);
@@ -65,17 +62,6 @@ Tensor pass(const LanguageModel& model, std::span<const int32_t> tokens,
   return capture(model, token_ids(model, tokens),
                  {.maps = [&](int64_t i) { return maps && i == layer; }, .scales = factors, .layer = keep})
       .out;
-}
-
-// G and R by the weights of the layer.
-std::pair<int64_t, int64_t> groups_and_rank(const LayerTensors& weights) {
-  int64_t G = 1, R = 0;
-  for (const auto& [name, x] : weights) {
-    if (name.ends_with(".w")) G = x.dim(0);
-    if (name.ends_with(".dd") || name.ends_with(".w1")) G = x.dim(2);
-    if (name.ends_with(".w1")) R = x.dim(3);
-  }
-  return {G, R};
 }
 
 // map (1, N, T, T) -> (1, heads, queries, T)
@@ -162,10 +148,10 @@ Inspection inspect(const LanguageModel& model, const InspectionRequest& r, const
   if (!r.layer) return result;
 
   const std::string prefix = str("layers.", *r.layer, ".");
-  for (const char* name : kMaps)
+  for (const MapKind kind : kMapKinds)
     if (r.maps)
-      result.tensors.emplace_back(prefix + name,
-                                  contiguous(selected(observed.at(name), result.head_list, result.query_list)));
+      result.tensors.emplace_back(prefix + name_of(kind), contiguous(selected(observed.at(name_of(kind)),
+                                                                              result.head_list, result.query_list)));
   for (const auto& [name, value] : observed)
     if (r.weights && name.starts_with("dyn.")) result.tensors.emplace_back(prefix + name, value);
   if (r.pair) add_pair(observed, prefix, result.heads, *r.pair, result.tensors);

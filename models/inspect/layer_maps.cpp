@@ -1,14 +1,20 @@
 #include "braid/models/inspect/layer_maps.h"
 
 #include <cmath>
+#include <tuple>
 
 #include "braid/autograd/attention_maps.h"
 #include "braid/autograd/record.h"
 
 namespace braid::models {
 
+const char* name_of(MapKind kind) {
+  constexpr const char* names[] = {"attn_scores", "attn_scores_composed", "attn_probs", "attn_probs_composed"};
+  return names[static_cast<size_t>(kind)];
+}
+
 bool LayerMaps::unmasked(int64_t query, int64_t key) const {
-  return std::isfinite(scores[static_cast<size_t>(query * tokens + key)]);
+  return std::isfinite((*this)[MapKind::scores][static_cast<size_t>(query * tokens + key)]);
 }
 
 LayerMaps layer_maps(const LayerTensors& observed, bool all_pairs) {
@@ -17,19 +23,11 @@ LayerMaps layer_maps(const LayerTensors& observed, bool all_pairs) {
   const Tensor& scores = observed.at("attn_scores");  // (B, N, T, T)
   maps.heads = scores.dim(1);
   maps.tokens = scores.dim(2);
-  maps.scores = scores.to_vector<double>();
-  maps.scores_composed = observed.at("attn_scores_composed").to_vector<double>();
-  maps.probs = observed.at("attn_probs").to_vector<double>();
-  maps.probs_composed = observed.at("attn_probs_composed").to_vector<double>();
+  for (const MapKind kind : kMapKinds)
+    maps.maps[static_cast<size_t>(kind)] = observed.at(name_of(kind)).to_vector<double>();
   maps.pre_weights = observed_mixing(observed, "pre");
   maps.post_weights = observed_mixing(observed, "post");
-  for (const HeadMixing* stage : {&maps.pre_weights, &maps.post_weights}) {
-    if (stage->base) maps.groups = stage->base.dim(0);
-    for (const Tensor* gate : {&stage->q_gate, &stage->k_gate})
-      if (*gate) maps.groups = gate->dim(2);
-    for (const Tensor* up : {&stage->q_up, &stage->k_up})
-      if (*up) maps.rank = up->dim(3);
-  }
+  std::tie(maps.groups, maps.rank) = groups_and_rank(observed);
   maps.pre = MixingTerms(maps.pre_weights, maps.heads);
   maps.post = MixingTerms(maps.post_weights, maps.heads);
   if (!all_pairs) return maps;

@@ -1,5 +1,6 @@
 // The attention of one layer on one window of text, as numbers in f64.
 #pragma once
+#include <array>
 #include <span>
 
 #include "braid/models/inspect/capture.h"
@@ -7,21 +8,27 @@
 
 namespace braid::models {
 
+// The four maps of a layer. Ranks of scores are those of all pairs (LayerMaps::all_scores), without the mask.
+enum class MapKind : uint8_t { scores, scores_composed, probs, probs_composed };
+inline constexpr std::array kMapKinds = {MapKind::scores, MapKind::scores_composed, MapKind::probs,
+                                         MapKind::probs_composed};
+const char* name_of(MapKind kind);  // as in braid dump: "attn_scores", ...
+
 struct LayerMaps {
   int64_t heads = 0, groups = 1, rank = 0, tokens = 0;  // N, G, R, T
-  // (N, T, T): braid dump's attn_scores, attn_scores_composed, attn_probs, attn_probs_composed of sample 0. Masked keys
-  // have the score -inf and the probability 0.
-  std::vector<double> scores, scores_composed, probs, probs_composed;
+  // By MapKind: (N, T, T) of sample 0. Masked keys have the score -inf and the probability 0.
+  std::array<std::vector<double>, kMapKinds.size()> maps;
   // (N, T, T): the scores of all pairs, future and far keys among them: the matrices whose rank q k^T bounds.
   std::vector<double> all_scores, all_scores_composed;
   MixingTerms pre, post;
   HeadMixing pre_weights, post_weights;  // as the layer passed them on
 
+  const std::vector<double>& operator[](MapKind kind) const { return maps[static_cast<size_t>(kind)]; }
   bool composed() const { return !pre_weights.empty() || !post_weights.empty(); }
   bool unmasked(int64_t query, int64_t key) const;
   // (T) values of a head's query in one of the maps.
-  std::span<const double> row(const std::vector<double>& map, int64_t head, int64_t query) const {
-    return {map.data() + (head * tokens + query) * tokens, static_cast<size_t>(tokens)};
+  std::span<const double> row(MapKind kind, int64_t head, int64_t query) const {
+    return {(*this)[kind].data() + (head * tokens + query) * tokens, static_cast<size_t>(tokens)};
   }
 };
 

@@ -41,13 +41,13 @@ std::vector<double> pairwise_cosines(const LayerMaps& maps, const std::vector<do
 std::vector<double> distribution(const LayerMaps& maps, RowKind kind, int64_t head, int64_t query) {
   switch (kind) {
     case RowKind::uncomposed:
-      return softmax_row(maps.row(maps.scores, head, query));
+      return softmax_row(maps.row(MapKind::scores, head, query));
     case RowKind::probs: {
-      const auto row = maps.row(maps.probs, head, query);
+      const auto row = maps.row(MapKind::probs, head, query);
       return {row.begin(), row.end()};
     }
     default:
-      return shares(maps.row(maps.probs_composed, head, query));
+      return shares(maps.row(MapKind::probs_composed, head, query));
   }
 }
 
@@ -74,41 +74,9 @@ std::pair<std::vector<double>, std::vector<double>> spread(const LayerMaps& maps
 
 }  // namespace
 
-const std::vector<double>& map_of(const LayerMaps& maps, MapKind kind) {
-  switch (kind) {
-    case MapKind::scores:
-      return maps.scores;
-    case MapKind::scores_composed:
-      return maps.scores_composed;
-    case MapKind::probs:
-      return maps.probs;
-    default:
-      return maps.probs_composed;
-  }
-}
-
-const char* name_of(MapKind kind) {
-  switch (kind) {
-    case MapKind::scores:
-      return "attn_scores";
-    case MapKind::scores_composed:
-      return "attn_scores_composed";
-    case MapKind::probs:
-      return "attn_probs";
-    default:
-      return "attn_probs_composed";
-  }
-}
-
 const char* name_of(RowKind kind) {
-  switch (kind) {
-    case RowKind::uncomposed:
-      return "softmax of scores before";
-    case RowKind::probs:
-      return "probabilities";
-    default:
-      return "shares after";
-  }
+  constexpr const char* names[] = {"softmax of scores before", "probabilities", "shares after"};
+  return names[static_cast<size_t>(kind)];
 }
 
 void LayerMeasures::add(const LayerMaps& maps, bool ranks) {
@@ -117,11 +85,11 @@ void LayerMeasures::add(const LayerMaps& maps, bool ranks) {
   const int64_t N = heads, T = maps.tokens;
   for (const MapKind kind : kMapKinds) {
     const auto k = static_cast<size_t>(kind);
-    update_mean(cosines[k], pairwise_cosines(maps, map_of(maps, kind)), windows);
+    update_mean(cosines[k], pairwise_cosines(maps, maps[kind]), windows);
     if (!ranks) continue;
     const std::vector<double>& map = kind == MapKind::scores            ? maps.all_scores
                                      : kind == MapKind::scores_composed ? maps.all_scores_composed
-                                                                        : map_of(maps, kind);
+                                                                        : maps[kind];
     std::vector<double> effective, stable, mean(static_cast<size_t>(T));
     for (int64_t n = 0; n < N; ++n) {
       const std::vector<double> s =
@@ -141,7 +109,7 @@ void LayerMeasures::add(const LayerMaps& maps, bool ranks) {
   }
   if (!maps.pre_weights.empty()) strength_pre.add(maps, true), mixing_pre.add(maps, true);
   if (!maps.post_weights.empty()) strength_post.add(maps, false), mixing_post.add(maps, false);
-  for (const auto& [at, map] : {std::pair{0, &maps.probs}, {1, &maps.probs_composed}}) {
+  for (const auto& [at, map] : {std::pair{0, &maps[MapKind::probs]}, {1, &maps[MapKind::probs_composed]}}) {
     const auto a = static_cast<size_t>(at);
     update_mean(previous[a], previous_token_score(*map, N, T), windows);
     update_mean(self[a], mean_at_offset(*map, N, T, 0, 0), windows);
@@ -150,7 +118,7 @@ void LayerMeasures::add(const LayerMaps& maps, bool ranks) {
 }
 
 void LayerMeasures::add_repeated(const LayerMaps& maps) {
-  for (const auto& [at, map] : {std::pair{0, &maps.probs}, {1, &maps.probs_composed}}) {
+  for (const auto& [at, map] : {std::pair{0, &maps[MapKind::probs]}, {1, &maps[MapKind::probs_composed]}}) {
     duplicate[static_cast<size_t>(at)] = duplicate_score(*map, maps.heads, maps.tokens);
     induction[static_cast<size_t>(at)] = induction_score(*map, maps.heads, maps.tokens);
   }

@@ -3,17 +3,9 @@
 #pragma once
 #include <array>
 
-#include "braid/models/inspect/branch_strength.h"
-#include "braid/models/inspect/mean_mixing.h"
+#include "braid/models/inspect/mixing_measures.h"
 
 namespace braid::models {
-
-// The four maps of a layer. Ranks of scores are those of all pairs (LayerMaps::all_scores), without the mask.
-enum class MapKind : uint8_t { scores, scores_composed, probs, probs_composed };
-inline constexpr std::array kMapKinds = {MapKind::scores, MapKind::scores_composed, MapKind::probs,
-                                         MapKind::probs_composed};
-const std::vector<double>& map_of(const LayerMaps& maps, MapKind kind);  // (N, T, T)
-const char* name_of(MapKind kind);                                       // as in braid dump: "attn_scores", ...
 
 // Distributions over keys: softmax of the scores before pre-compose (what attention would be without Compose), the
 // probabilities, and shares() of what multiplies the values.

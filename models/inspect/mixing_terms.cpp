@@ -13,18 +13,8 @@ std::vector<double> first_sample(const Tensor& x) {
 }  // namespace
 
 const char* name_of(MixingTerm term) {
-  switch (term) {
-    case MixingTerm::base:
-      return "static";
-    case MixingTerm::query:
-      return "query-wise";
-    case MixingTerm::key:
-      return "key-wise";
-    case MixingTerm::query_gate:
-      return "query gate";
-    default:
-      return "key gate";
-  }
+  constexpr const char* names[] = {"static", "query-wise", "key-wise", "query gate", "key gate"};
+  return names[static_cast<size_t>(term)];
 }
 
 MixingTerms::MixingTerms(const HeadMixing& w, int64_t heads) : heads_(heads) {
@@ -92,6 +82,16 @@ HeadMixing observed_mixing(const std::map<std::string, Tensor>& layer, const std
     return at == layer.end() ? Tensor() : at->second;
   };
   return {of(".w"), of("_q.w1"), of("_q.w2"), of("_k.w1"), of("_k.w2"), of("_q.dd"), of("_k.dd")};
+}
+
+std::pair<int64_t, int64_t> groups_and_rank(const std::map<std::string, Tensor>& layer) {
+  int64_t G = 1, R = 0;
+  for (const auto& [name, x] : layer) {
+    if (name.ends_with(".w")) G = x.dim(0);
+    if (name.ends_with(".dd") || name.ends_with(".w1")) G = x.dim(2);
+    if (name.ends_with(".w1")) R = x.dim(3);
+  }
+  return {G, R};
 }
 
 }  // namespace braid::models

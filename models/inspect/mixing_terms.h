@@ -9,6 +9,7 @@
 #include <array>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "braid/tensor/attention_operands.h"
@@ -48,5 +49,7 @@ class MixingTerms {
 // The weights of a layer by the names under which it tells them; stage: "pre" or "post". A term that is off is an empty
 // handle.
 HeadMixing observed_mixing(const std::map<std::string, Tensor>& layer, const std::string& stage);
+// G and R of the layer's weights; 1 and 0 without any.
+std::pair<int64_t, int64_t> groups_and_rank(const std::map<std::string, Tensor>& layer);
 
 }  // namespace braid::models
