@@ -1,14 +1,10 @@
 #include "apps/eval/result_file.h"
 
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "apps/cli/text.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
-#include "braid/tensor/io/json.h"
-#include "braid/tensor/io/line_reader.h"
 
 namespace braid::apps {
 namespace {
@@ -44,50 +40,25 @@ std::optional<ItemScores> parse_scores(const json& object, const std::vector<mod
 ResultFile::ResultFile(const std::string& path, const Fingerprint& fingerprint, const models::eval::EvalTask& task)
     : path_(path), task_(task) {
   if (path_.empty()) return;
-  ordered_json head;
-  for (const auto& [name, value] : fingerprint) head[name] = value;
-  head_ = ordered_json{{"braid_eval", head}}.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-  std::error_code none;
-  if (std::filesystem::exists(path_, none)) read(fingerprint);
+  journal_.emplace(path_, "braid_eval", fingerprint, "give another folder with --out, or remove " + path_,
+                   [&](const json& object) { return take(object); });
   resumed_ = std::ssize(scores_);
-  file_.emplace(path_, kept_);
-  if (kept_ == 0) file_->append(head_);
 }
 
-void ResultFile::read(const Fingerprint& fingerprint) {
-  const auto advice = [&] { return "; give another folder with --out, or remove " + path_; };
-  int64_t last = -1;
-  for (io::LineReader lines(path_); lines.next() && lines.complete();) {
-    const auto bad = [&](const std::string& expected) {
-      fail(ErrorKind::input, str("bad line ", lines.number(), " in ", path_, ": expected ", expected, ", found ",
-                                 preview(lines.text()), advice()));
-    };
-    const json object = io::parse_json(lines.text(), path_, lines.begin());
-    if (lines.number() == 1) {
-      if (!object.is_object() || !object.contains("braid_eval") || !object["braid_eval"].is_object())
-        bad("the head of a file of results");
-      for (const auto& [name, value] : fingerprint) {
-        const json& head = object["braid_eval"];
-        const std::string found =
-            head.contains(name) && head[name].is_string() ? head[name].get<std::string>() : "none";
-        check(found == value, ErrorKind::setting, [&] {
-          return path_ + " holds results of something else: expected " + name + " = " + preview(value) + ", found " +
-                 preview(found) + advice();
-        });
-      }
-    } else {
-      const bool named = object.is_object() && object.contains("item") && object["item"].is_number_unsigned();
-      const int64_t item = named ? object["item"].get<int64_t>() : -1;
-      if (item < 0 || item >= task_.size() || scores_.contains(item))
-        bad(str("an item from 0 to ", task_.size() - 1, ", each once"));
-      const std::optional<ItemScores> scores = parse_scores(object, task_.sequences(item));
-      if (!scores) bad(str("the scores of item ", item));
-      scores_.emplace(item, *scores);
-      ordered_ = ordered_ && item > last;
-      last = item;
-    }
-    kept_ = lines.end();
-  }
+std::string ResultFile::take(const json& object) {
+  const bool named = object.is_object() && object.contains("item") && object["item"].is_number_unsigned();
+  const int64_t item = named ? object["item"].get<int64_t>() : -1;
+  if (item < 0 || item >= task_.size() || scores_.contains(item))
+    return str("an item from 0 to ", task_.size() - 1, ", each once");
+  const std::optional<ItemScores> scores = parse_scores(object, task_.sequences(item));
+  if (!scores) return str("the scores of item ", item);
+  keep(item, *scores);
+  return "";
+}
+
+void ResultFile::keep(int64_t item, const ItemScores& scores) {
+  ordered_ = ordered_ && (scores_.empty() || item > scores_.rbegin()->first);
+  scores_[item] = scores;
 }
 
 std::vector<int64_t> ResultFile::missing() const {
@@ -109,25 +80,23 @@ std::string ResultFile::line(int64_t item, const ItemScores& scores) const {
   }
   object["logprobs"] = logprobs;
   object["greedy"] = greedy;
-  return object.dump() + "\n";
+  return object.dump();
 }
 
 void ResultFile::add(int64_t item, const ItemScores& scores) {
-  if (file_) file_->append(line(item, scores));
-  ordered_ = ordered_ && (scores_.empty() || item > scores_.rbegin()->first);
-  scores_[item] = scores;
+  if (journal_) journal_->add(line(item, scores));
+  keep(item, scores);
 }
 
 std::vector<ItemScores> ResultFile::finish() {
   std::vector<ItemScores> all;
   for (const auto& [item, scores] : scores_) all.push_back(scores);
-  if (file_ && !ordered_) {
-    std::string text = head_;
-    for (const auto& [item, scores] : scores_) text += line(item, scores);
-    file_.reset();
+  if (journal_) journal_->sync();
+  if (journal_ && !ordered_) {
+    std::string text = journal_->head();
+    for (const auto& [item, scores] : scores_) text += line(item, scores) + "\n";
+    journal_.reset();
     io::write_file(path_, text);
-  } else if (file_) {
-    file_->sync();
   }
   return all;
 }

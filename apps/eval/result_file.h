@@ -1,25 +1,21 @@
-// The results of a task's items as they come, in a file that a killed run leaves usable: line 1 says what was measured,
-// each further line is one item. Once all are there the lines are put into the order of the items.
+// The results of a task's items as they come, in a journal with one line per item. Once all are there the lines are put
+// into the order of the items.
 #pragma once
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "braid/models/eval/eval_task.h"
-#include "braid/tensor/io/append_file.h"
+#include "braid/tensor/io/journal.h"
 
 namespace braid::apps {
 
-// All that the results depend on, by name: model, tokenizer, task, settings.
-using Fingerprint = std::vector<std::pair<std::string, std::string>>;
+using io::Fingerprint;  // of model, tokenizer, task, settings
 
 class ResultFile {
  public:
-  // Reads what an earlier call left at `path`; a last line that was not written completely is cut off. An empty path:
-  // the results stay in memory. Error(setting) where the file holds results of something else, naming the difference;
-  // Error(input) where a line is none of its own.
+  // Reads what an earlier call left at `path`; an empty path: the results stay in memory. Errors as Journal's.
   ResultFile(const std::string& path, const Fingerprint& fingerprint, const models::eval::EvalTask& task);
 
   std::vector<int64_t> missing() const;                            // items without a result
@@ -30,13 +26,13 @@ class ResultFile {
 
  private:
   std::string line(int64_t item, const models::eval::ItemScores& scores) const;
-  void read(const Fingerprint& fingerprint);
+  std::string take(const nlohmann::json& unit);
+  void keep(int64_t item, const models::eval::ItemScores& scores);
 
-  std::string path_, head_;
+  std::string path_;
   const models::eval::EvalTask& task_;
   std::map<int64_t, models::eval::ItemScores> scores_;
-  std::optional<io::AppendFile> file_;
-  int64_t kept_ = 0;  // bytes of complete lines
+  std::optional<io::Journal> journal_;
   int64_t resumed_ = 0;
   bool ordered_ = true;
 };
