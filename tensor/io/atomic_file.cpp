@@ -59,12 +59,6 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), through_(passes_t
   open(temporary_, O_CREAT | O_TRUNC);
 }
 
-AtomicFile::AtomicFile(const std::string& path, int64_t keep)
-    : path_(path), temporary_(unfinished(path)), stays_(true), size_(keep) {
-  open(temporary_, O_CREAT);
-  if (::ftruncate(fd_, keep) != 0) give_up("cut", size_);
-}
-
 void AtomicFile::open(const std::string& name, int flags) {
   fd_ = ::open(name.c_str(), O_WRONLY | O_CLOEXEC | flags, 0666);
   if (fd_ < 0) cannot_open();
@@ -78,7 +72,7 @@ void AtomicFile::cannot_open() {
 
 AtomicFile::~AtomicFile() {
   if (fd_ >= 0) ::close(fd_);
-  if (!temporary_.empty() && !stays_) ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::give_up(const char* doing, int64_t after) {
@@ -86,7 +80,7 @@ void AtomicFile::give_up(const char* doing, int64_t after) {
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
   closed_ = true;
-  if (!temporary_.empty() && !stays_) ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
   temporary_.clear();
   fail(ErrorKind::output,
        str("cannot ", doing, " ", path_, " after ", after, " bytes: ", cause,
@@ -126,14 +120,10 @@ void AtomicFile::write_at(int64_t offset, const void* bytes, int64_t n) {
   write_out(offset, static_cast<const char*>(bytes), n);
 }
 
-void AtomicFile::sync() {
+void AtomicFile::commit() {
   check(!closed_, "atomic_file", [&] { return "commit of a file that is closed: " + path_; });
   flush();
   if (!through_ && ::fsync(fd_) != 0) give_up("write", size_);
-}
-
-void AtomicFile::commit() {
-  sync();
   const int fd = fd_;
   fd_ = -1;
   closed_ = true;

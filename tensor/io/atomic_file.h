@@ -11,10 +11,6 @@ namespace braid::io {
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);  // Error(output) when the folder is missing or not writable
-  // The same over several processes: the temporary has a fixed name and stays until commit(). Continues behind the
-  // first `keep` bytes of what an earlier process made durable with sync(); 0 begins anew. One process at a time.
-  AtomicFile(const std::string& path, int64_t keep);
-  static std::string unfinished(const std::string& path) { return path + ".part"; }  // the name of that temporary
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
   ~AtomicFile();  // without commit(): removes the temporary
@@ -23,7 +19,6 @@ class AtomicFile {
   void write(std::string_view text) { write(text.data(), static_cast<int64_t>(text.size())); }
   // Overwrites bytes already written, for headers that are known only at the end.
   void write_at(int64_t offset, const void* bytes, int64_t n);
-  void sync();                            // what was written survives a power cut
   int64_t size() const { return size_; }  // bytes written so far
   void commit();  // flush, fsync, rename, fsync of the folder; nothing may be written afterwards
 
@@ -37,7 +32,6 @@ class AtomicFile {
   std::string path_;       // the target, symbolic links resolved
   bool through_ = false;   // it is no file
   std::string temporary_;  // beside it; empty once committed or removed
-  bool stays_ = false;     // the temporary stays when this object ends
   bool closed_ = false;
   int fd_ = -1;
   int64_t size_ = 0;

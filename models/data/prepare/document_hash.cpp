@@ -103,10 +103,9 @@ bool SeenDocuments::insert(Hash128 hash) {
   return true;
 }
 
-int64_t SeenDocuments::sync() {
+void SeenDocuments::sync() {
   if (!unwritten_.empty()) file_->append(std::exchange(unwritten_, {}));
   file_->sync();
-  return count_;
 }
 
 }  // namespace braid::models::text

@@ -41,7 +41,8 @@ class SeenDocuments {
   // `known`: how many hashes of the file count; 0 begins anew. Error(input) when the file has fewer.
   SeenDocuments(const std::string& path, int64_t known);
   bool insert(Hash128 hash);  // false: it was there
-  int64_t sync();             // everything to the disk; returns how many there are
+  void sync();                // everything to the disk
+  int64_t count() const { return count_; }
 
  private:
   struct Part {  // of the hashes, by their first bits: only one of 256 grows at a time

@@ -53,12 +53,10 @@ class Preparation {
       make();
       return std::move(summary_);
     } catch (const Error& e) {
-      if (stopped_ || !reading_ || !reading_->saved()) throw;
-      folder_.keep();
-      throw Error(e.kind(),
-                  str(e.what(), "; what was read is kept in ", folder_.path(), ", the same command resumes there"));
+      if (!stopped_) keep_work(splits_, folder_, &e);
+      throw;
     } catch (...) {
-      if (stopped_ && reading_ && reading_->save_on_stop()) folder_.keep();
+      if (stopped_) keep_work(splits_, folder_);
       throw;
     }
   }
@@ -74,10 +72,10 @@ class Preparation {
     if (!options_.val_inputs.empty()) validation = source_of(options_.val_inputs, {});
     if (!options_.inputs.empty()) inputs = source_of(options_.inputs, validation_files(validation.get()));
     begin(inputs.get(), validation.get());
-    if (inputs && !reading_->state.validation) reading_->inputs(*inputs, [&](const Piece& p) { read(*inputs, p); });
+    if (inputs) reading_->inputs(*inputs, [&](const Piece& p) { read(*inputs, p); });
     if (inputs) report("reading text", inputs->bytes_total(), inputs->bytes_total(), "");
     if (validation) reading_->validation(*validation, [&](const Piece& p) { read(*validation, p); });
-    check(!validation || reading_->val.info.tokens > 0, ErrorKind::input,
+    check(!validation || splits_->val.info.tokens > 0, ErrorKind::input,
           "the files of --val hold no text; give files with text");
     if (options_.tasks > 0) make_tasks();
     finish(inputs.get(), validation.get());
@@ -88,34 +86,20 @@ class Preparation {
     std::vector<const TextSource*> sources;
     for (const TextSource* source : {inputs, validation})
       if (source) sources.push_back(source);
-    const std::string signature = signature_of(option_texts(options_, tokenizer_.get()), sources);
-    std::optional<Unfinished> state = load_unfinished(folder_, signature);
-    const bool train = options_.train_bpe > 0 && !(state && fs::exists(folder_.file("tokenizer.json")));
+    const bool train = options_.train_bpe > 0;
+    if (train && !fs::exists(folder_.file("tokenizer.json"))) folder_.remove_all_but({});
+    splits_.emplace(folder_, signature_of(option_texts(options_, tokenizer_.get()), sources), tokenizer_,
+                    options_.shard_tokens, options_.dedup);
+    if (train && !splits_->has_journal()) train_tokenizer(validation);
     if (train) {
-      state.reset();
-      train_tokenizer(validation);
-    }
-    if (options_.train_bpe > 0) {
       tokenizer_ = load_tokenizer(folder_.path());
       describe();
     }
-    if (state) {
-      try {
-        folder_.bring_back(SplitWriter::set_aside(""));
-        const int64_t bytes = state->bytes_read + (state->validation ? inputs->bytes_total() : 0);
-        reading_.emplace(options_, *tokenizer_, folder_, signature, std::move(*state), true);
-        folder_.remove_all_but(reading_->files());
-        summary_.resumed_bytes = bytes;
-        return;
-      } catch (const std::exception& e) {
-        reading_.reset();
-        summary_.notes.push_back(
-            str("an earlier call left work that cannot be used, so all is read again: ", e.what()));
-      }
-    }
-    reading_.emplace(options_, *tokenizer_, folder_, signature, Unfinished{}, false);
-    folder_.remove_all_but(reading_->files());
-    if (train) reading_->save();
+    splits_->begin(train);
+    if (!splits_->problem.empty()) summary_.notes.push_back(splits_->problem);
+    const Place& place = splits_->place;
+    summary_.resumed_bytes = place.bytes_read + (place.validation && inputs ? inputs->bytes_total() : 0);
+    reading_.emplace(options_, *tokenizer_, *splits_);
   }
 
   // Trains on all documents of the inputs and all samples of the tasks, and saves the tokenizer in the folder.
@@ -138,9 +122,9 @@ class Preparation {
   }
 
   void finish(const TextSource* inputs, const TextSource* validation) {
-    reading_->train.close();
-    reading_->val.close();
-    check(reading_->train.info.tokens > 0, ErrorKind::input,
+    splits_->train.close();
+    splits_->val.close();
+    check(splits_->train.info.tokens > 0, ErrorKind::input,
           "the inputs hold no text; give files with text or --tasks N");
     report("finishing", 0, 0, "");
     save_tokenizer(*tokenizer_, folder_.path());
@@ -149,16 +133,14 @@ class Preparation {
       summary_.files += std::ssize(source->files());
       summary_.input_bytes += source->bytes_total();
     }
-    const Unfinished& state = reading_->state;
-    summary_.validation = state.validation_files;
-    summary_.duplicates = state.duplicates;
-    summary_.notes.insert(summary_.notes.end(), state.notes.begin(), state.notes.end());
+    summary_.validation = reading_->validation_files;
+    summary_.duplicates = splits_->place.duplicates;
+    summary_.notes.insert(summary_.notes.end(), splits_->notes.begin(), splits_->notes.end());
     Manifest& m = summary_.manifest;
-    if (m.validation != Validation::given && reading_->each_file() && state.files.size() > 1 &&
-        options_.val_fraction > 0)
+    if (m.validation != Validation::given && reading_->each_file() && splits_->files.size() > 1)
       m.validation = Validation::each_file;
-    m.train = reading_->train.info;
-    m.val = reading_->val.info;
+    m.train = splits_->train.info;
+    m.val = splits_->val.info;
     if (m.validation != Validation::documents) m.validation_files = summary_.validation;
     write_manifest(folder_.path(), m);
     check_replaceable(options_, folder_.target(), true, summary_);
@@ -173,10 +155,9 @@ class Preparation {
 
   void report(const char* stage, int64_t done, int64_t total, const std::string& file) {
     if (!progress_) return;
-    const SplitInfo train = reading_ ? reading_->train.info : SplitInfo(), val = reading_ ? reading_->val.info : train;
+    const auto [documents, tokens] = splits_ ? splits_->written() : std::pair<int64_t, int64_t>();
     stopped_ = true;  // by what the caller throws
-    progress_(
-        {stage, done, total, summary_.resumed_bytes, train.documents + val.documents, train.tokens + val.tokens, file});
+    progress_({stage, done, total, summary_.resumed_bytes, documents, tokens, file});
     stopped_ = false;
   }
 
@@ -232,7 +213,7 @@ class Preparation {
         options_.val_fraction > 0 ? static_cast<int64_t>(std::ceil(static_cast<double>(n) * options_.val_fraction)) : 0;
     std::vector<int32_t> tokens;
     for (int64_t i = 0; i < n + for_val; ++i) {
-      SplitWriter& split = i < n ? reading_->train : reading_->val;
+      SplitWriter& split = i < n ? splits_->train : splits_->val;
       tokens.clear();
       tokenizer_->encode_text(make_task_sample(Vocabulary::train, options_.seed, i, options_.task_set).text, tokens);
       tokens.push_back(tokenizer_->eos_id());
@@ -263,6 +244,7 @@ class Preparation {
   const std::function<void(const PrepareProgress&)>& progress_;
   PreparedFolder folder_;
   std::unique_ptr<Tokenizer> tokenizer_;
+  std::optional<Splits> splits_;
   std::optional<Reading> reading_;
   PrepareSummary summary_;
   bool stopped_ = false;
@@ -293,7 +275,7 @@ PrepareSummary prepare(const PrepareOptions& options, const std::function<void(c
 }
 
 bool can_resume_prepare(const std::string& output) {
-  return fs::exists(fs::path(building_folder(output)) / unfinished_name);
+  return fs::exists(fs::path(building_folder(output)) / journal_name);
 }
 
 }  // namespace braid::models::text

@@ -28,8 +28,7 @@ struct PrepareOptions {
   uint64_t seed = 0;                    // of the split and of the tasks
   int64_t task_items = 4;               // evaluation samples per task and vocabulary, when tasks > 0
   int64_t shard_tokens = int64_t{1} << 28;
-  bool dedup = false;              // keep only the first of documents with equal bytes
-  double checkpoint_seconds = 15;  // how often the state is saved from which another call resumes
+  bool dedup = false;  // keep only the first of documents with equal bytes
 };
 
 struct PrepareProgress {
@@ -55,8 +54,9 @@ struct PrepareSummary {
 // stays until then. Memory does not grow with the inputs, but for the list of files, and 22 to 43 bytes a document with
 // `dedup`. The same inputs and options give the same bytes, at any number of threads.
 //
-// A call that was interrupted after its first checkpoint is resumed by repeating it, and the result is byte-identical.
-// Its state is in the hidden folder .NAME.preparing beside the target. Other options or changed inputs begin anew.
+// An interrupted call is resumed by repeating it, behind its last finished shard of `train`; the result is
+// byte-identical. Its work is in the hidden folder .NAME.preparing beside the target. Other options or changed inputs
+// begin anew.
 //
 // A document goes to validation when a hash of its first MiB and the seed says so, hence equal documents stay together
 // and adding documents moves no other. When the files are fewer than 1 / val_fraction, each is split as if it were
@@ -65,7 +65,7 @@ struct PrepareSummary {
 //
 // Error(setting): nothing to do, a value out of range, a target that holds something else, or other data without
 // `replace` (found before any work where the options differ, else at the end). Error(input), Error(output) as for the
-// files. `progress` may throw to stop; without a checkpoint to resume from everything is cleaned up.
+// files. `progress` may throw to stop; without a finished shard everything is cleaned up.
 PrepareSummary prepare(const PrepareOptions& options, const std::function<void(const PrepareProgress&)>& progress = {});
 
 // Has a call for this data folder left work from which the same call resumes?

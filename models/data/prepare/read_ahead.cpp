@@ -29,7 +29,7 @@ ReadAhead::Batch ReadAhead::read() {
   return batch;
 }
 
-void ReadAhead::run(const std::function<void(size_t pieces)>& start, const Work& work, const Take& take) {
+void ReadAhead::run(const Start& start, const Work& work, const Take& take) {
   std::vector<std::exception_ptr> errors;
   for (Batch batch = read(); !batch.pieces.empty() || batch.error;) {
     const bool more = !batch.last && !batch.error;

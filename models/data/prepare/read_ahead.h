@@ -18,9 +18,10 @@ class ReadAhead {
   // on several threads at once, then `take`, in the order of the pieces on the calling thread. An exception of a
   // piece's work, or of reading on behind it, is thrown when all pieces before it were taken. At most two batches are
   // in memory, or two lines of a .jsonl file.
+  using Start = std::function<void(size_t pieces)>;
   using Work = std::function<void(const Piece& piece, size_t place)>;
   using Take = std::function<void(const Piece& piece, size_t place)>;
-  void run(const std::function<void(size_t pieces)>& start, const Work& work, const Take& take);
+  void run(const Start& start, const Work& work, const Take& take);
 
  private:
   struct Batch {

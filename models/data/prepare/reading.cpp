@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
-#include "braid/models/data/prepare/read_ahead.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/checksum.h"
 
@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kept_bytes = 1 << 16;  // of memory, by a place of a batch
 
 // A number in [0, 1) from the beginning of a document and the seed.
-double document_place(std::string_view bytes, uint64_t seed) {
+double document_draw(std::string_view bytes, uint64_t seed) {
   const auto n = static_cast<int64_t>(bytes.size());
   uint64_t x = static_cast<uint64_t>(io::crc32c(bytes.data(), n)) << 32 | io::crc32c(bytes.data(), n, 0x5EED);
   x ^= seed * 0x9E3779B97F4A7C15u;
@@ -24,45 +24,6 @@ double document_place(std::string_view bytes, uint64_t seed) {
 
 }  // namespace
 
-Reading::Reading(const PrepareOptions& options, const Tokenizer& tokenizer, const PreparedFolder& folder,
-                 std::string signature, Unfinished from, bool resumed)
-    : train(folder, "train", tokenizer.vocab_size(), tokenizer.fingerprint(), options.shard_tokens),
-      val(folder, "val", tokenizer.vocab_size(), tokenizer.fingerprint(), options.shard_tokens),
-      state(std::move(from)),
-      options_(options),
-      tokenizer_(tokenizer),
-      folder_(folder),
-      signature_(std::move(signature)),
-      timer_(options.checkpoint_seconds, resumed) {
-  train.resume(state.train);
-  val.resume(state.val);
-  if (options.dedup) seen_.emplace(folder.file(seen_name), state.documents_seen);
-}
-
-std::vector<std::string> Reading::files() const {
-  std::vector<std::string> names{unfinished_name, seen_name, "tokenizer.json", "tokenizer_config.json"};
-  for (const SplitWriter* split : {&train, &val}) {
-    for (const ShardInfo& shard : split->info.shards) names.push_back(shard.file);
-    names.push_back(io::AtomicFile::unfinished(split->next_name()));
-  }
-  return names;
-}
-
-void Reading::save() {
-  timer_.save([&] {
-    state.train = train.sync();
-    state.val = val.sync();
-    if (seen_) state.documents_seen = seen_->sync();
-    save_unfinished(folder_, signature_, state);
-  });
-}
-
-bool Reading::save_on_stop() {
-  if (!timer_.worth_saving()) return false;
-  save();
-  return true;
-}
-
 void Reading::tokenize(const TextSource& source, const Piece& piece, Result& result) const {
   result.ill_formed = -1;
   const std::string_view text = source.text_of(piece, result.storage, &result.ill_formed);
@@ -70,8 +31,8 @@ void Reading::tokenize(const TextSource& source, const Piece& piece, Result& res
   result.empty = text.empty();
   // The hash covers the first MiB of the document, wherever its first piece ends.
   const std::string_view head = piece.jsonl ? text.substr(0, static_cast<size_t>(piece_bytes)) : piece.bytes;
-  if (piece.first) result.place = document_place(head, options_.seed);
-  if (seen_ && piece.first) {
+  if (piece.first) result.draw = document_draw(head, options_.seed);
+  if (options_.dedup && piece.first) {
     DocumentHasher hasher;
     if (!piece.hash) hasher.add(text);
     result.hash = piece.hash ? *piece.hash : hasher.finish();
@@ -89,24 +50,23 @@ void Reading::tokenize(const TextSource& source, const Piece& piece, Result& res
 }
 
 bool Reading::accept(const TextSource& source, const Piece& piece, const Result& result) {
-  for (const std::string& message : piece.notes) add_note(state.notes, message);
   if (result.empty) {
-    add_note(state.notes, str(source.path(piece.file), " has an empty document at line ", piece.line, ": left out"));
+    splits_.add_note(str(source.path(piece.file), " has an empty document at line ", piece.line, ": left out"));
     return false;
   }
   if (result.ill_formed >= 0 && std::exchange(ill_formed_noted_, piece.file) != piece.file)
-    add_note(state.notes, str(source.path(piece.file), " is no UTF-8 (byte ", result.ill_formed,
-                              "): U+FFFD takes the place of ill-formed bytes; convert it with iconv -t UTF-8"));
+    splits_.add_note(str(source.path(piece.file), " is no UTF-8 (byte ", result.ill_formed,
+                         "): U+FFFD takes the place of ill-formed bytes; convert it with iconv -t UTF-8"));
   if (result.nul >= 0 && tokenizer_.takes_any_bytes() && nul_noted_ != piece.file) {
     nul_noted_ = piece.file;
-    add_note(state.notes, str(source.path(piece.file), " is not text (NUL at byte ", piece.offset + result.nul,
-                              "): the byte tokenizer uses its bytes as they are"));
+    splits_.add_note(str(source.path(piece.file), " is not text (NUL at byte ", piece.offset + result.nul,
+                         "): the byte tokenizer uses its bytes as they are"));
   }
   if (piece.first) {
-    state.dropped = seen_ && !seen_->insert(result.hash);
-    if (state.dropped) ++state.duplicates;
+    dropped_ = splits_.seen && !splits_.seen->insert(result.hash);
+    if (dropped_) ++splits_.place.duplicates;
   }
-  return !state.dropped;
+  return !dropped_;
 }
 
 void Reading::add(SplitWriter& split, const Piece& piece, const Result& result) {
@@ -116,72 +76,55 @@ void Reading::add(SplitWriter& split, const Piece& piece, const Result& result) 
 
 void Reading::read(TextSource& source, const std::function<void(const Piece&)>& report,
                    const std::function<void(const Piece&, const Result&)>& take) {
-  source.go_to(state.at);
-  if (state.at.files > 0) source.notes.clear();  // of the list of files: noted before
-  int64_t before = state.bytes_read;
-  ReadAhead ahead(source);
-  ahead.run([&](size_t pieces) { results_.resize(std::max(results_.size(), pieces)); },
-            [&](const Piece& piece, size_t place) { tokenize(source, piece, results_[place]); },
-            [&](const Piece& piece, size_t place) {
-              Result& result = results_[place];
-              if (accept(source, piece, result)) take(piece, result);
-              // Many places of a batch would otherwise each keep the memory of the longest document that they ever had.
-              if (result.storage.capacity() + result.tokens.capacity() * sizeof(int32_t) > kept_bytes) result = {};
-              state.at = piece.after;
-              timer_.read(piece.bytes_read - before);
-              state.bytes_read = before = piece.bytes_read;
-              report(piece);
-              if (timer_.due()) save();
-            });
-  for (const std::string& message : source.notes) add_note(state.notes, message);
-  source.notes.clear();
-  state.at = {.files = std::ssize(source.files()), .bytes = source.bytes_total()};
-  state.bytes_read = source.bytes_total();
-}
-
-void Reading::end_file() {
-  if (state.files.empty()) return;
-  FileShare& f = state.files.back();
-  f.train.end = train.info.tokens;
-  f.val_documents = val.info.documents - f.val_documents;
-  f.val_tokens = val.info.tokens - f.val_tokens;
+  splits_.read(
+      source, [&](size_t pieces) { results_.resize(std::max(results_.size(), pieces)); },
+      [&](const Piece& piece, size_t i) { tokenize(source, piece, results_[i]); },
+      [&](const Piece& piece, size_t i) {
+        Result& result = results_[i];
+        if (accept(source, piece, result)) take(piece, result);
+        // Many places of a batch would otherwise each keep the memory of the longest document that they ever had.
+        if (result.storage.capacity() + result.tokens.capacity() * sizeof(int32_t) > kept_bytes) result = {};
+        report(piece);
+      });
 }
 
 void Reading::inputs(TextSource& source, const std::function<void(const Piece&)>& report) {
+  Splits& s = splits_;
   const double fraction = options_.val_inputs.empty() ? options_.val_fraction : 0;
   // With few files each is split as if it were alone, so that none is left out of validation.
   each_file_ = static_cast<double>(source.files().size()) * fraction < 1;
-  read(source, report, [&](const Piece& piece, const Result& result) {
-    if (state.files.empty() || state.files.back().file != piece.file) {
-      end_file();
-      state.files.push_back(
-          {piece.file, {train.info.tokens, 0}, train.info.documents, val.info.documents, val.info.tokens});
-    }
-    if (piece.first) {
+  if (!s.place.validation) {
+    read(source, report, [&](const Piece& piece, const Result& result) {
+      if (fraction > 0 && (s.files.empty() || s.files.back().file != piece.file)) s.begin_file(piece.file);
       // The first document is always trained on, so that there is something to train on.
-      const bool first = train.info.documents == (each_file_ ? state.files.back().train_documents : 0);
-      state.to_val = !first && result.place < fraction;
-    }
-    add(state.to_val ? val : train, piece, result);
-  });
-  train.close();  // tasks get shards of their own
-  if (saved()) save();
-  end_file();
-  move_tails(source, fraction);
+      if (piece.first)
+        to_val_ = result.draw < fraction && s.train.info.documents != (each_file_ ? s.files.back().train_documents : 0);
+      add(to_val_ ? s.drawn : s.train, piece, result);
+    });
+    s.end_inputs();
+  }
+  if (fraction > 0) make_validation(source, fraction);
 }
 
-void Reading::move_tails(const TextSource& source, double fraction) {
+// Makes the shards of val: the drawn documents, then the ends of files.
+void Reading::make_validation(const TextSource& source, double fraction) {
+  SplitWriter &train = splits_.train, &drawn = splits_.drawn, &val = splits_.val;
+  val.append(drawn.info);
+  val.info.documents = drawn.info.documents;
+  std::vector<FileStart> files = splits_.files;
+  files.push_back({0, train.info.tokens, train.info.documents, drawn.info.tokens, drawn.info.documents});
   std::vector<TokenSpan> tails;
-  const bool none_drawn = val.info.documents == 0;
-  for (const FileShare& f : state.files) {
-    const int64_t n = f.train.end - f.train.begin;
-    const bool tail = fraction > 0 && n > 1 && f.val_documents == 0 && (each_file_ || none_drawn);
+  for (size_t i = 0; i + 1 < files.size(); ++i) {
+    const TokenSpan span{files[i].train_tokens, files[i + 1].train_tokens};
+    const int64_t n = span.end - span.begin;
+    const bool tail =
+        n > 1 && files[i].val_documents == files[i + 1].val_documents && (each_file_ || drawn.info.documents == 0);
     if (tail) {
       const auto share = static_cast<int64_t>(std::llround(static_cast<double>(n) * fraction));
-      tails.push_back({train.tail_begin(f.train, std::clamp<int64_t>(share, 1, n - 1), tokenizer_), f.train.end});
+      tails.push_back({train.tail_begin(span, std::clamp<int64_t>(share, 1, n - 1), tokenizer_), span.end});
     }
-    const int64_t tokens = tail ? tails.back().end - tails.back().begin : f.val_tokens;
-    if (tokens > 0) state.validation_files.push_back({source.path(f.file), tokens, tail});
+    const int64_t tokens = tail ? tails.back().end - tails.back().begin : files[i + 1].val_tokens - files[i].val_tokens;
+    if (tokens > 0) validation_files.push_back({source.path(files[i].file), tokens, tail});
   }
   if (!tails.empty()) {
     train.move(tails, tokenizer_.eos_id(), val);
@@ -193,18 +136,16 @@ void Reading::move_tails(const TextSource& source, double fraction) {
 }
 
 void Reading::validation(TextSource& source, const std::function<void(const Piece&)>& report) {
-  if (!std::exchange(state.validation, true)) {
-    state.at = {};
-    state.bytes_read = 0;
-  }
+  Splits& s = splits_;
   read(source, report, [&](const Piece& piece, const Result& result) {
-    std::vector<ValidationFile>& files = state.validation_files;
-    const std::string& path = source.path(piece.file);
-    if (files.empty() || files.back().file != path) files.push_back({path, 0, false});
-    files.back().tokens += std::ssize(result.tokens);
-    add(val, piece, result);
+    if (s.files.empty() || source.path(s.files.back().file) != source.path(piece.file)) s.begin_file(piece.file);
+    add(s.val, piece, result);
   });
-  val.close();
+  s.end_validation();
+  for (size_t i = 0; i < s.files.size(); ++i) {
+    const int64_t end = i + 1 < s.files.size() ? s.files[i + 1].val_tokens : s.val.info.tokens;
+    validation_files.push_back({source.path(s.files[i].file), end - s.files[i].val_tokens, false});
+  }
 }
 
 }  // namespace braid::models::text

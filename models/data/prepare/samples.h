@@ -13,8 +13,8 @@ struct SampleSummary {
   int64_t longest = 0;  // tokens of the longest sample
 };
 
-// As prepare(), of `inputs`, `val_inputs`, `output`, `replace`, `tokenizer`, `val_fraction`, `seed`, `shard_tokens` and
-// `checkpoint_seconds`: on all threads, and a call that was stopped is resumed.
+// As prepare(), of `inputs`, `val_inputs`, `output`, `replace`, `tokenizer`, `val_fraction`, `seed` and
+// `shard_tokens`: on all threads, and a call that was stopped is resumed.
 // A sample goes to validation when a hash of its line and the seed says so; of several samples at least one does, and
 // at least one does not. Lines without an answer are left out, with a note. Error(input) names file and line.
 SampleSummary prepare_samples(const PrepareOptions& options, const SampleFormat& format,

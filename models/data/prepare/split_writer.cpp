@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include "braid/tensor/error.h"
 
@@ -23,25 +24,29 @@ void copy(const ShardReader& from, int64_t first, int64_t last, SplitWriter& to)
 
 }  // namespace
 
-SplitWriter::SplitWriter(const PreparedFolder& folder, std::string prefix, int64_t vocab_size, uint64_t fingerprint,
+SplitWriter::SplitWriter(const PreparedFolder& folder, std::string prefix, const std::unique_ptr<Tokenizer>& tokenizer,
                          int64_t shard_tokens)
-    : folder_(folder),
-      prefix_(std::move(prefix)),
-      vocab_size_(vocab_size),
-      fingerprint_(fingerprint),
-      shard_tokens_(shard_tokens) {}
+    : folder_(folder), prefix_(std::move(prefix)), tokenizer_(tokenizer), shard_tokens_(shard_tokens) {}
 
-std::string SplitWriter::next_name() const {
-  char name[64];
-  std::snprintf(name, sizeof name, "%s-%05zu.tok", prefix_.c_str(), info.shards.size());
-  return name;
+std::string SplitWriter::name(const char* kind) const {
+  char number[32];
+  std::snprintf(number, sizeof number, "%s-%05zu.tok", kind, info.shards.size());
+  return prefix_ + number;
+}
+
+void SplitWriter::begin_shard(bool marks) {
+  if (shard_) return;
+  shard_.emplace(folder_.file(name("")), tokenizer_->vocab_size(), tokenizer_->fingerprint());
+  if (marks) marks_.emplace(folder_.file(name("-marks")), kMarkKinds, tokenizer_->fingerprint());
 }
 
 void SplitWriter::write(std::span<const int32_t> tokens) {
-  info.tokens += static_cast<int64_t>(tokens.size());
+  const int64_t passed = std::clamp<int64_t>(there_ - info.tokens, 0, std::ssize(tokens));
+  info.tokens += std::ssize(tokens);
+  tokens = tokens.subspan(static_cast<size_t>(passed));
   while (!tokens.empty()) {
     if (shard_ && shard_->tokens() >= shard_tokens_) close();
-    if (!shard_) shard_.emplace(folder_.file(next_name()), vocab_size_, fingerprint_, ShardProgress{});
+    begin_shard(false);
     const auto room = static_cast<size_t>(shard_tokens_ - shard_->tokens());
     const auto part = tokens.first(std::min(tokens.size(), room));
     shard_->write(part);
@@ -49,30 +54,77 @@ void SplitWriter::write(std::span<const int32_t> tokens) {
   }
 }
 
+void SplitWriter::write(const Sample& sample) {
+  if (shard_ && shard_->tokens() + std::ssize(sample.tokens) > shard_tokens_) close();
+  begin_shard(true);
+  std::vector<int32_t> marks;
+  for (const bool counted : sample.counted) marks.push_back(counted ? kCountedMark : 0);
+  marks.at(0) |= kFirstMark;
+  shard_->write(sample.tokens);
+  marks_->write(marks);
+  info.tokens += std::ssize(sample.tokens);
+  ++info.documents;
+}
+
 void SplitWriter::close() {
   if (!shard_) return;
-  const ShardHeader header = shard_->commit();
-  shard_.reset();
-  info.shards.push_back({next_name(), header.tokens, header.checksum});
-}
-
-SplitProgress SplitWriter::sync() {
-  SplitProgress progress{info, shard_.has_value(), {}};
-  if (shard_) progress.shard = shard_->sync();
-  return progress;
-}
-
-void SplitWriter::resume(const SplitProgress& from) {
-  for (const ShardInfo& s : from.info.shards) {
-    const ShardReader reader(folder_.file(s.file));
-    check(reader.tokens() == s.tokens && reader.header().checksum == s.checksum, ErrorKind::input,
-          [&] { return "the token shard " + folder_.file(s.file) + " is not the one that was written"; });
+  ShardInfo shard{.file = name("")};
+  if (marks_) {
+    shard.marks = name("-marks");
+    shard.marks_checksum = marks_->commit().checksum;
   }
-  info = from.info;
-  // It may have been finished since, and be continued differently now.
-  const std::string last = folder_.file(next_name()), unfinished = io::AtomicFile::unfinished(last);
-  if (from.open && !std::filesystem::exists(unfinished)) std::filesystem::rename(last, unfinished);
-  if (from.open) shard_.emplace(folder_.file(next_name()), vocab_size_, fingerprint_, from.shard);
+  const ShardHeader header = shard_->commit();
+  shard.tokens = header.tokens, shard.checksum = header.checksum;
+  shard_.reset(), marks_.reset();
+  info.shards.push_back(std::move(shard));
+  if (after_shard) after_shard();
+}
+
+void SplitWriter::append(const SplitInfo& parts) {
+  std::vector<int32_t> tokens, marks;
+  for (const ShardInfo& part : parts.shards) {
+    const ShardReader from(folder_.file(part.file));
+    if (part.marks.empty()) {
+      copy(from, 0, part.tokens, *this);
+      continue;
+    }
+    const ShardReader marks_from(folder_.file(part.marks));
+    Sample sample;
+    for (int64_t at = 0; at < part.tokens; at += std::ssize(tokens)) {
+      tokens.resize(static_cast<size_t>(std::min(copy_tokens, part.tokens - at)));
+      marks.resize(tokens.size());
+      from.read(at, tokens);
+      marks_from.read(at, marks);
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        if ((marks[i] & kFirstMark) != 0 && !sample.tokens.empty()) write(std::exchange(sample, {}));
+        sample.tokens.push_back(tokens[i]);
+        sample.counted.push_back((marks[i] & kCountedMark) != 0);
+      }
+    }
+    write(sample);
+  }
+}
+
+void SplitWriter::adopt(const ShardInfo& shard) {
+  const auto check_same = [&](const std::string& file, uint32_t checksum) {
+    const ShardReader reader(folder_.file(file));
+    check(reader.tokens() == shard.tokens && reader.header().checksum == checksum, ErrorKind::input,
+          [&] { return "the token shard " + folder_.file(file) + " is not the one that was written"; });
+  };
+  check_same(shard.file, shard.checksum);
+  if (!shard.marks.empty()) check_same(shard.marks, shard.marks_checksum);
+  info.shards.push_back(shard);
+  info.tokens += shard.tokens;
+}
+
+void SplitWriter::rewind(int64_t tokens) { there_ = std::exchange(info.tokens, tokens); }
+
+std::vector<std::string> SplitWriter::files() const {
+  std::vector<std::string> names;
+  for (const ShardInfo& shard : info.shards)
+    for (const std::string& file : {shard.file, shard.marks})
+      if (!file.empty()) names.push_back(file);
+  return names;
 }
 
 int64_t SplitWriter::tail_begin(TokenSpan span, int64_t tokens, const Tokenizer& tokenizer) const {
@@ -96,7 +148,7 @@ void SplitWriter::move(const std::vector<TokenSpan>& spans, int32_t eos, SplitWr
   close();
   const std::vector<ShardInfo> shards = std::move(info.shards);
   info.shards.clear();
-  info.tokens = 0;
+  info.tokens = there_ = 0;
   auto span = spans.begin();
   int64_t at = 0;
   for (const ShardInfo& s : shards) {

@@ -1,11 +1,14 @@
 // The shards of one split, written one after the other; parts of it can be moved to another split afterwards.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "braid/models/data/prepare/chat.h"
 #include "braid/models/data/prepare/output_folder.h"
 #include "braid/models/data/text/manifest.h"
 #include "braid/models/data/text/shard.h"
@@ -18,26 +21,24 @@ struct TokenSpan {
   int64_t begin = 0, end = 0;
 };
 
-// How much of a split is on the disk.
-struct SplitProgress {
-  SplitInfo info;       // tokens and documents of all, the finished shards
-  bool open = false;    // a shard is unfinished
-  ShardProgress shard;  // it
-};
-
 class SplitWriter {
  public:
-  // Files prefix-00000.tok, prefix-00001.tok, ... in `folder`, which must outlive this object.
-  SplitWriter(const PreparedFolder& folder, std::string prefix, int64_t vocab_size, uint64_t fingerprint,
+  // Files prefix-00000.tok, prefix-00001.tok, ... in `folder`. The tokenizer is there at the first write(); it and the
+  // folder must outlive this object.
+  SplitWriter(const PreparedFolder& folder, std::string prefix, const std::unique_ptr<Tokenizer>& tokenizer,
               int64_t shard_tokens);
 
   void write(std::span<const int32_t> tokens);
+  // A sample lies in one shard and has marks beside its tokens, in prefix-marks-00000.tok, ...
+  void write(const Sample& sample);
   void close();  // the present shard; later tokens begin a new one
-  int64_t open_tokens() const { return shard_ ? shard_->tokens() : 0; }  // of the present shard
+  // Writes what the shards of `parts` hold.
+  void append(const SplitInfo& parts);
 
-  SplitProgress sync();  // everything to the disk
-  // Continues behind what another process wrote. Call it first. Error(input) when it is not there.
-  void resume(const SplitProgress& from);
+  // Takes a finished shard of an earlier call as its next one. Error(input) when it is not there.
+  void adopt(const ShardInfo& shard);
+  // The next tokens to come are again those from token `tokens` on: what the shards have of them is passed over.
+  void rewind(int64_t tokens);
 
   // Where the tail of a span begins when it should have about `tokens` tokens, 1 <= tokens < end - begin: at the
   // beginning of a line where one is near, in the same shard. Call close() first.
@@ -47,18 +48,23 @@ class SplitWriter {
   // are removed, so that another process can begin the move again.
   void move(const std::vector<TokenSpan>& spans, int32_t eos, SplitWriter& other);
 
-  std::string next_name() const;  // of the shard at hand
   static std::string set_aside(const std::string& file) { return "moved-" + file; }
+  std::vector<std::string> files() const;  // names of the finished shards
+  const std::string& prefix() const { return prefix_; }
 
-  SplitInfo info;  // what was written; complete after close()
+  SplitInfo info;                          // what was written; complete after close()
+  std::function<void()> after_shard = {};  // called when a shard was finished
 
  private:
+  void begin_shard(bool marks);
+  std::string name(const char* kind) const;  // of the shard at hand
+
   const PreparedFolder& folder_;
   std::string prefix_;
-  int64_t vocab_size_;
-  uint64_t fingerprint_;
+  const std::unique_ptr<Tokenizer>& tokenizer_;
   int64_t shard_tokens_;
-  std::optional<ShardWriter> shard_;
+  int64_t there_ = 0;  // tokens of the adopted shards
+  std::optional<ShardWriter> shard_, marks_;
 };
 
 }  // namespace braid::models::text

@@ -38,48 +38,14 @@ int token_bytes_for(int64_t vocab_size) { return vocab_size <= 65536 ? 2 : 4; }
 
 }  // namespace
 
-ShardHeader ShardWriter::header_of(int64_t vocab_size, uint64_t tokenizer_fingerprint) {
+ShardWriter::ShardWriter(const std::string& path, int64_t vocab_size, uint64_t tokenizer_fingerprint) : file_(path) {
   check(vocab_size > 0 && vocab_size <= INT32_MAX, "shard",
         [&] { return str("vocabulary size out of range: ", vocab_size); });
-  return {.vocab_size = vocab_size,
-          .tokenizer_fingerprint = tokenizer_fingerprint,
-          .token_bytes = token_bytes_for(vocab_size)};
-}
-
-ShardWriter::ShardWriter(const std::string& path, int64_t vocab_size, uint64_t tokenizer_fingerprint)
-    : header_(header_of(vocab_size, tokenizer_fingerprint)), file_(path) {
+  header_ = {.vocab_size = vocab_size,
+             .tokenizer_fingerprint = tokenizer_fingerprint,
+             .token_bytes = token_bytes_for(vocab_size)};
   const DiskHeader unwritten{};  // its place; commit() writes the header
   file_.write(&unwritten, sizeof unwritten);
-}
-
-ShardWriter::ShardWriter(const std::string& path, int64_t vocab_size, uint64_t tokenizer_fingerprint,
-                         const ShardProgress& from)
-    : header_(header_of(vocab_size, tokenizer_fingerprint)),
-      file_(path, from.tokens > 0 ? static_cast<int64_t>(sizeof(DiskHeader)) + from.tokens * header_.token_bytes : 0) {
-  if (from.tokens == 0) {
-    const DiskHeader unwritten{};
-    file_.write(&unwritten, sizeof unwritten);
-    return;
-  }
-  header_.tokens = from.tokens;
-  const io::Reader written(io::AtomicFile::unfinished(path));
-  const int64_t bytes = from.tokens * header_.token_bytes;
-  std::vector<char> block(static_cast<size_t>(shard_block_bytes));
-  for (int64_t at = 0; at < bytes; at += shard_block_bytes) {
-    const int64_t n = std::min(shard_block_bytes, bytes - at);
-    written.read_at(static_cast<int64_t>(sizeof(DiskHeader)) + at, block.data(), n);
-    const uint32_t crc = io::crc32c(block.data(), n);
-    const auto number = static_cast<size_t>(at / shard_block_bytes);
-    if (number >= from.blocks.size() || from.blocks[number] != crc)
-      written.fail(str("damaged unfinished token shard: block ", number), at,
-                   number < from.blocks.size() ? str("checksum ", from.blocks[number]) : "no such block",
-                   std::to_string(crc), remake);
-    if (n < shard_block_bytes) {
-      block_bytes_ = n, block_crc_ = crc;
-    } else {
-      table_.push_back(crc);
-    }
-  }
 }
 
 void ShardWriter::write(std::span<const int32_t> tokens) {
@@ -112,13 +78,6 @@ void ShardWriter::write(std::span<const int32_t> tokens) {
     }
     tokens = tokens.subspan(part.size());
   }
-}
-
-ShardProgress ShardWriter::sync() {
-  file_.sync();
-  ShardProgress progress{header_.tokens, table_};
-  if (block_bytes_ > 0) progress.blocks.push_back(block_crc_);
-  return progress;
 }
 
 ShardHeader ShardWriter::commit() {

@@ -26,26 +26,14 @@ struct ShardHeader {
   uint32_t checksum = 0;  // of the table of block checksums: stands for all of the content
 };
 
-// How much of an unfinished shard is on the disk.
-struct ShardProgress {
-  int64_t tokens = 0;
-  std::vector<uint32_t> blocks;  // checksum of each block, the last of which may be incomplete
-};
-
 class ShardWriter {
  public:
   ShardWriter(const std::string& path, int64_t vocab_size, uint64_t tokenizer_fingerprint);
-  // A shard that another process may finish: continues behind what that process made durable with sync(), by default at
-  // the beginning. Error(input) when these tokens are not there.
-  ShardWriter(const std::string& path, int64_t vocab_size, uint64_t tokenizer_fingerprint, const ShardProgress& from);
   void write(std::span<const int32_t> tokens);  // Error(misuse) for an id outside the vocabulary
   int64_t tokens() const { return header_.tokens; }
-  ShardProgress sync();
   ShardHeader commit();  // the file appears now, complete
 
  private:
-  static ShardHeader header_of(int64_t vocab_size, uint64_t tokenizer_fingerprint);
-
   ShardHeader header_;
   io::AtomicFile file_;
   int64_t block_bytes_ = 0;  // of the present block

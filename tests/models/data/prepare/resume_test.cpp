@@ -56,7 +56,6 @@ BOOST_AUTO_TEST_CASE(a_killed_call_is_gone_on_with_to_the_same_bytes) {
   o.output = folder / "whole";
   o.dedup = true;
   o.shard_tokens = 700'000;
-  o.checkpoint_seconds = 0;  // after every piece
   const auto whole = models::text::prepare(o);
   BOOST_TEST(whole.duplicates == 300);
   const std::string expected = all_files(folder, "whole");
@@ -74,14 +73,39 @@ BOOST_AUTO_TEST_CASE(a_killed_call_is_gone_on_with_to_the_same_bytes) {
   }
 }
 
+// Killed behind any line of the journal, also inside of one, a call that moves the ends of files gives the same bytes.
+BOOST_AUTO_TEST_CASE(a_journal_cut_anywhere_is_resumed) {
+  TempFolder folder;
+  PrepareOptions o;
+  o.inputs = {folder.write("a.txt", thousand_lines()), folder.write("many.jsonl", jsonl(300)),
+              folder.write("b.txt", thousand_lines())};
+  o.shard_tokens = 997;
+  o.output = folder / "whole";
+  const auto whole = models::text::prepare(o);
+  const std::string expected = all_files(folder, "whole");
+  o.output = folder / "out";
+  // The ends of files have moved by then.
+  const auto killed_at_the_end = [&] { kill_at(3, [&](const auto& progress) { models::text::prepare(o, progress); }); };
+  killed_at_the_end();
+  const std::string journal = folder.read(".out.preparing/journal.jsonl");
+  BOOST_TEST(std::count(journal.begin(), journal.end(), '\n') > 15);
+  for (size_t cut = journal.size(); cut > 0; cut -= std::min<size_t>(cut, 1500)) {
+    if (cut < journal.size()) killed_at_the_end();
+    folder.write(".out.preparing/journal.jsonl", journal.substr(0, cut));
+    const auto summary = models::text::prepare(o);
+    BOOST_TEST(summary.validation.size() == whole.validation.size());
+    BOOST_REQUIRE((all_files(folder, "out") == expected));
+    std::filesystem::remove_all(o.output);
+  }
+}
+
 // The same of samples for fine-tuning, with one held back for validation (nothing is drawn at so small a share) and
 // with files of their own that validate.
 BOOST_AUTO_TEST_CASE(samples_are_gone_on_with_to_the_same_bytes_at_any_number_of_threads) {
   TempFolder folder;
   PrepareOptions o;
   o.inputs = {folder.write("a.jsonl", samples(1500)), folder.write("b.jsonl", samples(900))};
-  o.shard_tokens = 100'000;
-  o.checkpoint_seconds = 0;
+  o.shard_tokens = 20'000;
   const std::string given = folder.write("v.jsonl", samples(700));
   for (const std::vector<std::string>& val : {std::vector<std::string>(), {given}}) {
     o.val_inputs = val;
@@ -126,7 +150,7 @@ BOOST_AUTO_TEST_CASE(a_stopped_call_is_gone_on_with_unless_something_changed) {
   o.inputs = {folder.write("a.txt", text)};
   o.val_inputs = {folder.write("v.txt", text)};
   o.output = folder / "out";
-  o.checkpoint_seconds = 0;
+  o.shard_tokens = 500'000;
   const std::string fingerprint = models::text::prepare(o).manifest.fingerprint;
   struct Stop {};
   const auto stop_at = [&](int call) {
@@ -148,9 +172,9 @@ BOOST_AUTO_TEST_CASE(a_stopped_call_is_gone_on_with_unless_something_changed) {
   o.seed = 1;
   BOOST_TEST(models::text::prepare(o).resumed_bytes == 0);
   stop_at(3);
-  const std::string part = ".out.preparing/train-00000.tok.part";
+  const std::string part = ".out.preparing/train-00000.tok";
   std::string bytes = folder.read(part);
-  bytes[1000] ^= 1;
+  bytes.back() ^= 1;
   folder.write(part, bytes);
   const auto anew = models::text::prepare(o);
   BOOST_TEST(anew.resumed_bytes == 0);
@@ -210,10 +234,10 @@ BOOST_AUTO_TEST_CASE(a_trained_tokenizer_makes_the_data) {
   o.inputs = {folder.write("a.txt", text), folder.write("b.jsonl", jsonl(50))};
   o.train_bpe = 300;
   o.val_fraction = 0;
+  o.shard_tokens = 100'000;
   for (const std::string form : {"gpt-neox", "llama-3"}) {
     o.bpe_form = form;
     o.output = folder / form;
-    o.checkpoint_seconds = 15;
     const auto whole = models::text::prepare(o);
     const auto tokenizer = models::text::load_tokenizer(o.output);
     BOOST_TEST(tokenizer->vocab_size() == 300);
@@ -227,7 +251,6 @@ BOOST_AUTO_TEST_CASE(a_trained_tokenizer_makes_the_data) {
     BOOST_TEST((found == expected));
     const std::string before = all_files(folder, form);
     o.output = folder / "again";
-    o.checkpoint_seconds = 0;
     int calls = 0;
     struct Stop {};
     BOOST_CHECK_THROW(models::text::prepare(o,

@@ -61,34 +61,6 @@ BOOST_AUTO_TEST_CASE(round_trip_at_block_borders_in_both_widths) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(another_process_can_finish_a_shard) {
-  TempFolder folder;
-  const int64_t block = models::text::shard_block_bytes;
-  for (const int64_t vocab : {int64_t{258}, int64_t{65537}}) {
-    const auto tokens = some_tokens(block, vocab);
-    ShardWriter whole(folder / "whole.tok", vocab, 77);
-    whole.write(tokens);
-    whole.commit();
-    for (const int64_t n : {int64_t{0}, int64_t{1}, block / 4, block / 2, block / 2 + 1}) {
-      const std::span<const int32_t> all(tokens);
-      models::text::ShardProgress progress;
-      {
-        ShardWriter w(folder / "a.tok", vocab, 77, {});
-        w.write(all.first(static_cast<size_t>(n)));
-        progress = w.sync();
-        w.write(all.subspan(static_cast<size_t>(n), 1000));  // lost
-      }
-      BOOST_TEST(progress.tokens == n);
-      ShardWriter w(folder / "a.tok", vocab, 77, progress);
-      w.write(all.subspan(static_cast<size_t>(n)));
-      w.commit();
-      BOOST_TEST((folder.read("a.tok") == folder.read("whole.tok")));
-    }
-    folder.write("b.tok.part", folder.read("whole.tok"));
-    BRAID_CHECK_FAILS(ShardWriter(folder / "b.tok", vocab, 77, {5, {1}}), ErrorKind::input, "unfinished token shard");
-  }
-}
-
 BOOST_AUTO_TEST_CASE(a_flipped_bit_anywhere_is_noticed) {
   TempFolder folder;
   ShardWriter w(folder / "a.tok", 258, 1);
