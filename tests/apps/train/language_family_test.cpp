@@ -8,6 +8,7 @@
 #include "braid/models/language_model.h"
 #include "braid/models/registry.h"
 #include "braid/nn.h"
+#include "braid/nn/observer.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/io/json.h"
 #include "tests/apps/train/runs.h"
@@ -40,7 +41,7 @@ class Bigram final : public models::LanguageModel {
   int64_t vocab_size() const override { return sizes_.vocabulary; }
   int64_t max_sequence_length() const override { return sizes_.longest; }
   Tensor hidden(const Tensor& ids, models::KvCache*, const nn::ActivationObserver* observer) const override {
-    return nn::observe(observer, "hidden", table_(ids));
+    return nn::Pass{.observer = observer}.observe(table_(ids), "hidden");
   }
   Tensor logits(const Tensor& hidden) const override { return out_(hidden); }
   models::KvCache make_cache(int64_t) const override { return {}; }

@@ -1,5 +1,6 @@
 // Metrics of classes against counts by hand.
 #include "braid/models/eval/classification.h"
+#include "braid/autograd/ops.h"
 
 #include <boost/test/unit_test.hpp>
 #include <cmath>

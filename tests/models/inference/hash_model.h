@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "braid/autograd/record.h"
 #include "braid/models/inference/engine.h"
 #include "braid/models/inference/sequence_pool.h"
 #include "braid/models/model_spec.h"

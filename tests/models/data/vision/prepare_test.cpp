@@ -1,6 +1,7 @@
 // IDX and CIFAR files through preparation into a data set and batches: the same pixels come out, equal inputs give
 // equal folders, and every damaged or contradictory file is named.
 #include "braid/models/data/vision/prepare.h"
+#include "braid/autograd/ops.h"
 
 #include <zlib.h>
 #include <boost/test/unit_test.hpp>

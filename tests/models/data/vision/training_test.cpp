@@ -2,6 +2,8 @@
 // every change of images and every dropout, and validation.
 #include <boost/test/unit_test.hpp>
 
+#include "braid/autograd/ops.h"
+#include "braid/autograd/record.h"
 #include "braid/models/data/vision/batches.h"
 #include "braid/models/data/vision/prepare.h"
 #include "braid/models/folders/pretrained.h"
