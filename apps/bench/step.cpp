@@ -15,6 +15,7 @@
 #include "apps/train/plan/machine.h"
 #include "apps/train/plan/matmul_rate.h"
 #include "apps/train/task/from_config.h"
+#include "braid/autograd/ops.h"
 #include "braid/models/image_model.h"
 #include "braid/models/language_model.h"
 #include "braid/tensor/dry/graph_cost.h"

@@ -12,6 +12,7 @@
 #include "apps/train/log/log.h"
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/run_data.h"
+#include "braid/autograd/record.h"
 #include "braid/models/data/text/manifest.h"
 #include "braid/models/eval/icl_tasks.h"
 #include "braid/models/folders/pretrained.h"

@@ -3,6 +3,7 @@
 #include <map>
 #include <sstream>
 
+#include "braid/autograd/record.h"
 #include "braid/models/training/trainer.h"
 #include "braid/nn/optim/clip.h"
 #include "braid/nn/optim/registry.h"
