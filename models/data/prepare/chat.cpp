@@ -174,7 +174,7 @@ Sample make_sample(std::string_view line, const std::string& place, const Sample
   const json object = io::parse_json(line, place);
   if (!object.is_object()) in.bad("a JSON object", object.type_name());
   if (object.contains(kMessages)) {
-    if (!format.chat) in.bad("a prompt and an answer", "messages, which need a chat template (--chat)");
+    if (!format.chat) in.bad("a prompt and an answer", "messages, which need a chat template (`chat`)");
     return write_turns(in.messages(object.at(kMessages)), *format.chat, tokenizer);
   }
   const bool completion =

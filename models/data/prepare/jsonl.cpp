@@ -102,7 +102,7 @@ std::string jsonl_text(std::string_view line, const std::string& field, const st
       others += (others.empty() ? "\"" : ", \"") + detail::preview(name) + "\"";
     if (!others.empty()) {
       listener.problem += " but text in " + others;
-      advice = "name the field with --text-field " + detail::preview(listener.text_fields[0]) + ", or correct the line";
+      advice = "name the field with `text_field` " + detail::preview(listener.text_fields[0]) + ", or correct the line";
     }
   }
   if (!ok || !listener.found)

@@ -76,7 +76,7 @@ class Preparation {
     if (inputs) report("reading text", inputs->bytes_total(), inputs->bytes_total(), "");
     if (validation) reading_->validation(*validation, [&](const Piece& p) { read(*validation, p); });
     check(!validation || splits_->val.info.tokens > 0, ErrorKind::input,
-          "the files of --val hold no text; give files with text");
+          "the files of `val_inputs` hold no text; give files with text");
     if (options_.tasks > 0) make_tasks();
     finish(inputs.get(), validation.get());
   }
@@ -125,7 +125,7 @@ class Preparation {
     splits_->train.close();
     splits_->val.close();
     check(splits_->train.info.tokens > 0, ErrorKind::input,
-          "the inputs hold no text; give files with text or --tasks N");
+          "the inputs hold no text; give files with text or set `tasks`");
     report("finishing", 0, 0, "");
     save_tokenizer(*tokenizer_, folder_.path());
     for (const TextSource* source : {inputs, validation}) {
@@ -201,7 +201,7 @@ class Preparation {
       }
     for (const std::string& input : options_.inputs)
       check(!named.contains(fs::weakly_canonical(input, ignored)), ErrorKind::setting,
-            [&] { return input + " is given to train on and with --val to validate on; name it once"; });
+            [&] { return input + " is given to train on and as `val_inputs` to validate on; name it once"; });
     return files;
   }
 
@@ -257,18 +257,19 @@ void require(bool ok, const char* message) { check(ok, ErrorKind::setting, messa
 
 PrepareSummary prepare(const PrepareOptions& options, const std::function<void(const PrepareProgress&)>& progress) {
   require(!options.inputs.empty() || options.tasks > 0,
-          "nothing to prepare; give input files or folders, or --tasks N");
-  require(options.val_inputs.empty() || !options.inputs.empty(), "--val needs files to train on; give INPUT too");
+          "nothing to prepare; give input files or folders, or set `tasks`");
+  require(options.val_inputs.empty() || !options.inputs.empty(),
+          "`val_inputs` needs files to train on; give `inputs` too");
   require(!options.output.empty(), "no output folder; give one with -o DIR");
   require(options.tasks >= 0 && options.tasks <= 1'000'000'000, "the number of task samples must be 0 to 1000000000");
   require(options.task_items >= 0 && options.task_items <= 10'000, "evaluation samples per task must be 0 to 10000");
   check(options.val_fraction >= 0 && options.val_fraction < 1, ErrorKind::setting, [&] {
-    return "the validation fraction (--val-fraction) must be from 0 to below 1, found " +
+    return "the validation fraction (`val_fraction`) must be from 0 to below 1, found " +
            detail::shortest(options.val_fraction);
   });
   require(options.shard_tokens >= 1, "a shard must have room for at least one token");
   require(options.train_bpe == 0 || !options.inputs.empty(), "a tokenizer is trained on the inputs; give INPUT too");
-  require(options.train_bpe == 0 || options.tokenizer.empty(), "--train-bpe makes a tokenizer; give it or --tokenizer");
+  require(options.train_bpe == 0 || options.tokenizer.empty(), "`train_bpe` makes a tokenizer; give it or `tokenizer`");
   require(options.train_bpe >= 0 && options.train_bpe <= 1'000'000, "the vocabulary must have at most 1000000 ids");
   require(!options.text_field.empty(), "the name of the text field must not be empty");
   return Preparation(options, progress).run();

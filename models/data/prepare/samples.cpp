@@ -79,9 +79,10 @@ class SamplePreparation {
     if (format_.chat) m.samples->begin = format_.chat->begin, m.samples->turn = format_.chat->turn;
     const std::string file = options_.tokenizer.empty() ? "" : file_with_chat_template(options_.tokenizer);
     if (!file.empty())
-      summary_.prepared.notes.push_back(
-          "the chat_template of " + file + " is a program (Jinja), which is not executed; " +
-          (format_.chat ? "the turns were written as --chat says" : "prompts and answers stand as they are"));
+      summary_.prepared.notes.push_back("the chat_template of " + file +
+                                        " is a program (Jinja), which is not executed; " +
+                                        (format_.chat ? "the turns were written as the chat template says"
+                                                      : "prompts and answers stand as they are"));
   }
 
   // Continues with the work of an earlier call, or begins anew.
@@ -209,12 +210,12 @@ SampleSummary prepare_samples(const PrepareOptions& options, const SampleFormat&
                               const std::function<void(const PrepareProgress&)>& progress) {
   check(!options.inputs.empty(), ErrorKind::setting, "there is nothing to prepare: expected a .jsonl file of samples");
   check(options.tasks == 0, ErrorKind::setting,
-        "--tasks makes text, not samples: expected none of it beside --answers and --chat");
+        "`tasks` makes text, not samples: expected none of it beside `answers` and `chat`");
   check(options.val_fraction >= 0 && options.val_fraction < 1, ErrorKind::setting, [&] {
-    return "--val-fraction is out of range: expected a value from 0 to below 1, found " +
+    return "`val_fraction` is out of range: expected a value from 0 to below 1, found " +
            detail::shortest(options.val_fraction);
   });
-  check(options.shard_tokens >= 1, ErrorKind::setting, "--shard-tokens must be at least 1");
+  check(options.shard_tokens >= 1, ErrorKind::setting, "`shard_tokens` must be at least 1");
   return SamplePreparation(options, format, progress).run();
 }
 

@@ -40,7 +40,7 @@ void check_replaceable(const PrepareOptions& options, const std::string& target,
   if (complete && !same) summary.replaced = found;
   check(same || options.replace, ErrorKind::setting, [&] {
     return "the folder " + options.output + " holds other data: expected a new folder or the same data, found " +
-           found + "; runs trained on it would not resume after a change: name another folder, or add --replace";
+           found + "; runs trained on it would not resume after a change: name another folder, or set `replace`";
   });
 }
 

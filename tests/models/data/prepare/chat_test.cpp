@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(bad_lines_are_errors_with_their_place) {
   rejects(R"({"messages": [{"role": "user", "content": [{"type": "text"}]}]})", "found array");
   rejects(R"({"messages": [{"role": "User 1", "content": ""}]})", "a role of the letters a to z");
   rejects(R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [1]}]})", "found tool_calls");
-  BRAID_CHECK_FAILS(sample(kTalk), ErrorKind::input, "messages, which need a chat template (--chat)");
+  BRAID_CHECK_FAILS(sample(kTalk), ErrorKind::input, "messages, which need a chat template (`chat`)");
 }
 
 BOOST_AUTO_TEST_CASE(a_template_of_the_tokenizer_is_named_and_not_executed) {

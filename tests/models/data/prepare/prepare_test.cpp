@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(other_data_are_replaced_on_request_only) {
   o.val_fraction = 0.3;  // found before anything is read
   bool read = false;
   const auto progress = [&](const models::text::PrepareProgress&) { read = true; };
-  BRAID_CHECK_FAILS(models::text::prepare(o, progress), ErrorKind::setting, "holds other data", "--replace");
+  BRAID_CHECK_FAILS(models::text::prepare(o, progress), ErrorKind::setting, "holds other data", "`replace`");
   BOOST_TEST(!read);
   o.val_fraction = 0.05;
   folder.write("in.txt", "some other text\n");
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(other_data_are_replaced_on_request_only) {
   BOOST_TEST((all_files(folder, "out") != before));
   folder.write("out/dataset.json", "{");
   o.replace = false;
-  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "data that cannot be read", "--replace");
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "data that cannot be read", "`replace`");
 }
 
 BOOST_AUTO_TEST_CASE(every_cut_of_a_tiny_document_works) {

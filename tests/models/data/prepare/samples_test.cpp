@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(bad_inputs_and_damage_are_errors) {
   prepare_samples(o, {});
   SampleFormat chat;
   chat.chat = ChatTemplate::parse("simple");
-  BRAID_CHECK_FAILS(prepare_samples(o, chat), ErrorKind::setting, "holds other data", "--replace");
+  BRAID_CHECK_FAILS(prepare_samples(o, chat), ErrorKind::setting, "holds other data", "`replace`");
   o.replace = true;
   BOOST_TEST(prepare_samples(o, chat).prepared.manifest.samples->turn == "{role}: {content}\n");
   // Marks of another split, and a manifest without them.

@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(text_in_another_field_is_named) {
   const std::string path =
       folder.write("a.jsonl", "{\"id\": 7, \"content\": \"a\", \"meta\": {\"x\": \"y\"}, \"url\": \"b\"}\n");
   BRAID_CHECK_FAILS(documents({path}), ErrorKind::input, "found none but text in \"content\", \"url\"",
-                    "--text-field content");
+                    "`text_field` content");
 }
 
 BOOST_AUTO_TEST_CASE(another_source_goes_on_behind_any_piece) {
