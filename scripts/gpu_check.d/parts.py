@@ -16,8 +16,8 @@ EXACT = {"BRAID_ALLOCATOR": "exact"}  # every tensor in memory of its own, so th
 # Model settings that make any preset small enough for --dry.
 SMALL = ["n_layer=2", "dim=64", "n_head=16", "intermediate_size=64", "vocab_size=100"]
 STEPS = [("405m", 8), ("2.8b", 4)]
-TRAINING = ["model.n_head=16", "model.dim=256", "model.block_size=512", "model.window_size=128", "model.n_layer=4",
-            "train.batch_size=4", "eval.interval=1000", "eval.tasks=0", "sample.interval=0", "checkpoint.interval=0"]
+TRAINING = ["model.n_head=16", "model.dim=256", "model.block_size=512", "model.window_type=LG", "model.window_size=128",
+            "model.n_layer=4", "train.batch_size=4", "eval.interval=1000", "eval.tasks=0", "sample.interval=0", "checkpoint.interval=0"]
 
 
 class Programs:

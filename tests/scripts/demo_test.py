@@ -4,6 +4,7 @@
 The script runs in a copy of the tree, where nothing is installed and the program is there already.
 """
 import csv
+import json
 import os
 import re
 import shutil
@@ -26,12 +27,9 @@ class Demo(unittest.TestCase):
         os.makedirs(os.path.join(self.root, "scripts"))
         os.makedirs(os.path.join(self.root, "build/cpu"))
         os.makedirs(self.tools)
-        shutil.copy(os.path.join(SOURCE, "scripts/demo"), os.path.join(self.root, "scripts"))
+        for script in ["demo", "stories"]:
+            shutil.copy(os.path.join(SOURCE, "scripts", script), os.path.join(self.root, "scripts"))
         shutil.copytree(os.path.join(SOURCE, "configs"), os.path.join(self.root, "configs"))
-        shutil.copy(os.path.join(SOURCE, "README.md"), self.root)
-        for part in ["tensor", "autograd", "nn", "models", "apps", "cuda", "distributed"]:  # the texts of the data
-            os.makedirs(os.path.join(self.root, part))
-            shutil.copy(os.path.join(SOURCE, part, "README.md"), os.path.join(self.root, part))
         os.symlink(BRAID, os.path.join(self.root, "build/cpu/braid"))
         for path, code in [(os.path.join(self.root, "scripts/setup"), 0), (os.path.join(self.tools, "cmake"), 0),
                            (os.path.join(self.tools, "nvidia-smi"), 1)]:
@@ -52,10 +50,8 @@ class Demo(unittest.TestCase):
 
     def test_compare_trains_the_baseline_on_the_same_data(self):
         text = self.demo("--compare", *SHORT)
-        # The table has the two runs and no stored one.
-        self.assertRegex(text, r"(?m)^demo +6 ")
-        self.assertRegex(text, r"(?m)^demo-transformer +6 ")
-        self.assertNotIn("2000", text[text.index("\nrun  "):])
+        self.assertRegex(text, r"(?m)^DCFormer\+\+: validation loss \d")
+        self.assertRegex(text, r"(?m)^a Transformer\+\+ of its size, seed and data: validation loss \d")
         model, baseline = self.log("out/demo"), self.log("out/demo-transformer")
         self.assertEqual([row["step"] for row in model], [row["step"] for row in baseline])
         self.assertNotEqual([row["loss"] for row in model], [row["loss"] for row in baseline])
@@ -64,23 +60,23 @@ class Demo(unittest.TestCase):
             with open(os.path.join(self.root, "out", run, "config.resolved.toml")) as file:
                 settings.append(dict(re.findall(r"^(\w+) = (\S+)", file.read(), re.M)))
         different = {key for key in {*settings[0], *settings[1]} if settings[0].get(key) != settings[1].get(key)}
-        self.assertEqual(different, {"out", "use_dcmha", "use_qk_norm", "window_type"})
+        self.assertEqual(different, {"out", "compose", "use_dcmha", "use_qk_norm"})
         for part in ["loss.svg", "loss.csv"]:
             self.assertTrue(os.path.exists(os.path.join(self.root, "out/demo/plots", part)))
         self.assertTrue(os.path.exists(os.path.join(self.root, "out/demo/report/index.html")))
-        for line in ["< fox tea oak harp. Back:", "recall ", "task ", "--- what the model writes after '// The'"]:
+        for line in ["    A letter for the robot Mila", "    < fox tea oak harp. Back:", "Right answers: "]:
             self.assertIn(line, text)
+        self.assertRegex(text.splitlines()[-1], r"^how its heads compose, word by word: open /.*/out/demo/report/index.html$")
 
         again = self.demo("--compare", *SHORT)
         self.assertEqual(len(re.findall("already finished", again)), 2, again)
         self.assertEqual(self.log("out/demo-transformer"), baseline)
-        # The stored run is drawn beside a model of the same settings only.
-        self.assertNotIn("demo-transformer", self.demo(*SHORT))
+        # The stored run is compared with a model of the same settings only.
+        self.assertNotIn("Transformer++ of its size", self.demo(*SHORT))
         shutil.copy(os.path.join(self.root, "out/demo/config.resolved.toml"), os.path.join(self.root, "configs/demo.toml"))
         text = self.demo()
         self.assertIn("already finished", text)
-        self.assertIn("a stored one of the baseline on an earlier text", text)
-        self.assertRegex(text, r"(?m)^demo-transformer +2000 ")
+        self.assertIn("a Transformer++ of its size, seed and data: ", text)
 
     def test_arguments_that_do_not_fit_are_rejected_first(self):
         for argument, part in [("run.out=out/mine", "the runs are out/demo and out/demo-transformer"),
@@ -92,6 +88,23 @@ class Demo(unittest.TestCase):
             self.assertEqual(text.count("\n"), 1, text)
         self.assertFalse(os.path.exists(os.path.join(self.root, "out")))
         self.assertIn("--compare   also trains the Transformer++ baseline", self.demo("--help"))
+
+    def test_stories_are_the_same_for_a_seed_and_all_different(self):
+        def stories(*arguments):
+            call = subprocess.run([os.path.join(SOURCE, "scripts/stories"), *arguments, os.path.join(SOURCE, "configs/stories.txt")],
+                                  check=True, stdout=subprocess.PIPE, text=True)
+            return [json.loads(line) for line in call.stdout.splitlines()]
+
+        first = stories("-v", "n=2000", "-v", "seed=1")
+        self.assertEqual(first, stories("-v", "n=2000", "-v", "seed=1"))
+        texts = {line["text"] for line in first}
+        self.assertEqual(len(texts), 2000)
+        for text in texts:
+            self.assertNotRegex(text, r"[{}\[\]~/]|  | [Aa] [aeiou]")
+        graded = stories("-v", "n=200", "-v", "seed=2", "-v", "graded=1")
+        self.assertFalse(texts & {line["texts"].replace("[ ", "").replace(" ]", "") for line in graded})
+        for line in graded:
+            self.assertRegex(line["texts"], r"\? \[ [^\[\]]+ \]\.$")
 
     def test_a_failed_evaluation_says_why(self):
         self.demo(*SHORT)
