@@ -22,6 +22,6 @@ int main() {
     if (step % 20 == 19) std::printf("step %d loss %.3f\n", step + 1, loss.item());
   }
   const std::vector<int32_t> prompt = tokenizer.encode("the heads of");
-  const models::Generated result = models::generate(model, prompt, 20, {.temperature = 0});
+  const models::Generated result = models::generate(model, prompt, 33, {.temperature = 0});
   std::printf("the heads of%s\n", tokenizer.decode(result.tokens).c_str());
 }
