@@ -23,7 +23,7 @@ std::vector<Document> pool(int n) {
 }
 }  // namespace
 
-// Of 5 documents each ordered pair of the other four is drawn about equally often; itself never.
+// Each ordered pair of the other four of 5 documents is drawn about equally often; itself never.
 BOOST_AUTO_TEST_CASE(every_other_document_equally_often) {
   const auto documents = pool(5);
   std::map<std::vector<size_t>, int> times;

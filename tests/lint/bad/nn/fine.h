@@ -1,3 +1,3 @@
 // In order.
-#include "braid/nn/layers/linear.h"
+#include "braid/nn/module.h"
 #include "braid/tensor/tensor.h"
