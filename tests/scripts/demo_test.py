@@ -25,12 +25,12 @@ class Demo(unittest.TestCase):
         self.root = os.path.join(folder.name, "tree")
         self.tools = os.path.join(folder.name, "tools")
         os.makedirs(os.path.join(self.root, "scripts"))
-        os.makedirs(os.path.join(self.root, "build/cpu"))
+        os.makedirs(os.path.join(self.root, "build/demo"))
         os.makedirs(self.tools)
         for script in ["demo", "stories"]:
             shutil.copy(os.path.join(SOURCE, "scripts", script), os.path.join(self.root, "scripts"))
         shutil.copytree(os.path.join(SOURCE, "configs"), os.path.join(self.root, "configs"))
-        os.symlink(BRAID, os.path.join(self.root, "build/cpu/braid"))
+        os.symlink(BRAID, os.path.join(self.root, "build/demo/braid"))
         for path, code in [(os.path.join(self.root, "scripts/setup"), 0), (os.path.join(self.tools, "cmake"), 0),
                            (os.path.join(self.tools, "nvidia-smi"), 1)]:
             with open(path, "w") as file:
@@ -108,7 +108,7 @@ class Demo(unittest.TestCase):
 
     def test_a_failed_evaluation_says_why(self):
         self.demo(*SHORT)
-        path = os.path.join(self.root, "build/cpu/braid")
+        path = os.path.join(self.root, "build/demo/braid")
         os.remove(path)
         with open(path, "w") as file:
             file.write('#!/bin/sh\n[ "$1" != eval ] || { echo "error: no such task" >&2; exit 2; }\n'
