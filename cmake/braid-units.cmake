@@ -3,20 +3,27 @@
 # need names of their own. -DBRAID_UNIT=1 compiles each file by itself: for work on one file.
 set(BRAID_UNIT 8 CACHE STRING "Files of a folder that are compiled as one, at most")
 
+# Sources of which a recipe (tests/recipes) builds a changed copy: objects of their own, which the copy takes the place of.
+set(BRAID_ALONE autograd/ops/pointwise.cpp distributed/parallel/mappings.cpp models/data/prepare/byte_stream.cpp
+  models/data/tokenizers/load.cpp models/families/dcformer/model_types.cpp nn/attention/attention.cpp
+  tests/support/op_rows_pointwise.cpp)
+
 function(braid_units target)
   target_sources(${target} PRIVATE ${ARGN})
   if(BRAID_UNIT LESS 2)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  file(RELATIVE_PATH here ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   set(folders "")
   foreach(file ${ARGN})
     get_filename_component(folder ${file} DIRECTORY)
-    list(APPEND folders "${folder}")
-    list(APPEND files_${folder} ${file})
+    if(NOT "${here}/${file}" IN_LIST BRAID_ALONE)
+      list(APPEND folders "${folder}")
+      list(APPEND files_${folder} ${file})
+    endif()
   endforeach()
   list(REMOVE_DUPLICATES folders)
-  file(RELATIVE_PATH here ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   foreach(folder IN LISTS folders)
     # As few units as the maximum allows, of equal size.
     list(LENGTH files_${folder} count)

@@ -95,16 +95,22 @@ bool SeenDocuments::place(Hash128 hash) {
   return true;
 }
 
+void SeenDocuments::write() {
+  std::string hashes;
+  hashes.swap(unwritten_);
+  file_->append(hashes);
+}
+
 bool SeenDocuments::insert(Hash128 hash) {
   if (!place(hash)) return false;
   ++count_;
   unwritten_.append(reinterpret_cast<const char*>(&hash), sizeof hash);
-  if (unwritten_.size() >= (1 << 16)) file_->append(std::exchange(unwritten_, {}));
+  if (unwritten_.size() >= (1 << 16)) write();
   return true;
 }
 
 void SeenDocuments::sync() {
-  if (!unwritten_.empty()) file_->append(std::exchange(unwritten_, {}));
+  if (!unwritten_.empty()) write();
   file_->sync();
 }
 

@@ -50,6 +50,7 @@ class SeenDocuments {
     size_t used = 0;
   };
   bool place(Hash128 hash);
+  void write();  // what is not yet in the file
 
   std::array<Part, 256> parts_;
   std::unique_ptr<io::AppendFile> file_;
