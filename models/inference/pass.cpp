@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "braid/autograd/ops.h"
+#include "braid/models/inference/sequence_pool.h"
 #include "braid/models/inference/token_score.h"
 #include "braid/tensor/parallel.h"
 #include "braid/tensor/row_invariant.h"

@@ -60,7 +60,7 @@ class Demo(unittest.TestCase):
             with open(os.path.join(self.root, "out", run, "config.resolved.toml")) as file:
                 settings.append(dict(re.findall(r"^(\w+) = (\S+)", file.read(), re.M)))
         different = {key for key in {*settings[0], *settings[1]} if settings[0].get(key) != settings[1].get(key)}
-        self.assertEqual(different, {"out", "compose", "use_dcmha", "use_qk_norm"})
+        self.assertEqual(different, {"out", "use_dcmha", "use_qk_norm"})
         for part in ["loss.svg", "loss.csv"]:
             self.assertTrue(os.path.exists(os.path.join(self.root, "out/demo/plots", part)))
         self.assertTrue(os.path.exists(os.path.join(self.root, "out/demo/report/index.html")))

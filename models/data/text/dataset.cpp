@@ -18,7 +18,6 @@ const char* name(Split split) { return split == Split::train ? "train" : "val"; 
 
 Dataset::Dataset(const std::string& folder, Split split, int64_t seq_len, const SequenceOptions& options)
     : folder_(folder),
-      split_(split),
       seq_len_(seq_len),
       options_(options),
       manifest_(read_manifest(folder)),

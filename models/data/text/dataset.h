@@ -90,7 +90,6 @@ class Dataset {
   void read(const Shards& shards, int64_t first, std::span<int32_t> into) const;
   Sequence packed_sequence(int64_t i) const;
 
-  Split split_;
   int64_t seq_len_;
   SequenceOptions options_;
   int64_t sequences_ = 0;

@@ -70,8 +70,8 @@ BOOST_AUTO_TEST_CASE(a_gpu_that_is_too_old) {
   gpu->properties.name = "Tesla V100";
   gpu->properties.major = 7;
   const std::string message =
-      "cuda:0 is a Tesla V100 of compute capability 7.0, which is too old: 8.0 (A100) or newer is needed; use --device "
-      "cpu";
+      "cuda:0 is a Tesla V100 of compute capability 7.0, which is too old: 8.0 (A100) or newer is needed; use the "
+      "device cpu";
   check_error(error_of([] { parse_device("cuda:0"); }), ErrorKind::setting, message);
   check_error(error_of([] { empty({2}, DType::f32, kGpu); }), ErrorKind::setting, message);
   BOOST_TEST((parse_device("auto") == kCpu));

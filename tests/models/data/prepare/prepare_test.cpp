@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(named_files_validate_and_all_others_train) {
   BOOST_TEST(summary.notes[0].find("valid.txt is for validation: left out of") != std::string::npos);
   BOOST_TEST((models::text::read_manifest(o.output).validation == models::text::Validation::given));
   o.inputs.push_back(valid);
-  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "to train on and with --val to validate on");
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "to train on and as `val_inputs` to validate on");
 }
 
 BOOST_AUTO_TEST_CASE(other_data_are_replaced_on_request_only) {

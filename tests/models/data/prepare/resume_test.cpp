@@ -266,7 +266,7 @@ BOOST_AUTO_TEST_CASE(a_trained_tokenizer_makes_the_data) {
   o.tokenizer = folder / "llama-3";
   BOOST_TEST(models::text::prepare(o).manifest.vocab_size == 300);
   o.train_bpe = 300;
-  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "give it or --tokenizer");
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "give it or `tokenizer`");
   o.tokenizer = "";
   o.train_bpe = 100;
   BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "100 ids is too small");
