@@ -44,10 +44,15 @@ add_library(braid_host_flags INTERFACE)
 target_compile_options(braid_host_flags INTERFACE $<$<CONFIG:Release>:-O1>
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 
-# Headers that most sources of a target read: read once. Files with options of their own leave them out.
+# Headers that most sources of a target read: with BRAID_PCH read once. Files with options of their own leave them out.
 set(BRAID_COMMON_HEADERS <algorithm> <cmath> <filesystem> <functional> <map> <memory> <optional> <string> <vector>
   "${BRAID_INCLUDE}/braid/autograd/ops.h")
 set(BRAID_MODEL_HEADERS ${BRAID_COMMON_HEADERS} "${BRAID_INCLUDE}/braid/models/model_spec.h" <nlohmann/json.hpp>)
+function(braid_precompile target)  # and the headers
+  if(BRAID_PCH)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
+endfunction()
 
 # braid_host_units(name files...): the same for a part of braid, with these flags.
 function(braid_host_units name)
@@ -57,7 +62,7 @@ function(braid_host_units name)
   target_include_directories(${name} PRIVATE $<TARGET_PROPERTY:braid,INCLUDE_DIRECTORIES>)
   target_compile_definitions(${name} PRIVATE $<TARGET_PROPERTY:braid,COMPILE_DEFINITIONS>)
   target_link_libraries(${name} PRIVATE braid_flags braid_host_flags)
-  target_precompile_headers(${name} PRIVATE ${BRAID_MODEL_HEADERS})
+  braid_precompile(${name} ${BRAID_MODEL_HEADERS})
   if(BUILD_SHARED_LIBS)
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   endif()
