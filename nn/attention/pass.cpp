@@ -1,6 +1,7 @@
 #include "braid/nn/attention/pass.h"
 
 #include "braid/autograd/attention_maps.h"
+#include "braid/autograd/ops.h"
 #include "braid/autograd/record.h"
 #include "braid/nn/attention/paged_cache.h"
 
