@@ -193,7 +193,7 @@ void check_relations(const TrainConfig& c) {
         "checkpoint.best needs a validation: expected eval.interval of at least 1, found 0");
   check(c.schedule.warmup <= c.train.steps, ErrorKind::setting, [&] {
     return str("schedule.warmup is longer than the run: expected at most train.steps = ", c.train.steps, ", found ",
-               c.schedule.warmup);
+               c.schedule.warmup, "; give schedule.warmup too, for example ", c.train.steps / 10);
   });
   check(c.train.batch_size <= (int64_t{1} << 40) / c.train.accumulate, ErrorKind::setting, [&] {
     return str("train.batch_size x train.accumulate is too large: expected at most 2^40 sequences per step, found ",

@@ -179,7 +179,7 @@ class Backward {
     const int64_t n = p.M * kQueryTileRows;
     for (int64_t i = 0; i < n; ++i) each(i * kW, query_tile * n + i);
   }
-  void clear_hidden(const Block<T>& block, int64_t query_tile, int64_t key_vector, T* score_tiles) {
+  void clear_masked(const Block<T>& block, int64_t query_tile, int64_t key_vector, T* score_tiles) {
     for_masked(block, query_tile, key_vector, [&](int64_t row, int64_t lane) {
       for (int64_t m = 0; m < p.M; ++m) score_tiles[score_at<T>(m, row) + lane] = 0;
     });
@@ -199,7 +199,7 @@ class Backward {
         T* probability = p_ + s * s_.key_vector;
         for_scores(query_tile,
                    [&](int64_t c, int64_t place) { store(probability + c, exp(load(scores + c) - lse_[place])); });
-        clear_hidden(block, query_tile, key_vector, probability);
+        clear_masked(block, query_tile, key_vector, probability);
         const Factors<T> f = factors(block, p.post, post_, query_tile, key_vector);
         mix(p.post, f, false, probability, mixed_.at(0, query_tile, s), post_.h + s * post_.vector_hidden, spare_);
         find_hidden(p.post, f, true, d_band + s * d_.key_vector, post_.g + s * post_.vector_hidden);
@@ -266,8 +266,8 @@ class Backward {
       if (probability) store(probability + c, e);
       store(dscores + c, e * (load(d + c) - delta_[place]));
     });
-    if (probability) clear_hidden(block, query_tile, key_vector, probability);
-    clear_hidden(block, query_tile, key_vector, dscores);
+    if (probability) clear_masked(block, query_tile, key_vector, probability);
+    clear_masked(block, query_tile, key_vector, dscores);
     if (p.pre.present) {
       mix(p.pre, factors(block, p.pre, pre_, query_tile, key_vector), true, dscores, d, pre_.g + s * pre_.vector_hidden,
           spare_);
