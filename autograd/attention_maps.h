@@ -13,9 +13,9 @@ struct AttentionMaps {
   Tensor probs_composed;   // P', after it: what multiplies the values
 };
 
-// The maps of dcmha() on these operands, by its composed meaning and of every query at once: 4 B N T S elements.
-// Without mixing (both empty) those of scaled_dot_product_attention(), where composed and not are the same. In the type
-// of q, in f32 for 16-bit types. Differentiable. Errors are those of dcmha().
+// Computes the maps of dcmha() for these operands by the reference, all queries at once: 4 B N T S elements. With pre
+// and post empty they are the maps of scaled_dot_product_attention(), and the composed maps equal the others. Their
+// dtype is that of q, f32 for 16-bit types. Differentiable. Throws as dcmha() does.
 AttentionMaps attention_maps(const Tensor& q, const Tensor& k, const HeadMixing& pre, const HeadMixing& post,
                              const DcmhaOptions& options = {});
 

@@ -7,8 +7,8 @@
 
 namespace braid {
 
-// Entry `index` of the axis, which goes: x (2, 3, 4), axis 1 -> (2, 4). Negative: counted from the end. x[i] of other
-// libraries is select(x, 0, i).
+// Entry `index` of an axis, which is removed: x (2, 3, 4), axis 1 -> (2, 4). A negative index counts from the end. x[i]
+// of other libraries is select(x, 0, i).
 Tensor select(const Tensor& x, int axis, int64_t index);
 // The value at these indices, one per axis, as f64; negative ones count from the end. Waits for the device.
 double at(const Tensor& x, std::initializer_list<int64_t> indices);
@@ -17,9 +17,9 @@ Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype = DType::f32);
 // Mean over all entries of -(t log sigmoid(x) + (1 - t) log(1 - sigmoid(x))) -> (). x: logits of any size, targets t
 // from 0 to 1, shapes equal.
 Tensor binary_cross_entropy(const Tensor& logits, const Tensor& targets);
-// Contracts two tensors: einsum("btnd,bsnd->bnts", q, k). A letter is an axis, at most once in each operand. Letters of
-// both operands and the result are batch axes, others of both are summed as a matrix product, letters of one operand
-// without the result are summed before. Sizes of a letter must be equal; nothing broadcasts.
+// Contracts two tensors: einsum("btnd,bsnd->bnts", q, k). A letter is an axis, at most once in each operand. Letters in
+// both operands and the result are batch axes; letters in both operands alone are summed by the matrix product; letters
+// in one operand alone are summed before it. A letter has the same size in both operands; nothing broadcasts.
 Tensor einsum(const std::string& subscripts, const Tensor& x, const Tensor& y);
 
 }  // namespace braid

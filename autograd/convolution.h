@@ -14,11 +14,11 @@ struct Conv2dOptions {
 };
 
 // The windows of x (B, C, H, W) from left to right, then downwards, as rows (B, P, C kernel.rows kernel.columns): P =
-// Ph Pw, Ph = (H + 2 padding.rows - kernel.rows) / stride.rows + 1, rounded down. The elements of a window: channel,
-// row, column.
+// Ph Pw, Ph = (H + 2 padding.rows - kernel.rows) / stride.rows + 1, rounded down. A window's elements are ordered by
+// channel, row, column.
 Tensor unfold(const Tensor& x, const Pixels& kernel, const Conv2dOptions& options = {});
-// The pixels of those windows, i64 (P, kernel.rows kernel.columns), of an image of `image` pixels: row W + column,
-// and H W for the zeros around it. For what looks up many images at once.
+// The indices of the pixels of those windows, i64 (P, kernel.rows kernel.columns), in an image of `image` pixels: row W
+// + column, or H W for padding. For layers that look up the same windows in every batch.
 Tensor window_pixels(const Pixels& image, const Pixels& kernel, const Conv2dOptions& options = {});
 // y[b, o, i, j] = bias[o] + sum_{c, u, v} weight[o, c, u, v] x[b, c, i stride + u - padding, j stride + v - padding].
 // x (B, C, H, W), weight (O, C, kh, kw), bias (O) or an empty handle -> (B, O, Ph, Pw).

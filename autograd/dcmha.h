@@ -19,14 +19,14 @@ namespace braid {
 
 enum class AttentionImpl : uint8_t {
   automatic,  // fused where the device has a kernel for the call, else chunked
-  fused,      // the device's kernels, which never hold more than some rows of scores
+  fused,      // the device's kernels, which store only a few rows of scores at a time
   chunked,    // the reference on blocks of query rows, each with only its unmasked keys
   reference,  // the definition: materialises (B, N, T, S)
 };
 
 // AttentionImpl::chunked keeps the score tensor of a block (samples x N x rows x keys) near this size: small enough for
-// a processor's cache, since every op of the reference reads or writes it once, large enough to pay for starting the
-// ops.
+// a processor's cache, since every op of the reference reads or writes it once, large enough to amortise the cost of a
+// call.
 inline constexpr int64_t kAttentionChunkBytes = 1 << 19;
 
 // Consecutive positions [begin, end) of one sample.
@@ -34,10 +34,10 @@ struct Document {
   int64_t sample, begin, end;
 };
 // The documents of packed sequences, in order of samples and positions.
-// positions (B, T) i32 or i64: the place of each token in its document, which begins where it is 0. Error(input) names
-// the first value that is neither 0 nor one more than the value before it.
+// positions (B, T) i32 or i64: the position of each token in its document; 0 begins a document. Error(input) names the
+// first value that is neither 0 nor one more than the value before it.
 std::vector<Document> documents_of(const Tensor& positions);
-// The same documents by positions counted from `first`.
+// The same documents with `first` subtracted from their positions.
 std::vector<Document> counted_from(std::vector<Document> documents, int64_t first);
 
 struct SdpaOptions {
@@ -46,13 +46,13 @@ struct SdpaOptions {
   AttentionImpl impl = AttentionImpl::automatic;
   int64_t chunk = 0;      // query rows of a block (chunked); 0: as many as fit the processor's cache
   int64_t workspace = 0;  // bytes of scores that `fused` may hold at a time; 0: the device's choice
-  // Attention within documents: no query attends to a key of another one. Positions are those of the keys (see
-  // AttentionMask), and the mask is as if each document were called alone. In order of samples and positions; they
-  // contain every query row. Null: every sample is one document. Read during the call only.
+  // Document masking: a query attends only to keys of its own document. Positions are those of the keys (see
+  // AttentionMask), and the mask applies as if each document were a call of its own. The documents are in order of
+  // samples and positions and contain every query row. Null: every sample is one document. Read during the call only.
   const std::vector<Document>* documents = nullptr;
 };
 
-// The dynamic weights of one branch of Compose, a stage and a side: members of HeadMixing.
+// The dynamic weights of one branch of Compose, that is of one stage and one side: members of HeadMixing.
 struct ComposeFactors {
   Tensor down, up;  // (B, T, G, R, M), empty for R = 0
   Tensor gate;      // (B, T, G, M)

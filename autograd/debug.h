@@ -1,8 +1,8 @@
 // Diagnostics of every op. Switched on by the environment, for example BRAID_DEBUG=ops,mem, or by set_debug():
 //   ops    a line per result, and per derivative on the way back, with type and shape
-//   mem    such a line with the memory of all tensors after it
+//   mem    the same line with the memory of all tensors after the op
 //   nan    stops at the first op whose result or derivative holds NaN: Error(numerical) with its name
-//   sync   waits for the device after each op, so that an error of the device comes with the op's name
+//   sync   waits for the device after each op, so that an error of the device names the op
 // Nothing else in the library prints.
 #pragma once
 #include <cstdio>
@@ -17,13 +17,13 @@ struct Debug {
   bool any() const { return ops || mem || nan || sync; }
 };
 
-// "ops,nan" -> the switches. Error(setting) for an unknown word.
+// "ops,nan" -> the switches. Error(setting) for an unknown name.
 Debug parse_debug(const std::string& text);
-// Overrides the environment; not while other threads run ops. The lines go to `out`.
+// Overrides the environment; must not be called while other threads run ops. The lines go to `out`.
 void set_debug(Debug switches, std::FILE* out = stderr);
 const Debug& debug();  // the first call reads the environment
 
-// Does what the switches ask for with a result of op; `part` is "" in a forward pass. Called by record() and
+// Runs the diagnostics that are on, for a result of op; `part` is "" in a forward pass. Called by record() and
 // backward().
 void watch(const char* op, const std::string& part, const Tensor& y);
 

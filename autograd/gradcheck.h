@@ -1,4 +1,4 @@
-// A derivative against finite differences; part of the library, for ops of its users as well.
+// Compares a derivative with finite differences; part of the library, so that users can check ops of their own.
 #pragma once
 #include <functional>
 #include <string>

@@ -13,7 +13,7 @@ namespace braid {
 // that collect no gradient are not part of the graph. Error(misuse) when y has no history.
 std::string dot(const Tensor& y, const std::vector<NamedTensor>& names = {});
 
-// The same into a file. Error(output) when it cannot be written.
+// Writes dot() to a file. Error(output) when it cannot be written.
 void write_dot(const Tensor& y, const std::string& path, const std::vector<NamedTensor>& names = {});
 
 }  // namespace braid

@@ -1,10 +1,10 @@
-// Linear maps with 8-bit weights, for inference on the CPU: a quarter of the bytes of f32, which a step that decodes
-// one token has to read.
+// Linear maps with 8-bit weights, for inference on the CPU: a step that decodes one token reads a quarter of the bytes
+// of f32 weights.
 //
 //   W[o, i] ~ s[o] q[o, i],   s[o] = max_i |W[o, i]| / 127,   q = round(W / s) in [-127, 127]:   |W - s q| <= s / 2
 //
 // The activations keep 16 bits (a row of x as multiples of its largest value / 32512), so the error is that of the
-// weights, and the products are sums of integers: the same bits with every instruction set.
+// weights. The products are sums of integers: bit-identical with every instruction set.
 #pragma once
 #include "braid/tensor/tensor.h"
 

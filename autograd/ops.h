@@ -109,7 +109,7 @@ Tensor index_select(const Tensor& x, const Tensor& ids);  // x (V, D...), ids (.
 Tensor gather(const Tensor& x, const Tensor& ids);        // x (..., V), ids (...) -> y[...] = x[..., ids[...]]
 
 // --- reductions and scans (keep: leave the axis with size 1) ---
-Tensor sum(const Tensor& x);  // of everything -> ()
+Tensor sum(const Tensor& x);  // of all elements -> ()
 Tensor sum(const Tensor& x, Axes axes, bool keep = false);
 Tensor mean(const Tensor& x);
 Tensor mean(const Tensor& x, Axes axes, bool keep = false);
@@ -137,8 +137,8 @@ Tensor argsort(const Tensor& x, bool descending = false);  // no derivative
 Tensor matmul(const Tensor& x, const Tensor& y);  // (..., M, K) (..., K, N); batch axes broadcast
 // y = x W^T + bias. x (..., in), weight (out, in), bias (out) or an empty handle.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
-// Both of linear(x, weight_a) and linear(x, weight_b), weights of one shape. Where the weights lie one behind the other
-// in a GPU's memory they are one product, whose halves the results are.
+// linear(x, weight_a) and linear(x, weight_b), for weights of one shape. Weights that are adjacent in a GPU's memory
+// take one product, and the results are its halves.
 struct LinearPair {
   Tensor a, b;
 };
@@ -162,22 +162,23 @@ SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor&
 // Rotary position embedding (Su et al. 2021) of x (B, T, N, d), pairs (e, e + rotary/2), tables (1 or B, T, rotary/2);
 // the other elements of d pass unchanged.
 Tensor rope(const Tensor& x, const Tensor& cosine, const Tensor& sine);
-// The product x (B, T, (N + 2 Nkv) d) of a layer's input as q (B, T, N, d) and k, v (B, T, Nkv, d): split, then q and k
-// normalised (rms_norm) and rotated (rope) as `how` says. On a GPU in the memory of a contiguous (B, N, T, d).
+// Splits the projection x (B, T, (N + 2 Nkv) d) of a layer's input into q (B, T, N, d) and k, v (B, T, Nkv, d); q and k
+// are then normalised (rms_norm) and rotated (rope) as `how` says. On a GPU each lies in memory as a contiguous (B, N,
+// T, d).
 struct Qkv {
   Tensor q, k, v;
 };
 Qkv split_qkv(const Tensor& x, const QkvSplit& how);
 
-// --- attention: the formula and the options stand in autograd/dcmha.h ---
+// --- attention: the formula and the options are in autograd/dcmha.h ---
 // q (B, T, N, d); k, v (B, S, Nkv, d) with Nkv dividing N (grouped key/value heads); result (B, T, N, d). A query whose
 // keys are all masked gives zeros. Differentiable in every tensor, in every implementation.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOptions& options = {});
 // The same with the heads of a group mixed before (pre) and after (post) softmax.
 Tensor dcmha(const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre, const HeadMixing& post,
              const DcmhaOptions& options = {});
-// The factors of each of the C branches of Compose from the products of their generator, w (G, C, B, T, 2R, M), or an
-// empty handle for R = 0, and gates (B, T, G, C, M): down = w[:R] / sqrt(mean_m w[:R]^2 + eps), up = w[R:], gate =
+// The factors of each of the C branches of Compose from the outputs of the generator, w (G, C, B, T, 2R, M), an empty
+// handle for R = 0, and gates (B, T, G, C, M): down = w[:R] / sqrt(mean_m w[:R]^2 + eps), up = w[R:], gate =
 // tanh(gates).
 std::vector<ComposeFactors> compose_factors(const Tensor& w, const Tensor& gates, double eps);
 

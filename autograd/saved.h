@@ -1,8 +1,8 @@
-// An input as a derivative keeps it: its values, or the way to compute them again where that is cheap.
+// An input that a derivative saves: its values, or a function that recomputes them where that is cheap.
 //
-// The results of norms, activations, gates and rotations behind a norm follow by one pass over memory from what their
-// own derivatives keep in any case. Their op says so (recomputable), products and attention capture such inputs as
-// Saved, and the memory is free between forward and backward. Both passes compute the same bits.
+// The results of norms, activations, gates and of rotations after a norm follow, in one pass over memory, from what
+// their own derivatives save anyway. Their ops declare this (recomputable), products and attention capture such inputs
+// as Saved, and the memory is free between forward and backward. The recomputed values are bit-identical.
 #pragma once
 #include <functional>
 #include <memory>
@@ -17,11 +17,11 @@ struct Recomputed;
 std::shared_ptr<Recomputed> recomputed(const Tensor& x);  // null where x is kept itself
 }  // namespace detail
 
-// y, the result of a recorded op, as one that `compute` gives again in the backward pass, before the op's own
-// derivative runs, with recording off. compute may capture what that derivative captures, not y. On a GPU y is kept:
-// what a second computation costs there was not measured.
+// Marks y, the result of a recorded op, as recomputable: compute() returns it again in the backward pass, before the
+// op's own derivative runs, with recording off. compute may capture what that derivative captures, but not y. On a GPU
+// y is kept: the cost of recomputing there was not measured.
 Tensor recomputable(Tensor y, std::function<Tensor()> compute);
-// y, a recorded view of x: where x is computed again, so is y, as view(x).
+// Marks y, a recorded view of x: where x is recomputed, y is recomputed as view(x).
 Tensor recomputable_view(const Tensor& x, Tensor y, std::function<Tensor(const Tensor& x)> view);
 
 class Saved {
@@ -31,8 +31,8 @@ class Saved {
 
   explicit operator bool() const { return again_ || values_; }
   bool is_recomputed() const { return again_ != nullptr; }
-  // Without history where it is computed again: once for all that saved the tensor. Throws when something that it is
-  // computed from has been written in place.
+  // The values. If they are recomputed, they have no history, and one computation serves all that saved the tensor.
+  // Throws when a tensor that they are computed from has been written in place.
   Tensor get() const;
 
  private:

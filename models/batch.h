@@ -1,8 +1,8 @@
-// A mini-batch: named tensors whose first axis is the sample. A family of models says which names it reads.
+// A mini-batch: named tensors whose first axis is the sample. Each family of models defines which names it reads.
 //
 //   text     input_ids (B, T), targets (B, T)     i32 or i64; a negative target is not counted (text_batch)
-//            positions (B, T), optional           the place of each token in its document: attention stays within
-//                                                 documents. Always on the CPU, where attention is laid out by it
+//            positions (B, T), optional           the position of each token in its document, for document masking.
+//                                                 Always on the CPU, which plans attention by it
 #pragma once
 #include <initializer_list>
 #include <string>
@@ -19,7 +19,7 @@ class Batch {
   Batch() = default;
   Batch(std::initializer_list<nn::NamedTensor> tensors) : tensors_(tensors) {}
 
-  // The tensor of this name, a handle. Error(input) names what is missing and what there is.
+  // The tensor of this name, a handle. Error(input) names the missing tensor and those that exist.
   Tensor at(const std::string& name) const;
   bool has(const std::string& name) const;
   const std::vector<nn::NamedTensor>& tensors() const { return tensors_; }

@@ -1,12 +1,12 @@
-// A model that names the class of an image: the part of the interface that training, evaluation and `braid dump` of
-// such models need beyond Model.
+// A model that classifies images: the part of the interface that training, evaluation and `braid dump` of such models
+// need beyond Model.
 //
 //   pixel_values (B, C, H, W) f32   normalised images
 //   labels (B) i64                  classes; a negative one is not counted
-//   label_weights (B, K) f32        optional, of training: the distribution that stands for the label in the loss, for
+//   label_weights (B, K) f32        optional, in training: the distribution that replaces the label in the loss, for
 //                                   label smoothing and mixed images
-//   sample_keys (B) i64             optional, of training: keys of the dropout of each sample. Always on the CPU.
-//                                   Without them nothing is left out
+//   sample_keys (B) i64             optional, in training: keys of the dropout of each sample. Always on the CPU.
+//                                   Without them there is no dropout
 #pragma once
 #include "braid/models/model.h"
 

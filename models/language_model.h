@@ -41,8 +41,8 @@ class LanguageModel : public Model {
   virtual Tensor loss_sum(const Tensor& input_ids, const Tensor& targets) const = 0;
 
   Tensor loss_sum(const Batch& batch) const override { return loss_sum(batch.at("input_ids"), batch.at("targets")); }
-  // Whether loss_sum() and observe() of a batch with positions keep attention within documents; check_batch() rejects
-  // such a batch otherwise.
+  // Whether loss_sum() and observe() apply document masking to a batch with positions; otherwise check_batch() rejects
+  // such a batch.
   virtual bool separates_documents() const { return false; }
   int64_t count_targets(const Batch& batch) const override;
   void check_batch(const Batch& batch) const override;

@@ -21,7 +21,7 @@ class Model : public nn::Module {
  public:
   // The resolved configuration that the model was built from.
   virtual std::unique_ptr<const ModelSpec> spec() const = 0;
-  // The type of the arithmetic; parameters for which keeps_f32() holds may differ from it.
+  // The type of the arithmetic; parameters for which keeps_f32() is true may differ from it.
   virtual DType dtype() const = 0;
   virtual Device device() const = 0;
   // To another type or device: parameters and tables.
@@ -41,8 +41,8 @@ class Model : public nn::Module {
   // A forward pass that passes every named intermediate result to the observer, in order.
   virtual void observe(const Batch& batch, const nn::ActivationObserver& observer) const = 0;
 
-  // How a parameter is sharded over the tensor ranks; null: every rank has all of it. A family answers for its own
-  // parameters, and calls this for all others, which are those of LoRA: sharded as the weight that they belong to.
+  // How a parameter is sharded over the tensor ranks; null: every rank has all of it. A family overrides this for its
+  // own parameters and calls it for the others, those of LoRA, which are sharded as their weight is.
   virtual const dist::Shard* shard_of(const std::string& parameter) const;
   // The shard that a tensor rank has of a complete parameter.
   Tensor shard(const std::string& name, const Tensor& complete, int tensor_rank) const {

@@ -26,7 +26,7 @@ struct ModelSetting {
   std::string help;         // one line
   bool in_use = true;       // false: without effect beside the other settings
   ValueRule rule = {};      // allowed values; by default any text
-  bool may_change = false;  // fine-tuning may change it (pretrained/init_from.h)
+  bool may_change = false;  // fine-tuning may change it (folders/init_from.h)
 };
 
 class ModelSpec {
@@ -35,16 +35,16 @@ class ModelSpec {
   virtual std::string model_type() const = 0;
   // Text of config.json; read_model_spec() of it gives this spec.
   virtual std::string config_json() const = 0;
-  // In order of importance: sizes first, what often follows from them later.
+  // In order of importance: sizes first, settings that often follow from them later.
   virtual std::vector<ModelSetting> settings() const = 0;
   // This spec with other settings, resolved again. Error(setting) names the setting.
   virtual std::unique_ptr<const ModelSpec> with(const SettingTexts& settings) const = 0;
 
-  // The model with its first weights, each a function of the key and of the parameter's name alone, whatever the mesh.
-  // Over a mesh a rank holds its shards. Error(setting) when the model cannot be sharded so.
+  // The model with initial weights, each a function of the key and of the parameter's name alone, whatever the mesh.
+  // Over a mesh a rank gets its shards. Error(setting) when the model cannot be sharded so.
   virtual std::unique_ptr<Model> make(RandomKey key, const dist::ProcessMesh& mesh = {}) const = 0;
-  // The same model on kMeta: names, shapes, types and shards of its parameters, no memory. Everything that is said of a
-  // model before it is built derives from this one.
+  // The same model on kMeta: names, shapes, types and shards of its parameters, no memory. All that is reported about a
+  // model that is not built derives from this one.
   std::unique_ptr<Model> make_shape_only(const dist::ProcessMesh& mesh = {}) const;
   // The parameters of make_shape_only(), in the model's order.
   std::vector<nn::NamedTensor> parameters() const;

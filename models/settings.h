@@ -53,13 +53,13 @@ inline ValueRule one_of(std::vector<std::string> choices) { return {.choices = s
 // "an integer from 1 to 8", "one of step, tokens, time"
 std::string expectation(const ValueRule& rule);
 bool allows(const ValueRule& rule, const Value& value);
-// The text as a value of the rule's type, allowed or not; nothing when it is none. Lists are written a,b or [a, "b"].
+// The text as a value of the rule's type, allowed or not; nullopt if it is not one. Lists are written a,b or [a, "b"].
 std::optional<Value> parse_value(const ValueRule& rule, std::string_view text);
 // The text as a value of the type that it looks like: true, 12, 1e-3, [1, 2], "text" or text.
 Value infer_value(std::string_view text);
-// What parse_value() takes: lists as a,b.
+// The text that parse_value() takes: lists as a,b.
 std::string value_text(const Value& value);
-// The items as one value; nothing unless all are integers (or null) or all are strings.
+// The items as one value; nullopt unless all are integers (or null) or all are strings.
 std::optional<Value> list_value(const std::vector<Value>& items);
 // "bad value for NAME: expected one of step, time, found FOUND; did you mean 'step'?", where `given` is the text for
 // which the nearest choice is named.
@@ -89,7 +89,7 @@ struct Setting {
         get(std::move(get_)),
         set(std::move(set_)) {}
   // Reads and writes *variable, whose type is the rule's. An enum, or a bool with choices, is the index of a string
-  // among the choices. `null` is the content of the variable that stands for null.
+  // among the choices. `null`: the value of the variable that represents null.
   template <class T>
   Setting(std::string name_, T* variable, std::string help_, ValueRule rule_ = {},
           std::type_identity_t<std::optional<T>> null = {})
@@ -119,7 +119,7 @@ struct Setting {
   }
 };
 
-// Sets the variable if the rule allows the value, an integer also for a number where the conversion is exact.
+// Sets the variable if the rule allows the value; a number also takes an integer that converts exactly.
 bool assign(const Setting& setting, Value value);
 // The setting of this name, or null.
 const Setting* find_setting(const std::vector<Setting>& settings, std::string_view name);

@@ -1,5 +1,5 @@
-// How a parameter gets its first values: a small value, applied with a key, so that the values depend only on the seed
-// and on the parameter's name, not on the order of construction.
+// The initialisation of a parameter. make() takes a key, so the values depend only on the seed and on the parameter's
+// name, not on the order of construction.
 #pragma once
 #include "braid/tensor/random.h"
 #include "braid/tensor/scoped_value.h"
@@ -13,7 +13,7 @@ struct Init {
   double value = 0;  // the constant, or the standard deviation
 
   // Contents undefined: for large parameters that are about to be loaded. Those that start at a constant, biases and
-  // the weights of norms, are filled in any case.
+  // the weights of norms, are filled anyway.
   static Init none() { return {Kind::none, 0}; }
   static Init constant(double c) { return {Kind::constant, c}; }
   static Init normal(double deviation) { return {Kind::normal, deviation}; }

@@ -61,14 +61,14 @@ void require_grad(Module& m);  // every parameter collects a gradient: the state
 void freeze(Module& m);        // no parameter does, so that a pass through the module alone records nothing
 void zero_grad(Module& m);     // drops the gradients
 
-// Puts make(name, old) in the place of every parameter. Ties stay ties: a tied parameter is made once.
+// Replaces every parameter by make(name, old). Ties are kept: a tied parameter is made once.
 using MakeParameter = std::function<Tensor(const std::string& name, const Tensor& old)>;
 void replace_parameters(Module& m, const MakeParameter& make);
 // Replaces the parameters by converted copies; those that collected gradients still do, the gradients are dropped.
-void to(Module& m, DType dtype);  // 8-bit weights stay; beside them only to f32
+void to(Module& m, DType dtype);  // 8-bit weights stay; with them, only f32 is allowed
 void to(Module& m, Device device);
 
-// Throws Error(setting) when m has 8-bit weights (quantize.h), with which it "cannot be" what `purpose` says: trained.
+// Throws Error(setting) "... it cannot be PURPOSE" when m has 8-bit weights (quantize.h). purpose: "trained".
 void check_not_quantized(const Module& m, const char* purpose);
 
 bool all_finite(const Tensor& x);  // no NaN and no Inf

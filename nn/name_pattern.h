@@ -12,7 +12,7 @@ bool matches(std::string_view pattern, std::string_view name);
 // what: "optimizer.groups", the setting that has the pattern.
 void check_pattern(const std::string& what, const std::string& pattern, const std::vector<std::string>& names);
 
-// The name of the same parameter of any layer: layers.3.wo.weight as layers.*.wo.weight.
+// The name with `*` for the layer's index: layers.3.wo.weight -> layers.*.wo.weight.
 std::string without_indices(const std::string& name);
 
 }  // namespace braid::nn

@@ -11,8 +11,8 @@ namespace braid::nn {
 struct ActivationObserver {
   // Called with the name of an intermediate result and its value, in the order of computation.
   std::function<void(const std::string& name, const Tensor& value)> receive;
-  // Results that the pass does not form by itself, such as attention maps, are computed where this holds for the name
-  // "attention_maps"; empty: nowhere.
+  // Whether to compute results that the pass does not form by itself: the attention maps where this is true for the
+  // name "layers.0.attention_maps". Empty: none.
   std::function<bool(const std::string& name)> requests = nullptr;
 
   void operator()(const std::string& name, const Tensor& value) const { receive(name, value); }

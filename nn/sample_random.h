@@ -1,5 +1,5 @@
-// Random omissions of training, each a pure function of a key per sample: a sample loses the same elements in whatever
-// batch, on whatever rank and device it is computed, and in a resumed run.
+// Dropout and stochastic depth as pure functions of a key per sample: a sample loses the same elements in any batch, on
+// any rank and device, and in a resumed run.
 #pragma once
 #include <vector>
 
@@ -13,7 +13,7 @@ class SampleRandom {
   SampleRandom() = default;  // nothing is omitted: evaluation
   explicit SampleRandom(std::vector<RandomKey> keys) : keys_(std::move(keys)) {}
 
-  // For a part of the model: independent of those of other parts.
+  // The keys of a part of the model, independent of those of other parts.
   SampleRandom child(uint64_t index) const;
   SampleRandom child(const char* name) const;
 

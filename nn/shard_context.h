@@ -1,5 +1,5 @@
-// Where a layer meets the other processes that share it: tensor parallelism (heads, columns) and context parallelism
-// (positions), as in Megatron-LM.
+// How a layer communicates with the other processes that share it: tensor parallelism (heads, columns) and context
+// parallelism (positions), as in Megatron-LM.
 //
 //   own rows (B, t, D) --gather_rows--> (B, T, D) --weights of this rank's heads or columns--> partial sums (B, T, D)
 //                      --reduce_rows--> own rows (B, t, D)
@@ -19,7 +19,7 @@ struct AttentionOperands {
   Tensor q;              // (B, T, N, d)
   Tensor k, v;           // (B, S, Nkv, d)
   HeadMixing pre, post;  // weights of DCMHA, empty for plain attention
-  // Where set, k, v and the key side are those of the rows alone, and this holds the keys of the tokens before them.
+  // If set, k, v and the key side are those of the rows alone, and this contains the keys of the tokens before them.
   PagedLayer* paged = nullptr;
 };
 
@@ -49,7 +49,7 @@ class ShardContext {
                  // those of all heads for its own rows
   };
   // Before attention: the operands of this rank's heads for the gathered rows -> the operands of the queries that this
-  // rank computes, with every key that they attend to. A rank may come without key/value heads of its own.
+  // rank computes, with every key that they attend to. A rank may have no key/value heads of its own.
   virtual AttentionOperands exchange(const AttentionOperands& local, const AttentionMask& mask,
                                      const Heads& heads) const = 0;
   // The attention op on the result of exchange() -> (B, T, heads of this rank, d) for the gathered rows.

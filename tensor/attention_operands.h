@@ -1,11 +1,11 @@
-// Types of attention that every level shares: which keys a query attends to, and how heads are mixed.
+// The types that every level of attention shares: which keys a query attends to, and how heads are mixed.
 #pragma once
 #include "braid/tensor/device_code.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid {
 
-// The keys that a query attends to. Query row t stands at position t + offset, key row s at position s.
+// The keys that a query attends to. Query row t is at position t + offset, key row s at position s.
 //   causal      key <= query
 //   window > 0  key > query - window (causal only)
 // All other keys are masked. Not causal: no key is masked.
@@ -30,7 +30,7 @@ struct QkvSplit {
   Tensor cosine, sine;  // (B or 1, T, rotary / 2), tables of the rotation of queries and keys; empty handles: none
 };
 
-// The part that one tensor plays in a call of attention.
+// The role of one tensor in a call of attention.
 struct AttentionRole {
   enum class Positions : uint8_t { none, queries, keys };
   const char *stage, *member;  // "pre" and "q_down"; the stage of q, k and v is ""
@@ -39,7 +39,7 @@ struct AttentionRole {
 };
 
 // The weights of Compose (arXiv 2405.08553): how the N = G M heads are mixed once, before or after softmax. Rank R; an
-// empty handle leaves its term out; down and up of one side come together. The formula stands in autograd/dcmha.h.
+// empty handle omits its term; down and up of one side come together. The formula is in autograd/dcmha.h.
 //   paper  here  shape
 //   w      base  (G, M, M)        static; first index: the head read
 //   w1     down  (B, P, G, R, M)  dynamic, low rank: the heads read
@@ -52,7 +52,7 @@ struct HeadMixing {
   Tensor k_down, k_up;
   Tensor q_gate, k_gate;
 
-  // No term at all: heads are not mixed. Also of gradients, where down may be there without up.
+  // True without any term: heads are not mixed. It also serves gradients, where down may be present without up.
   bool empty() const { return !base && !q_down && !q_up && !k_down && !k_up && !q_gate && !k_gate; }
 
   // Calls f(role, tensors...) for every member, in a fixed order, with that member of each of `mixings`.

@@ -22,7 +22,7 @@ std::string cuda_unsupported_reason(int index);  // why this GPU cannot be used;
 Device parse_device(const std::string& text);    // "auto", "cpu", "cuda", "cuda:1"; throws Error(setting)
 void synchronize(Device device);                 // waits until everything enqueued on the device is done
 
-// Bytes held by tensors: now, and the most since the last reset. `reserved` adds what the allocator keeps for reuse.
+// Bytes held by tensors: now, and the maximum since the last reset. `reserved` adds what the allocator keeps for reuse.
 struct MemoryStats {
   int64_t current = 0, peak = 0, reserved = 0;
 };

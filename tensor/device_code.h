@@ -1,9 +1,9 @@
 // Functions for the CPU, CUDA kernels and their emulation alike: BRAID_HD in front of them, and the conversions of
 // 16-bit types by GPU instructions.
 //
-// On the CPU they are always inlined. The linker keeps one copy of an inline function that is not, for the library and
-// the program together; were that the program's, compiled with -ffast-math or for another processor, the kernels of the
-// library would compute other bits with it (tests/install/run.cmake looks for such copies).
+// On the CPU they are always inlined. The linker keeps a single copy of any other inline function for library and
+// program; if that copy were the program's, compiled with -ffast-math or for another processor, the library's kernels
+// would compute other bits (tests/install/run.cmake looks for such copies).
 #pragma once
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // Element types. Arithmetic on 16-bit types is done in f32 (f64 stays f64): they are storage formats.
-// f64 exists for proofs: every floating-point kernel of the CPU has it, gradient checks and parity tests run in it.
+// f64 is for verification: every floating-point kernel of the CPU has it, gradient checks and parity tests run in it.
 #pragma once
 #include <bit>
 #include <cstdint>

@@ -17,7 +17,7 @@ struct DeviceGraph {  // the captured kernels
 // one replay to the next must be written into a tensor that `work` reads, and results are found in the tensors that it
 // writes, which must outlive the graph's use. Memory that `work` allocates stays with the graph. Copying a value from
 // or to the CPU (item, to_vector) inside `work` is an Error(misuse). Run the work once before its capture: some
-// libraries allocate at their first call, which a capture cannot hold.
+// libraries allocate at their first call, which a capture does not allow.
 class Graph {
  public:
   Graph(Device device, const std::function<void()>& work);

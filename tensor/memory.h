@@ -29,7 +29,7 @@ class MemoryScope {
   ScopedValue<MemoryUse> use_;
 };
 
-// Counts the buffer of x, all of it, under `use` from now on. Not while another thread does the same.
+// Counts the entire buffer of x under `use` from now on. Not thread-safe.
 void count_as(Tensor x, MemoryUse use);
 
 // Bytes that tensors requested, by use. (MemoryStats counts what the allocator handed out, which is rounded up a
@@ -37,7 +37,7 @@ void count_as(Tensor x, MemoryUse use);
 struct MemoryByUse {
   std::array<int64_t, kMemoryUses> current{};
   std::array<int64_t, kMemoryUses> max{};      // of each use by itself
-  std::array<int64_t, kMemoryUses> at_peak{};  // at the moment when all together were most
+  std::array<int64_t, kMemoryUses> at_peak{};  // when their sum was at its maximum
   int64_t peak() const;                        // sum of at_peak
   int64_t at_peak_of(MemoryUse use) const { return at_peak[static_cast<size_t>(use)]; }
 };

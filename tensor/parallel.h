@@ -35,17 +35,18 @@ struct CodeLocation {
   }
 };
 
-// Splits [0, n) into pieces of about `grain` or more and calls body(begin, end) on the pool's threads and the caller's.
-// Each thread begins with neighbours and then helps the others, so body must write each output from exactly one index
-// (then no bit depends on the schedule) and must not assume a partition: sums are formed over fixed blocks of [0, n).
+// Splits [0, n) into chunks of about `grain` or more and calls body(begin, end) on the pool's threads and the caller's.
+// Each thread starts with adjacent chunks and then takes chunks of the others, so body must write each output from
+// exactly one index (then no bit depends on the schedule) and must not assume a partition: sums are formed over fixed
+// blocks of [0, n).
 // A call from inside a body runs in place. The first exception thrown by a body is rethrown here. The child of a fork()
 // outside of any body starts threads of its own. The pool's threads take over the caller's floating-point mode
 // (rounding, flush to zero).
 void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t begin, int64_t end)> body,
                   const CodeLocation& where = CodeLocation::current());
 
-// Calls body(task, worker) for the tasks 0 to n - 1, on at most `workers` threads: each takes the next task when it is
-// through with one, so a task may wait for one before it, which then must not throw. A worker, numbered from 0, has one
+// Calls body(task, worker) for the tasks 0 to n - 1, on at most `workers` threads: each takes the next task when it has
+// finished one, so a task may wait for an earlier one, which then must not throw. A worker, numbered from 0, has one
 // task at a time. Otherwise as parallel_for.
 void parallel_tasks(int64_t n, int64_t workers, FunctionRef<void(int64_t task, int64_t worker)> body,
                     const CodeLocation& where = CodeLocation::current());
@@ -56,7 +57,7 @@ void parallel_tasks(int64_t n, int64_t workers, FunctionRef<void(int64_t task, i
 void set_threads(int n);
 int threads();
 
-// A grain for loops whose body costs about `cost` elementary operations per index: pieces of some 32k operations.
+// A grain for loops whose body costs about `cost` elementary operations per index: chunks of about 32k operations.
 inline int64_t grain_for(int64_t cost) { return cost >= 32768 ? 1 : 32768 / (cost > 0 ? cost : 1); }
 
 }  // namespace braid

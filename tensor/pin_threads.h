@@ -1,14 +1,13 @@
-// Threads of parallel_for that stay where they are.
+// Pins the threads of parallel_for to processors.
 #pragma once
 
 namespace braid {
 
-// Whether each worker of the pool stays on a processor of its own: with processors p0, p1, ... that this process may
-// use, worker i on pi, where there are as many. Off unless the environment has BRAID_PIN_THREADS=1: alone on a machine
-// it saves moves from one processor to another; beside other programs a thread cannot go where it would be served
-// sooner. The calling thread stays free, since others may inherit where it runs, but leaves the workers' processors.
-// Give each of several processes processors of its own (taskset, mpirun --bind-to). Waits for running kernels; throws
-// inside a body of parallel_for.
+// Pins worker i of the pool to pi of the processors p0, p1, ... that this process may use, if there are enough of them.
+// Off unless the environment has BRAID_PIN_THREADS=1: alone on a machine, pinning saves migrations; beside other
+// programs, it keeps a thread from moving to an idle processor. The calling thread is not pinned, since threads that it
+// starts would inherit that, but it leaves the workers' processors. Give each of several processes processors of its
+// own (taskset, mpirun --bind-to). Waits for running kernels; throws inside a body of parallel_for.
 void pin_threads(bool on);
 
 }  // namespace braid

@@ -16,7 +16,7 @@ struct RandomKey {
   uint64_t stream = 0;
 };
 
-// The stream of a part of that: child(child(key, 3), 7) is independent of child(child(key, 7), 3).
+// A stream derived from a key: child(child(key, 3), 7) is independent of child(child(key, 7), 3).
 RandomKey child(RandomKey key, uint64_t index);
 RandomKey child(RandomKey key, const char* name);
 template <std::integral Index>
@@ -51,7 +51,8 @@ BRAID_HD uint32_t random_bits(uint64_t i, RandomKey key) { return philox(i / 4, 
 // In (0, 1): the middle of one of 2^23 equal cells (exact in f32, never 0 or 1).
 BRAID_HD float unit(uint32_t bits) { return (static_cast<float>(bits >> 9) + 0.5f) * 0x1p-23f; }
 
-// The formulas of the random kernels, with the fused products that every device has in the same places.
+// The formulas of the random kernels, with explicit fused multiply-adds, so that every device has them in the same
+// places.
 // A value between low and low + width.
 template <class A>
 BRAID_HD A uniform_number(float u, A low, A width) {

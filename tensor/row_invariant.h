@@ -1,4 +1,4 @@
-// Matrix products whose rows do not depend on each other's company.
+// Matrix products in which the bits of a row do not depend on the other rows.
 //
 // While a RowInvariantProducts lives in this thread, every matrix product of the CPU gives each row of y = x W (+ bias)
 // bits that depend on that row of x, on W and on the bias alone: the number of rows, their order and the number of
@@ -6,7 +6,7 @@
 // that is fastest for their whole shape, and a row's last digits may change with the number of rows beside it.
 //
 // Every kernel of the CPU that works row by row (norms, softmax, pointwise functions, rope, products with 8-bit
-// weights) has the property always. It is a property of one processor type: other instruction sets round differently.
+// weights) always has this property. It holds on one type of processor: other instruction sets round differently.
 #pragma once
 #include "braid/tensor/scoped_value.h"
 

@@ -49,7 +49,7 @@ class Shape {
   int rank_ = 0;
 };
 
-// Axes as an argument: {0, -1}, or a vector, an array or a span of int. It holds none of them: for parameters only.
+// Axes as an argument: {0, -1}, or a vector, an array or a span of int. A view that owns nothing: for parameters only.
 struct Axes : std::span<const int> {
   Axes(std::initializer_list<int> axes) : span(axes.begin(), axes.size()) {}
   template <std::convertible_to<std::span<const int>> List>

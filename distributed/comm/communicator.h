@@ -1,6 +1,6 @@
 // Communicator: a group of ranks as a value. Nothing is global: code that communicates takes one as an argument.
 //
-// Every rank of the group must call each collective, in the same order, with arguments that fit. Results have the same
+// Every rank of the group must call each collective, in the same order, with matching arguments. Results have the same
 // bits in every run: sums are formed in rank order, 16-bit types are summed in f32 and rounded once. With one rank
 // every collective is the identity and nothing is sent. Tensors of a GPU are sent from its memory when the group has a
 // transport for it (with_device_transport()), else through the CPU's memory; the order of sums is the same.
@@ -88,7 +88,7 @@ class Communicator {
   void receive(Tensor& x, int from) const;  // x contiguous
   void barrier() const;
 
-  // The same, while the caller computes. x must not change until wait() returns.
+  // The same, asynchronously. x must not change until wait() returns.
   Work start_all_reduce(const Tensor& x, Reduction op = Reduction::sum) const;
   Work start_reduce_scatter(const Tensor& x, int axis, const Partition& parts) const;
   Work start_all_gather(const Tensor& x, int axis, const Partition& parts) const;
@@ -102,13 +102,13 @@ class Communicator {
   double sum(double mine) const;  // in rank order
   std::vector<std::string> gather_text(const std::string& mine) const;
 
-  // A collective that takes longer is an error that names the ranks that do not answer; 0: no limit. The message
-  // includes the context ("step 17"). Both hold for all communicators that were split from one another.
+  // A collective that takes longer fails with an error that names the ranks that do not answer; 0: no limit. The
+  // message includes the context ("step 17"). Both apply to all communicators that were split from one another.
   void set_timeout(double seconds) const;
   void set_context(const std::string& text) const;
-  // The name of every rank's machine, by world rank, for messages; the same scope.
+  // The name of every rank's machine, by world rank, for messages; for the same communicators.
   void set_hosts(std::vector<std::string> hosts) const;
-  // "rank 3 on host a", or "rank 3" where the hosts are not set. `rank` counts in the world.
+  // "rank 3 on host a", or "rank 3" where the hosts are not set.
   std::string rank_name(int world_rank) const;
 
   const CommStats& stats() const { return *stats_; }

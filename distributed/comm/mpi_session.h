@@ -12,7 +12,7 @@ namespace braid::dist {
 bool built_with_mpi();
 // Whether a launcher started this process as one of several; from the environment, without calling MPI.
 bool launched_by_mpi();
-// Why a process that the environment calls one of several finds itself alone, and what to do; "" when all is well.
+// Why a process that was launched as one of several finds itself alone, and what to do; "" when all is well.
 std::string lost_launch(int world_size);
 int launched_rank();      // the rank that the launcher gave this process, from the environment; 0 without a launcher
 std::string host_name();  // of this machine
@@ -26,9 +26,9 @@ class MpiSession {
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
   const Communicator& world() const { return world_; }
-  // For an error that every rank runs into by itself, such as a wrong setting. When all ranks call it within this time:
-  // on rank 0 the messages of all ranks (at most 4000 bytes each), on the others that of rank 0; the job may then end
-  // in order. Nothing otherwise.
+  // For an error that every rank meets by itself, such as a wrong setting. If all ranks call it within this time, rank
+  // 0 gets the messages of all ranks (at most 4000 bytes each) and the others that of rank 0; the job may then end in
+  // order. Otherwise nullopt.
   std::optional<std::vector<std::string>> gather_failures(const std::string& mine, double seconds) const;
   // Ends all processes of the job at once with this exit code: for an error that is not collective.
   [[noreturn]] static void abort(int exit_code);

@@ -33,11 +33,11 @@ class Transport {
   // Both sides must agree on the sizes. All ranks start the transfers of one transport in the same order.
   virtual std::unique_ptr<TransferHandle> start(const std::vector<Buffer>& send,
                                                 const std::vector<Buffer>& receive) = 0;
-  // A transport among these ranks, in this order, at once and without a message. Called by each of them with the same
+  // A transport among these ranks, in this order, made without communication. Each of them calls it with the same
   // `group`: at least the next_group() of each. Groups without a common rank may have the same number.
   virtual std::shared_ptr<Transport> split(const std::vector<int>& members, int group) = 0;
   virtual int next_group() const = 0;  // above the numbers of all groups that this process has been in
-  // After a timeout: sends a heartbeat to all ranks; the world ranks that do not answer within this time.
+  // After a timeout: sends a heartbeat to all ranks; returns the world ranks that do not answer within this time.
   virtual std::vector<int> unresponsive_ranks(double seconds) = 0;
   // Called while waiting: replies to a heartbeat, if there is one.
   virtual void answer_heartbeat() = 0;

@@ -16,7 +16,7 @@ class CollectiveError : public Error {
 // as CollectiveError (with one process: the error itself). f must not call collectives of `comm`.
 void run_on_all_ranks(const Communicator& comm, const std::function<void()>& f);
 
-// A property that must be the same on all ranks before they begin; name and value without line ends.
+// A property that must be the same on all ranks before they begin; name and value without line breaks.
 struct RankProperty {
   std::string name, value;
 };

@@ -43,7 +43,7 @@ class DataParallel {
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;
 
-  // The pieces that this rank updates at some time: leaves that share the memory of the parameters, named like them;
+  // The pieces that this rank ever updates: leaves that share the memory of the parameters, named like them;
   // the parameters themselves where no other rank holds them. Flat, but (n, 1) for pieces of matrices, so that weight
   // decay can distinguish them.
   const std::vector<nn::NamedTensor>& pieces() const { return pieces_; }
@@ -55,10 +55,10 @@ class DataParallel {
   void start();
   // Waits for the sums: afterwards the gradient of each piece is the sum over ranks.
   void finish();
-  // After the update: every rank gets the pieces of all ranks, but those of parameters that are frozen, which the
-  // update did not change.
+  // After the update: every rank gets the pieces of all ranks, except those of frozen parameters, which the update did
+  // not change.
   void gather_parameters() { gather(false); }
-  // The same of every parameter.
+  // The same for every parameter.
   void gather_all_parameters() { gather(true); }
 
   // The elements of the flattened parameter that this rank owns: all of them where no other rank holds it.
@@ -68,7 +68,7 @@ class DataParallel {
   struct Entry {
     nn::NamedTensor parameter;
     Partition parts;     // of the flattened parameter over its holders, one range each
-    Range at;            // its place in the bucket
+    Range at;            // its range in the bucket
     bool ready = false;  // the gradient is complete
   };
   struct Bucket {

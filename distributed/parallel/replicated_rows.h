@@ -1,5 +1,5 @@
-// Generation over tensor ranks: the parameters are sharded as in training, the rows of an activation are the same on
-// every rank (a step has one row, which cannot be sharded), and so is the work of context ranks.
+// Generation over tensor ranks: the parameters are sharded as in training, while the rows of an activation are
+// replicated on every rank (a step has one row, which cannot be sharded). Context ranks all do the same work.
 //
 // Each rank caches the keys and values that its own heads read, or all of them where head groups span ranks. For use
 // under NoGrad: the gradients of replicated rows would be counted once per rank.

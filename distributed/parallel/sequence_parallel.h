@@ -1,5 +1,5 @@
 // Training over tensor and context ranks: each rank keeps its own rows of every activation between layers (sequence
-// parallelism, Korthikanti et al. 2022) and, of the keys of other context ranks, those that its queries attend to.
+// parallelism, Korthikanti et al. 2022) and receives the keys of other context ranks that its queries attend to.
 #pragma once
 #include "braid/distributed/parallel/sequence_shard.h"
 #include "braid/nn/shard_context.h"

@@ -27,7 +27,7 @@ bool every_rank_has_rows(int64_t T, const ProcessMesh& mesh);
 SequenceShard shard_sequence(int64_t T, const ProcessMesh& mesh);
 
 // How a layer's keys get to the ranks whose queries attend to them, in at most two exchanges. Rank (c, t) is tensor
-// rank t of context rank c; it begins with the keys of its context rank's positions, for some of the heads.
+// rank t of context rank c; it starts with the keys of its context rank's positions, for some of the heads.
 //
 //   keys of context rank c            `local` of c:                     `required` of (c, t):
 //   (B, Tc, heads of t, d)            keys that tensor rank t of any    keys that the queries of (c, t)
@@ -45,7 +45,7 @@ struct KeyExchangePlan {
   Partition required;   // positions, per context rank: what the rank with this tensor rank needs
 };
 
-// A rank's place in the mesh.
+// A rank's coordinates in the mesh.
 struct MeshCoord {
   int context = 0, contexts = 1, tensor = 0, tensors = 1;
 };

@@ -22,10 +22,10 @@ namespace braid::dist {
 
 using ShardMap = std::map<std::string, Shard>;  // by parameter name; parameters without an entry are not sharded
 
-// The shards of a module that is complete, over that many tensor ranks; none over one rank. Error(setting) when a
-// parameter has fewer units than there are ranks.
+// The shards of a complete module over `ranks` tensor ranks; none over one rank. Error(setting) when a parameter has
+// fewer units than there are ranks.
 ShardMap tensor_shards(const nn::Module& module, int ranks);
-// Replaces the complete parameters of a module by the shards of `rank` in tensor_shards(), which are the result.
+// Replaces the complete parameters of a module by the shards of `rank`. Returns tensor_shards().
 ShardMap shard_parameters(nn::Module& module, int ranks, int rank);
 
 }  // namespace braid::dist

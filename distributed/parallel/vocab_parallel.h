@@ -1,4 +1,4 @@
-// The two ends of a language model with the vocabulary sharded over tensor ranks.
+// Embedding and loss of a language model whose vocabulary is sharded over tensor ranks.
 #pragma once
 #include "braid/distributed/comm/communicator.h"
 

@@ -51,7 +51,7 @@ Partition append_partition(const Partition& p, const Partition& q);
 
 // Ranges as index lists. outer {[2 4) [8 11)} stands for the indices 2 3 8 9 10.
 //   index_ranges(outer, {[1 4)})  = {[3 4) [8 10)}        outer[1], outer[2], outer[3]
-//   locate(outer, {[3 4) [8 10)}) = {[1 2) [2 4)}         where these stand in outer: the inverse
+//   locate(outer, {[3 4) [8 10)}) = {[1 2) [2 4)}         their indices in outer: the inverse
 Ranges index_ranges(const Ranges& outer, const Ranges& inner);
 Ranges locate(const Ranges& outer, const Ranges& part);
 Ranges intersect(const Ranges& a, const Ranges& b);  // entries of both

@@ -9,7 +9,7 @@
 #include "braid/autograd/recompute.h"
 #include "braid/autograd/record.h"
 
-// Attention: its options, and its maps for people.
+// Attention: its options, and its maps for analysis.
 #include "braid/autograd/attention_maps.h"
 #include "braid/autograd/dcmha.h"
 

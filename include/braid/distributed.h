@@ -1,6 +1,6 @@
 // Facade of distributed/ by chapter.
 #pragma once
-// Communicators and what carries them: MPI, threads of one process.
+// Communicators and their transports: MPI, threads of one process.
 #include "braid/distributed/comm/communicator.h"
 #include "braid/distributed/comm/device_ranks.h"
 #include "braid/distributed/comm/mpi_session.h"
@@ -8,7 +8,7 @@
 #include "braid/distributed/comm/thread_transport.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
 
-// Who has which part of a tensor.
+// How tensors are sharded over ranks.
 #include "braid/distributed/sharding/partition.h"
 #include "braid/distributed/sharding/shard_spec.h"
 

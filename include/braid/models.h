@@ -1,7 +1,7 @@
 // Facade of models/ by chapter. What a program rarely needs (converting folders, evaluation, costs) has headers of its
 // own: cmake/public-headers.cmake.
 #pragma once
-// A model of any family: made by its preset or settings, or loaded from a folder.
+// A model of any family: made from a preset or settings, or loaded from a folder.
 #include "braid/models/batch.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/models/image_model.h"
@@ -14,7 +14,7 @@
 #include "braid/models/families/seq2seq/model.h"
 #include "braid/models/families/vit/model.h"
 
-// A trained model as the beginning of another one.
+// New models from trained ones.
 #include "braid/models/folders/adapter.h"
 #include "braid/models/folders/init_from.h"
 #include "braid/models/folders/lora.h"

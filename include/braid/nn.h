@@ -1,6 +1,6 @@
 // Facade of nn/ by chapter.
 #pragma once
-// What a layer is, its first values, and what it tells an observer.
+// Modules, initialisation, observers.
 #include "braid/nn/init.h"
 #include "braid/nn/module.h"
 #include "braid/nn/observer.h"

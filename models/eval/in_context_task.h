@@ -1,4 +1,4 @@
-// The in-context tasks (text/tasks/tasks.h): short texts of examples, of which the last answers are graded.
+// The in-context tasks (data/tasks/tasks.h): short texts of examples, of which the last answers are graded.
 #pragma once
 #include <memory>
 #include <string>

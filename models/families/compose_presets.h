@@ -27,11 +27,11 @@ struct ComposePreset {
 // The presets of a family with DCMHA's settings, with or without groups of heads (profile.num_groups) and windows
 // (window_type), and without "none".
 std::vector<ComposePreset> compose_presets(bool groups = false, bool windows = false);
-// The rule of the setting: the names, "none", and "custom", which other values read as.
+// The rule of the setting: the names, "none", and "custom", which stands for all other values.
 ValueRule compose_rule(const std::vector<ComposePreset>& presets);
 // Sets what the name fixes; "custom" changes nothing.
 void set_compose(const std::vector<ComposePreset>& presets, const std::vector<Setting>& table, const std::string& name);
-// The preset whose values all hold, "none" without DCMHA, else "custom".
+// The preset whose values are all set, "none" without DCMHA, else "custom".
 std::string compose_name(const std::vector<ComposePreset>& presets, const std::vector<Setting>& table);
 
 }  // namespace braid::models

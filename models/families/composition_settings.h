@@ -1,5 +1,5 @@
-// DCMHA's settings, under the same keys in every family: which parts it has and how they start. Of families whose heads
-// form one group; DCFormer has more of them, in a table of its own (dcformer/config_keys.h).
+// DCMHA's settings, under the same keys in every family: which parts it has and how they are initialised. For families
+// whose heads form one group; DCFormer has more settings, in a table of its own (dcformer/config_keys.h).
 #pragma once
 #include <string>
 #include <vector>
@@ -22,7 +22,8 @@ struct CompositionSettings {
   bool mixes_heads() const { return use_dcmha && composition().mixes_heads(); }
 };
 
-// The rows of a family's table, `compose` first; they point into `settings`. With the help of query_side and key_side.
+// The rows of a family's table, `compose` first; they point into `settings`. query_help, key_help: the help texts of
+// query_side and key_side.
 std::vector<Setting> composition_keys(CompositionSettings& settings,
                                       const std::string& query_help = "weights from the query",
                                       const std::string& key_help = "weights from the key");

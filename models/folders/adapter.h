@@ -1,13 +1,13 @@
-// LoRA apart from the model that it belongs to, as the package PEFT stores it: adapter_config.json and
-// adapter_model.safetensors, whose tensors are called base_model.model.<layer>.lora_A.weight and lora_B.weight, <layer>
-// as the model's own files call it. Beside a complete model it is the form of checkpoints of a run with LoRA.
+// LoRA stored apart from its model, as the package PEFT stores it: adapter_config.json and adapter_model.safetensors,
+// whose tensors are called base_model.model.<layer>.lora_A.weight and lora_B.weight, <layer> as the model's own files
+// call it. Checkpoints of a run with LoRA have these files beside the complete model.
 //
 // Files of LLaMA have queries, keys and values as three layers, the model has one, wqkv. Both directions are exact:
 //
 //   written   one pair A (r, in), B (q + k + v, r) as three: each has A and its rows of B
 //   read      three pairs of one A as that pair; others, or fewer, as one of rank 3 r (2 r for two of them):
 //             A = [A_q; A_k; A_v]   B = [B_q 0 0; 0 B_k 0; 0 0 B_v]   alpha three times as large
-//             and the other layers' pairs filled up with zeros to that rank
+//             and the other layers' pairs are padded with zeros to that rank
 #pragma once
 #include <filesystem>
 #include <string>
@@ -21,24 +21,24 @@ inline constexpr const char* kAdapterConfig = "adapter_config.json";
 inline constexpr const char* kAdapterFile = "adapter_model.safetensors";
 
 bool has_adapter(const std::filesystem::path& folder);
-// The model folder that an adapter without weights beside it changes: `given`, or where that is empty the local folder
-// that base_model_name_or_path of adapter_config.json names, by itself or from the adapter's folder. Error(input) when
-// there is none.
+// The folder of the base model of an adapter without weights beside it: `given` or, if that is empty, the local folder
+// that base_model_name_or_path of adapter_config.json names, as it is or relative to the adapter's folder. Error(input)
+// when there is none.
 std::filesystem::path adapter_base(const std::filesystem::path& folder, const std::filesystem::path& given);
 
-// The tensors that store a parameter for which is_lora() holds, of this complete shape.
+// The tensors that store a parameter for which is_lora() is true, of this complete shape.
 StoredParameter adapter_parameter(const ModelSpec& spec, const std::string& parameter, const Shape& shape);
 // The text of adapter_config.json of a model that has LoRA.
 std::string adapter_config(Model& model);
 // Writes both files into an existing folder; the model is complete and has LoRA.
 void save_adapter(Model& model, const std::filesystem::path& folder);
 
-// Rank and alpha; with use_rslora alpha is sqrt(r) times lora_alpha. Targets are those of the tensors, here none.
-// Error(input) names the key that says something that is not implemented.
+// Rank and alpha; with use_rslora alpha is sqrt(r) times lora_alpha. No targets: these follow from the tensors.
+// Error(input) names a key whose value is not implemented.
 LoraOptions read_adapter_config(const std::filesystem::path& folder);
-// Adds the pairs of such a folder to a model without LoRA, over a mesh its shards of them; returns rank and alpha of
-// the folder. Error(input): another kind of adapter, layers that the model does not have, missing, surplus, mis-shaped
-// or NaN tensors.
+// Adds the pairs of such a folder to a model without LoRA, over a mesh this rank's shards of them; returns rank and
+// alpha of the folder. Error(input): another kind of adapter, layers that the model does not have, missing, surplus,
+// mis-shaped or NaN tensors.
 LoraOptions load_adapter(Model& model, const std::filesystem::path& folder, const dist::ProcessMesh& mesh = {});
 
 }  // namespace braid::models

@@ -42,9 +42,9 @@ struct FolderTable {
   std::string tied_to = {};                   // the parameter that is the last layer too
   std::string layers = {};                    // stands for "layers." before the rows of `layer`
   std::vector<TensorRow> model = {}, layer = {};  // the first match counts; both empty: the model's own names
-  std::vector<TensorRow> other = {};              // below "layers.<i>.": forms beside those, which are read as well
+  std::vector<TensorRow> other = {};              // below "layers.<i>.": alternative forms, which are read as well
   int64_t heads = 0, kv_heads = 0, head_size = 0;
-  std::vector<std::string> ignored = {};  // parts of the names of tensors that are passed over
+  std::vector<std::string> ignored = {};  // parts of the names of tensors that are skipped
 
   bool copies_count = false;                 // read where they differ from the parameter
   std::string copies = {}, difference = {};  // of the note: "copies dw_m of layers 0 DIFFERENCE"
@@ -66,9 +66,10 @@ class Folder {
   StoredParameter stored(const std::string& parameter, const Shape& shape) const;
   // Checks names, shapes and types without reading data. Error(input) reports everything wrong together.
   WeightFormat weight_format(const io::TensorFiles& files) const;
-  // The model with parameters of `dtype` from the files, a tensor at a time, none initialised; decisions on the way are
-  // added to `notes`. Over a mesh a rank keeps its shards. Error(input) names every tensor with NaN or Inf or with
-  // values too large for dtype, an identity that is none, and a stored last layer that is not what it is tied to.
+  // Reads the model with parameters of `dtype` from the files, one tensor at a time, without initialising it first;
+  // adds what was decided to `notes`. Over a mesh a rank keeps its shards. Error(input) names every tensor with NaN or
+  // Inf or with values too large for dtype, an identity that is not one, and a stored last layer that differs from what
+  // it is tied to.
   std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
                                       std::vector<std::string>& notes) const;
   // The format with queries, keys and values fused or separate. Error(setting) where the family has one form only.

@@ -1,9 +1,9 @@
 // LoRA (Hu et al. 2021) on a model of any family: linear layers get a pair of small matrices (nn/layers/linear.h),
-// which are trained while the weights of the model stay as they are.
+// which are trained while the weights of the model are frozen.
 //
 //   y = x W^T + b + alpha / rank (x A^T) B^T     A (rank, in): normal, B (out, rank): 0 at first, so y is unchanged
 //
-// A pair belongs to the layer's weight: over tensor ranks it is sharded like that.
+// A pair belongs to the layer's weight: over tensor ranks it is sharded as the weight is.
 #pragma once
 #include <optional>
 #include <string>
@@ -31,9 +31,9 @@ struct LinearLayer {
 std::vector<LinearLayer> lora_candidates(Model& model);
 
 // Adds a pair to every layer that a target matches, on the device and in the type of its weight. The first values
-// depend on the key and the layer's name alone, whatever the mesh. Error(setting) when a target matches none.
+// depend on the key and the layer's name alone, whatever the mesh. Error(setting) when a target matches no layer.
 void add_lora(Model& model, const LoraOptions& options, RandomKey key, const dist::ProcessMesh& mesh = {});
-// Adds the pairs into the weights and removes them.
+// Adds the pairs to the weights and removes them.
 void merge_lora(Model& model);
 // Rank, alpha and the names of the layers (targets) of the pairs in the model; none where it has no pair.
 std::optional<LoraOptions> lora_of(Model& model);

@@ -1,5 +1,5 @@
 // A model as a folder: config.json, weights, tokenizer. One loader for the folders of every registered family:
-// published ones, saved ones and checkpoints. Run folders are resolved before (training/find_model.h).
+// published ones, saved ones and checkpoints. Run folders are resolved before (training/checkpoint/find_model.h).
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -36,10 +36,10 @@ struct LoadedModel {
 LoadedModel load_model(const std::filesystem::path& folder, const LoadOptions& options = {});
 // Error(input) unless the folder has a config.json or LoRA; names pickles and how to convert them.
 void require_model_folder(const std::filesystem::path& folder);
-// The folder itself, or, where it holds LoRA without a model, the model that this changes: `base`, or the one that
+// The folder itself or, if it has LoRA without a model, the folder of the base model: `base`, or the one that
 // adapter_config.json names. Error(setting) for a base beside a folder that has a model.
 std::filesystem::path base_folder(const std::filesystem::path& folder, const std::filesystem::path& base = {});
-// The folder whose tokenizer counts: that of LoRA where it has one, else base_folder().
+// The folder whose tokenizer is used: that of LoRA where it has one, else base_folder().
 std::filesystem::path tokenizer_folder(const std::filesystem::path& folder, const std::filesystem::path& base = {});
 
 struct ModelFolder {

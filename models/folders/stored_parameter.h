@@ -1,5 +1,5 @@
-// Where the elements of a parameter stand in the tensors of a file, for families whose files have other tensors than
-// the model has parameters: queries, keys and values as three tensors, or their rows grouped by head.
+// Where the elements of a parameter are in the tensors of a file, for families whose files split or reorder parameters:
+// queries, keys and values as three tensors, or their rows grouped by head.
 #pragma once
 #include <string>
 #include <vector>

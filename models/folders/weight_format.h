@@ -1,5 +1,5 @@
 // How a folder stores the weights of a model, and reading and writing of tensors with their checks. The default form is
-// one tensor per parameter, under the parameter's name; a family may accept others (dcformer/hf_weights.h).
+// one tensor per parameter, under the parameter's name; a family may accept others (folders/folder.h).
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -69,13 +69,13 @@ class WeightReader {
 // The default form: every parameter is there under its name, nothing else is. Reads no data. Error(input) reports all
 // that is missing, surplus or mis-shaped together.
 WeightFormat one_tensor_per_parameter(const io::TensorFiles& files, const std::vector<nn::NamedTensor>& parameters);
-// The tensors of the folder, without a check, but those that `ignored` names.
+// The tensors of the folder, without a check, except those for which `ignored` is true.
 WeightFormat stored_tensors(const io::TensorFiles& files, const std::function<bool(const std::string&)>& ignored = {});
 
-// Spreads the tensors over files of at most max_bytes, larger single ones apart; 0: one file. Names of the files as
-// transformers gives them.
+// Spreads the tensors over files of at most max_bytes, a larger tensor in a file of its own; 0: one file. The files are
+// named as transformers names them.
 void split_files(WeightFormat& format, int64_t max_bytes);
-inline constexpr int64_t kMaxShardBytes = 5'000'000'000;  // where nothing else is said
+inline constexpr int64_t kMaxShardBytes = 5'000'000'000;  // where the caller gives no maximum
 
 // Writes the files that `format` lists into an existing folder; value() gives each tensor, converted here to the type
 // it is stored in. Error(numerical) when a value does not fit that type.

@@ -1,4 +1,4 @@
-// One text from a model: thin clients of the engine.
+// Generation of one text: thin clients of the engine.
 #pragma once
 #include <functional>
 #include <memory>
@@ -11,7 +11,7 @@ namespace braid::models {
 struct Generated {
   std::vector<int32_t> tokens;  // new ones only; an end-of-text token is not included
   StopReason reason = StopReason::length;
-  int64_t prompt_tokens = 0, steps = 0;         // given tokens that were computed, passes over one new token
+  int64_t prompt_tokens = 0, steps = 0;         // prompt tokens computed, passes over one new token
   double prompt_seconds = 0, step_seconds = 0;  // wall time until the first draw, and from there to the last one
 };
 
@@ -21,8 +21,8 @@ Generated generate(const LanguageModel& model, std::span<const int32_t> prompt, 
                    const SamplingOptions& options, const std::vector<int32_t>& ends = {},
                    const std::function<bool(int32_t token)>& accept = {});
 
-// A text that is continued by turns, given tokens and generated ones. The engine keeps the sequence between turns, so
-// each token is computed once.
+// A text that given and generated tokens continue in turns. The engine keeps the sequence between turns, so each token
+// is computed once.
 class Conversation {
  public:
   // capacity: maximum number of tokens of the text, at most the model's longest sequence. The model must outlive it.
@@ -30,9 +30,9 @@ class Conversation {
 
   const std::vector<int32_t>& tokens() const { return tokens_; }  // of the text so far
   int64_t remaining() const { return capacity_ - static_cast<int64_t>(tokens_.size()); }
-  // Tokens that are given; computed by the next generate(). Errors are those of check_prompt() for the whole text.
+  // Appends given tokens, which the next generate() computes. Errors are those of check_prompt() for the whole text.
   void append(std::span<const int32_t> tokens);
-  // As the function above, from the text so far on. An end-of-text token does not become a part of the text.
+  // As the function above, for the text so far. An end-of-text token does not become part of the text.
   Generated generate(int64_t max_tokens, const SamplingOptions& options, const std::vector<int32_t>& ends = {},
                      const std::function<bool(int32_t token)>& accept = {});
 

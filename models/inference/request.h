@@ -14,9 +14,9 @@ namespace braid::models {
 class LanguageModel;
 
 enum class StopReason : uint8_t {
-  length,        // as many tokens as were asked for
+  length,        // max_tokens were generated
   end_of_text,   // an end token was drawn
-  context_full,  // the last token has no place in the cache
+  context_full,  // the cache has no position left for the last token
   caller,        // on_update, or `accept` of generate(), returned false
   cancelled,
   failed
@@ -35,9 +35,9 @@ struct GenerationRequest {
   SamplingOptions sampling;
   std::vector<int32_t> ends;  // tokens that end the text
   bool logprobs = false;      // scores of the new tokens
-  int64_t top = 0;            // TokenScore::top has so many
+  int64_t top = 0;            // number of entries of TokenScore::top
   int64_t score_from = -1;    // >= 1: scores of prompt tokens [score_from, end) too; below: none
-  // Called by step() in its thread after a pass that brought something. Returns false to end the request
+  // Called by step() in its thread after a pass with news for this request. Returns false to end the request
   // (StopReason::caller). An exception that it throws ends this request alone (StopReason::failed). Either way it is
   // called once more, with Update::finished; what it returns or throws then has no effect. It may call submit(),
   // cancel() and load().

@@ -6,12 +6,12 @@
 //   gradients   batches, loss scale -> forward and backward of every micro-batch -> losses, squared gradient norms
 //   update      learning rate, clip factor -> parameters and moments -> the copies that the model computes with
 //
-// Inputs that differ between steps are copied into StepBuffers, tensors that stay where they are, before a replay:
+// Inputs that differ between steps are copied into StepBuffers, tensors at fixed addresses, before a replay:
 //
 //   step 1 of a shape    is launched: libraries and kernels allocate what they keep at their first use
 //   step 2               is captured, then replayed
 //   steps 3, 4, ...      are replayed
-//   another shape        drops the capture and begins anew, so the memory of two captures never exists at once
+//   another shape        drops the capture and starts over, so the memory of two captures never exists at once
 //
 // A step of batches with positions (models/batch.h) is always launched: its kernels differ from batch to batch.
 // Kernels and their order are the same either way, and so are the bits.
@@ -45,14 +45,14 @@ struct StepSums {
 
 class CapturedStep {
  public:
-  // parameters: the leaves that the gradient part leaves gradients in.
+  // parameters: the leaves whose gradients the gradient part computes.
   CapturedStep(Device device, std::vector<nn::NamedTensor> parameters);
 
   // Capture where the device can; off at first. Then the work must not read values back, and the host's decisions in it
-  // are made once. When the memory for a capture does not suffice, steps are launched from then on.
+  // are made once. If there is too little memory for a capture, steps are launched from then on.
   void enable(bool on);
   bool captured() const { return captured_.has_value(); }
-  // The error for which capture was given up: memory ran out. "" while it was not.
+  // The error for which capture was given up: memory ran out. "": none.
   const std::string& given_up_reason() const { return given_up_reason_; }
   void forget();  // the work changes: capture it anew
 

@@ -14,13 +14,13 @@ struct LocalTensor {
   std::string name;
   DType dtype;
   Shape shape;                    // of the unsharded tensor
-  std::vector<dist::Span> spans;  // where `values` stand in the flattened unsharded tensor
+  std::vector<dist::Span> spans;  // where `values` are in the flattened unsharded tensor
   Tensor values;                  // contiguous, shares the memory of model and optimizer; empty where none is owned
 };
 
 struct LocalState {
   // The same names in the same order on every rank. adapter: the parameters of LoRA (lora.h). optimizer: "steps", then
-  // of each parameter its trained weights, where `weights` has averages, and its moments.
+  // for each parameter its trained weights, if `weights` has averages, and its moments.
   std::vector<LocalTensor> weights, adapter, optimizer;
 };
 

@@ -30,8 +30,8 @@
 namespace braid::models {
 
 struct StepMetrics {
-  // Mean over the counted targets of all micro-batches of all ranks; of text in nats. NaN where a weight of any rank is
-  // NaN or Inf, also one that this step did not use.
+  // Mean over the counted targets of all micro-batches of all ranks; in nats for text. NaN if a weight of any rank is
+  // NaN or Inf, even one that this step did not use.
   double loss = NAN;
   double grad_norm = NAN;  // of the trained parameters together, before clipping; NaN where the loss is NaN or infinite
   int64_t tokens = 0;      // counted targets
@@ -51,8 +51,8 @@ class Trainer {
   bool replays_steps() const { return step_.captured(); }
   const std::string& capture_given_up_reason() const { return step_.given_up_reason(); }  // memory ran out; "": no
 
-  // Keeps a moving average of the weights of this decay (weight_average.h), 0: none. It starts at the weights of this
-  // moment, or at the average that load() reads. Checkpoints store the average as the model's weights, and the trained
+  // Keeps a moving average of the weights with this decay (weight_average.h), 0: none. It starts at the current
+  // weights, or at the average that load() reads. Checkpoints store the average as the model's weights, and the trained
   // weights beside the moments.
   void average_weights(double decay);
   // Runs `work` while the model computes with the average, where there is one. Collective.
@@ -67,7 +67,7 @@ class Trainer {
   // forward_backward() and discard().
   std::optional<std::string> non_finite_reason(const StepMetrics& metrics,
                                                const std::vector<Batch>& micro_batches) const;
-  // One update of the optimizer with the clipped gradients, which are gone afterwards.
+  // One update of the optimizer with the clipped gradients, which are then dropped.
   void apply(double lr);
   // Drops the gradients. Weights and optimizer state are those of the step before.
   void discard();
@@ -86,7 +86,7 @@ class Trainer {
   Model& model() const { return model_; }
   const std::vector<nn::NamedTensor>& parameters() const { return parameters_; }  // this rank's shards; the masters
   std::vector<std::string> state_names(const std::string& parameter) const;       // of its moments; frozen: none
-  // Behind the name of a parameter: its trained weights, in a checkpoint whose model has averaged ones.
+  // Suffix of a parameter's name: its trained weights, in a checkpoint whose model has averaged ones.
   static constexpr const char* kUnaveraged = ".unaveraged";
   const nn::Optimizer& optimizer() const { return *optimizer_; }  // of this rank's pieces
   const dist::ProcessMesh& mesh() const { return mesh_; }
@@ -99,7 +99,7 @@ class Trainer {
   std::vector<dist::Span> spans(const nn::NamedTensor& parameter, dist::Range held) const;
   std::vector<nn::NamedTensor> read_weight(const io::SafetensorsFile& file, const nn::NamedTensor& parameter,
                                            const StoredParameter& stored) const;
-  bool is_trained(const std::string& parameter) const;  // at some time
+  bool is_trained(const std::string& parameter) const;  // ever
   LocalTensor owned_part(const nn::NamedTensor& parameter) const;
 
   Model& model_;

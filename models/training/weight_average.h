@@ -2,7 +2,7 @@
 //
 //   a <- d a + (1 - d) w  after update t = 1, 2, ...,   d = min(decay, (1 + t) / (10 + t))
 //
-// The smaller d of the first updates lets the random weights be forgotten.
+// The smaller d of the first updates makes the average forget the random initial weights.
 #pragma once
 #include <string>
 #include <vector>

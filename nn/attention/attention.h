@@ -10,8 +10,8 @@
 //                                     --exchange--> q, k, v of all heads for its own rows --> attention
 //                                     --exchange--> y of its heads, all rows --> wo --reduce_rows--> own rows
 //
-// Grouped key/value heads are sharded like query heads, each by itself. Where a rank's query heads read key/value heads
-// of others (their number is no multiple of the ranks), route (a) gets those by --exchange--> too.
+// Grouped key/value heads are sharded evenly, as query heads are. Where a rank's query heads read key/value heads of
+// other ranks (the number of ranks does not divide theirs), route (a) gets those by --exchange--> too.
 #pragma once
 #include "braid/autograd/dcmha.h"
 #include "braid/nn/attention/composition.h"
@@ -46,7 +46,7 @@ class Attention final : public Module {
   // x (B, T, D), already normalised -> (B, T, D). The observer gets the weights of Compose, dyn.*. Where it requests
   // "attention_maps", it also gets q, k, v after norm and rotation (with a cache: k and v of every position held) and
   // attn_scores, attn_scores_composed, attn_probs and attn_probs_composed (B, N, T, S), the members of AttentionMaps;
-  // in one process only, and not of packed documents.
+  // in one process only, and not for packed documents.
   Tensor operator()(const Tensor& x, const Pass& pass = {}) const;
   void visit(Visitor& v) const override;
   const AttentionOptions& options() const { return options_; }

@@ -7,17 +7,17 @@
 // A stage or side that is switched off computes nothing and has no parameter: C counts the branches that are
 // on, a stage that is off has no static matrix. K = 2 R M does not change with C, so a model without a branch equals
 // the complete one whose part of that branch in qkw and dd is zero.
+//
+// Identity start: the parts of qkw and dd that make `up` and `gate`, and the static matrices, are zero. Every added
+// term is then an exact zero, so the output is bit-identical to that of the layer without Compose. The zeroed
+// parameters still have gradients, since `down` is not zero and tanh'(0) = 1: the first step leaves the identity. (With
+// both factors zero no gradient of dw1 and qkw would ever differ from zero.)
 #pragma once
 #include "braid/nn/attention/kv_cache.h"
 #include "braid/nn/init.h"
 #include "braid/nn/module.h"
 #include "braid/nn/sample_random.h"
 
-//
-// Identity start: the parts of qkw and dd that make `up` and `gate`, and the static matrices, are zero. Every added
-// term is then an exact zero, so the layer computes what it computes without Compose, to the bit. What was set to zero
-// has a gradient all the same, since `down` is not zero and tanh'(0) = 1: the first step leaves the identity. (With
-// both factors zero no gradient of dw1 and qkw would ever differ from zero.)
 namespace braid::nn {
 
 struct CompositionOptions {

@@ -27,7 +27,7 @@ class CrossAttention final : public Module {
   CrossAttention() = default;
   CrossAttention(const CrossAttentionOptions& options, RandomKey key);
 
-  // The side of the encoder, which every query reads: made once for a source, also for all steps of a decoder.
+  // The encoder's side, which every query reads: made once per source, for all steps of a decoder.
   struct Source {
     Tensor k, v;              // (B, S, N, d)
     KeyWiseMixing pre, post;  // empty without them

@@ -1,5 +1,5 @@
-// The context of a forward pass, which every layer is given beside activations: where its rows stand, the tokens before
-// them, the ranks that share them, an observer. The model makes one; its i-th block gets layer(i).
+// The context of a forward pass, which every layer takes beside activations: the positions of its rows, the tokens
+// before them, the ranks that share them, an observer. The model makes one; its i-th block gets layer(i).
 #pragma once
 #include <memory>
 #include <span>
@@ -16,18 +16,19 @@ namespace braid::nn {
 
 // The default: one process, rows from position 0 on without a rotation, each sequence one document, nothing omitted.
 struct Pass {
-  Rope rope = {};  // of packed documents and of sequences in blocks Rope::at() of their positions; may be empty
-  // Keys and values of earlier tokens, of each layer and of this one: row t stands at position cache->position() + t,
-  // and the new rows are appended (no gradients flow through a cache). A paged one knows itself where the rows stand.
+  Rope rope = {};  // for packed documents and paged sequences Rope::at() of their positions; may be empty
+  // Keys and values of earlier tokens, of all layers and of this one: row t is at position cache->position() + t, and
+  // the new rows are appended (no gradients flow through a cache). The rows of a paged cache have positions of their
+  // own.
   std::span<AttentionCache* const> caches = {};
   AttentionCache* cache = nullptr;
-  std::shared_ptr<const std::vector<Document>> documents = nullptr;  // no token attends to another one; without a cache
+  std::shared_ptr<const std::vector<Document>> documents = nullptr;  // document masking; not with a cache
   // The rows are those of this rank, and the parameters are its shards (distributed/parallel/).
   std::shared_ptr<const ShardContext> shards = nullptr;
   SampleRandom random = {};  // dropout and stochastic depth of training
   const ActivationObserver* observer = nullptr;
-  std::string part = {};   // begins the names that the observer gets
-  bool recompute = false;  // keep the input of each block alone until backward, which computes the block again
+  std::string part = {};   // prefix of the names that the observer gets
+  bool recompute = false;  // keep only the input of each block until backward, which computes the block again
 
   Pass layer(size_t i) const {
     Pass inner = *this;
@@ -51,7 +52,7 @@ struct Pass {
   Rope::Tables rotation(int64_t T) const;                             // of T gathered rows; empty without rope
   // The attention op on the operands of the gathered rows -> (B, T, N, d), together with the keys of earlier tokens and
   // of other ranks. Its intermediate results go to the observer; their names are listed in apps/dump/names.md. The op
-  // forms no maps, so they are computed for an observer that requests them alone, without history and in one process.
+  // forms no maps: they are computed only for an observer that requests them, without history and in one process.
   Tensor attend(AttentionOperands x, DcmhaOptions options, const ShardContext::Heads& heads) const;
 };
 

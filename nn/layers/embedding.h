@@ -4,7 +4,7 @@
 
 namespace braid::nn {
 
-// Row ids of a table.  ids (...) -> (..., D)
+// Looks up rows of a table.  ids (...) -> (..., D)
 class Embedding final : public Module {
  public:
   Embedding() = default;

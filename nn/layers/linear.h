@@ -37,7 +37,7 @@ class Linear final : public Module {
     return plain(a) && plain(b) ? linear_pair(x, a.weight_, b.weight_) : LinearPair{a(x), b(x)};
   }
   const Tensor& weight() const { return weight_; }
-  // 8-bit weights in the place of these, with LoRA merged into them (quantize.h).
+  // Merges LoRA into the weights and replaces them by 8-bit ones (quantize.h).
   void quantize();
   bool quantized() const { return bool(scale_); }
 
@@ -45,7 +45,7 @@ class Linear final : public Module {
   //   y = x W^T + b + alpha / r (x A^T) B^T
   // Over ranks: the inputs of A or the outputs of B are sharded as those of the weight are.
   void set_lora(Tensor a, Tensor b, double alpha);
-  void merge_lora();  // W += alpha / r B A, computed in f32 or f64; A and B are gone
+  void merge_lora();  // W += alpha / r B A, computed in f32 or f64; removes A and B
   bool takes_lora() const { return takes_lora_; }
   int64_t lora_rank() const { return lora_a_ ? lora_a_.dim(0) : 0; }  // 0: none
   double lora_alpha() const { return lora_alpha_; }

@@ -5,7 +5,7 @@
 
 namespace braid::nn {
 
-// How the frequencies f = base^(-2e/rotary) change for sequences longer than those that a model was trained on.
+// How the frequencies f = base^(-2e/rotary) change for sequences longer than those of pre-training.
 //   linear  f / factor: positions are interpolated (arXiv 2306.15595)
 //   llama3  by the wavelength w = 2 pi / f of a pair, with old = original_block_size: f / factor where
 //           w > old / low_freq_factor, f where w < old / high_freq_factor, between them (1-s) f / factor + s f with
@@ -15,7 +15,7 @@ struct RopeScaling {
   Kind kind = Kind::none;
   double factor = 1;
   double low_freq_factor = 1, high_freq_factor = 4;  // llama3
-  int64_t original_block_size = 0;                   // llama3: longest sequence of the first training
+  int64_t original_block_size = 0;                   // llama3: longest sequence of pre-training
 
   bool operator==(const RopeScaling&) const = default;
 };
@@ -40,15 +40,15 @@ class Rope {
   Tensor operator()(const Tensor& x, int64_t first) const;
   // The same for rows at any positions: positions (T) or (B, T), i32 or i64.
   Tensor operator()(const Tensor& x, const Tensor& positions) const;
-  // The tables by which these rotate: of T rows from position `first` on, or of rows at these positions.
+  // The tables of these rotations: for T rows from position `first` on, or for rows at these positions.
   struct Tables {
     Tensor cosine, sine;  // (1 or B, T, rotary/2)
   };
   Tables tables(int64_t first, int64_t T) const;
   Tables tables(const Tensor& positions) const;
   explicit operator bool() const { return bool(cosine_); }
-  // The tables of rows at these positions, looked up once for all layers: the result rotates x as
-  // operator()(x, positions) does, whatever other positions it is given.
+  // A Rope with the tables of these positions, looked up once for all layers: it rotates x as operator()(x, positions)
+  // does and ignores the positions that it is given.
   Rope at(const Tensor& positions) const;
 
  private:

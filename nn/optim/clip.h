@@ -1,4 +1,4 @@
-// The global norm of the gradients: its limit (clipping), and the search for NaN and Inf.
+// The global norm of the gradients, gradient clipping, and the search for NaN and Inf.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,9 +11,9 @@ namespace braid::nn {
 // f64, on the device of the gradients. The host does not wait for it.
 void sum_of_squares(const std::vector<NamedTensor>& parameters, Tensor sums);
 
-// The same of the values of the parameters: NaN or Inf where one contains it. copies: none, or for each parameter its
-// copy in a smaller type (MasterWeights::copies_of), which is read in its place, or an empty handle; a copy in bf16 or
-// f16 is NaN or Inf wherever its parameter is.
+// The same for the values of the parameters: NaN or Inf where one contains it. copies: none, or for each parameter its
+// copy in a smaller type (MasterWeights::copies_of), which is read instead, or an empty handle; a copy in bf16 or f16
+// is NaN or Inf wherever its parameter is.
 void sum_of_squared_values(const std::vector<NamedTensor>& parameters, Tensor sums,
                            const std::vector<Tensor>& copies = {});
 // The name of the first parameter with NaN or Inf (or a value whose square overflows f64); "" when all are finite.
@@ -23,7 +23,7 @@ std::string first_not_finite_value(const std::vector<NamedTensor>& parameters);
 // same bits in every run. Parameters without a gradient count as 0. NaN or Inf when a gradient contains one.
 double global_norm(const std::vector<NamedTensor>& parameters);
 
-// The factor of the gradients: limit / norm when norm >= limit, otherwise 1. limit 0 switches clipping off.
+// The factor that clips the gradients: limit / norm when norm >= limit, otherwise 1. limit 0 switches clipping off.
 double clip_factor(double norm, double limit);
 
 // The name of the first parameter whose gradient contains NaN or Inf (or overflows f64 when squared); "" when all are

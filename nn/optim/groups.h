@@ -1,4 +1,4 @@
-// Groups of parameters, by patterns of their names, with a learning rate, a weight decay or a time of their own:
+// Groups of parameters, by patterns of their names, with a learning rate, weight decay or freezing of their own:
 //
 //   {parse_group("* frozen_until=200"), parse_group("*.dyn_w_proj.* trained lr=10")}     only Compose, then everything
 //
@@ -20,7 +20,7 @@ struct ParameterGroup {
   std::string pattern;                       // name_pattern.h
   std::optional<double> lr = {};             // factor of the learning rate
   std::optional<double> weight_decay = {};   // instead of OptimizerOptions::weight_decay, also for vectors
-  std::optional<int64_t> frozen_until = {};  // the parameters keep their values during so many first updates
+  std::optional<int64_t> frozen_until = {};  // the number of first updates in which the parameters keep their values
 };
 
 // The rule for one parameter, from all groups.
@@ -30,8 +30,8 @@ struct ParameterRule {
   int64_t frozen_until = 0;  // kNeverTrained: no state, no gradient, never changed
 };
 
-// "PATTERN [lr=FACTOR] [weight_decay=W] [frozen_until=N | frozen | trained]"; trained is frozen_until=0, frozen is for
-// ever. Error(setting).
+// "PATTERN [lr=FACTOR] [weight_decay=W] [frozen_until=N | frozen | trained]"; trained is frozen_until=0, frozen is
+// kNeverTrained. Error(setting).
 ParameterGroup parse_group(const std::string& text);
 ParameterRule rule_of(const std::vector<ParameterGroup>& groups, const std::string& name);
 // Error(setting) when a pattern matches none of the parameters, or nothing is trained in the first update.

@@ -5,10 +5,10 @@
 //   master's gradient (f32) += f32(dw)  <-------- dw (bf16, summed in f32 and rounded once) <-- backward
 //
 // The cast is recorded, so backward() reaches the masters by itself: hooks, accumulation over micro-batches and
-// reductions over ranks deal with f32 leaves. Where one pass is all there is, the gradient stays as it is, dw in bf16,
-// and the optimizer reads it (Optimizer::set_copies); its kernel also writes the copies.
+// reductions over ranks deal with f32 leaves. If a step has a single pass, dw stays in bf16 and the optimizer reads it
+// so (Optimizer::set_copies); its kernel also writes the copies.
 //
-// Copies of consecutive matrices of one shape lie one behind the other, so that a product may take them as one
+// Copies of consecutive matrices of one shape are adjacent in memory, so that one product can take both
 // (autograd/ops.h, linear_pair).
 #pragma once
 #include <functional>
@@ -27,13 +27,13 @@ class MasterWeights final : public Module {
 
   // Casts the masters into the copies: after an optimizer step, and after masters were loaded.
   void refresh();
-  // For an optimizer that writes copies: of each of these tensors its copy, where it is a master that has one, else an
+  // For an optimizer that writes copies: for each of these tensors its copy, if it is a master that has one, else an
   // empty handle. refresh_others() casts all but these.
   std::vector<Tensor> copies_of(const std::vector<NamedTensor>& parameters);
   void refresh_others();
   // Records the casts anew, so that gradients of the module's parameters reach the masters: before each forward pass
-  // that is differentiated. The parameters may be used any number of times, but for one backward(). only_pass: no other
-  // gradient is added to those of this pass, which may then stay in the type of the copies.
+  // that is differentiated. The parameters may be used any number of times, but in one backward() only. only_pass: no
+  // other gradient is added to those of this pass, which may then stay in the type of the copies.
   void attach_cast(bool only_pass = false);
 
   void visit(Visitor& v) const override;  // the masters, named like the module's parameters

@@ -21,7 +21,7 @@ namespace braid::nn {
 
 // The settings of all rules; each rule reads those that it documents.
 struct OptimizerOptions {
-  enum class Decay { all, matrices };  // matrices: tensors of rank >= 2 only, which leaves out norms and biases
+  enum class Decay { all, matrices };  // matrices: tensors of rank >= 2 only, which excludes norms and biases
 
   std::string name = "adamw";  // of the rule, for make_optimizer(); a class that is constructed directly ignores it
   double lr = 3e-4;            // the rate of a step() without arguments
@@ -45,8 +45,8 @@ class Optimizer {
 
   // Makes one update of every parameter: prepare(), then apply(). All parameters are updated or none: gradients of
   // another type, shape or device are an error that names them, before anything has changed. A parameter without a
-  // gradient is such an error too, or keeps its value. Parameters that are frozen in this update (options.groups) need
-  // none and keep their values and states. Error(setting) when lr is not finite in the type of the update.
+  // gradient is such an error too, or is skipped. Parameters that are frozen in this update (options.groups) need none
+  // and keep their values and states. Error(setting) when lr is not finite in the type of the update.
   void step(double lr, double grad_scale = 1, MissingGradient missing = MissingGradient::error);
   void step() { step(options_.lr); }
 
@@ -58,8 +58,8 @@ class Optimizer {
   void apply(MissingGradient missing = MissingGradient::error);
   void zero_grad();
 
-  // One for each of parameters(): a bf16 or f16 tensor of an f32 parameter's shape, which every update writes too, with
-  // the rounded parameter, or an empty handle. A gradient may then have the type of the copy: it is read as it is.
+  // One for each of parameters(): a bf16 or f16 tensor of an f32 parameter's shape, to which every update also writes
+  // the rounded parameter, or an empty handle. A gradient may then have the type of the copy.
   void set_copies(std::vector<Tensor> copies);
 
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
@@ -79,12 +79,12 @@ class Optimizer {
   struct Item {
     Tensor parameter, gradient;  // of one type, or the gradient of the copy's
     std::span<const Tensor> state;
-    double weight_decay;  // 0 where options.decay leaves the parameter out
+    double weight_decay;  // 0 where options.decay excludes the parameter
     Tensor copy;          // or empty; written by fused_update(), or after update()
   };
 
-  // The largest value, and the smallest normal one, that all types have in which updates are computed (accumulate_type
-  // of the parameters).
+  // The largest and the smallest normal value that all types in which updates are computed (accumulate_type of the
+  // parameters) can represent.
   double largest() const;
   double smallest() const;
 
@@ -124,8 +124,8 @@ class Optimizer {
   int64_t steps_ = 0;
 };
 
-// By the name of a state tensor: is it a mean of squares, which is never negative and overflows where a gradient's
-// square does? Those of all rules end in ".second".
+// Whether the state tensor of this name is a mean of squares, which is never negative and overflows where a gradient's
+// square does. In all rules the names of these end in ".second".
 bool is_second_moment(const std::string& name);
 
 // For constructors of rules: throws Error(setting) "optimizer setting beta1 must be <range>, found <value>".

@@ -26,7 +26,7 @@ namespace detail {
 std::vector<OptimizerRule> built_in_optimizers();  // made by cmake/braid-optimizers.cmake, in the order of the names
 }
 
-// Adds a rule of the program's own; throws Error(setting) when the name is taken. Not for use by several threads.
+// Adds a rule of the program's own; throws Error(setting) when the name is taken. Not thread-safe.
 void register_optimizer(const OptimizerRule& rule);
 std::vector<std::string> optimizer_names();  // "adamw", the default; then "adam", "sgd"; then those registered
 

@@ -30,7 +30,7 @@ struct MlpOptions {
   FfnKind kind = FfnKind::swiglu;
   Activation activation = Activation::automatic;
   // With E > 0 gates (`mgate`, swiglu only) the hidden vector is split into E equal blocks, and block e is multiplied
-  // by softmax(mg x)_e, taken in f32; the mean scale is 1/E.
+  // by softmax(mg x)_e, computed in f32; the mean scale is 1/E.
   int64_t gates = 0;
   Linear::Options projection = {};
 };

@@ -1,4 +1,4 @@
-// A block of a stack, x + f(x) with f of its own, and the stream that runs through the stack.
+// A residual block, x + f(x), and the stream that runs through a stack of blocks.
 #pragma once
 #include "braid/autograd/ops.h"
 #include "braid/nn/attention/pass.h"
@@ -23,7 +23,7 @@ struct ResidualStream {
 
 class ResidualBlock : public Module {
  public:
-  // x (B, T, D) -> (B, T, D). Where the pass recomputes, backward keeps x alone and computes the block again.
+  // x (B, T, D) -> (B, T, D). If the pass recomputes, only x is kept until backward, which computes the block again.
   ResidualStream operator()(const ResidualStream& x, const Pass& pass = {}) const;
 
  protected:

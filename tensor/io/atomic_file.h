@@ -1,6 +1,6 @@
 // A file that appears complete or not at all: written to a temporary beside the target, synchronised to the disk, then
 // renamed over the target. When anything fails before commit() returns, the old file is intact and the temporary is
-// gone. A pipe or a device, such as /dev/stdout, stays what it is: bytes go through it as they are written.
+// gone. A pipe or a device, such as /dev/stdout, is never replaced: bytes go to it as they are written.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,10 +27,10 @@ class AtomicFile {
   [[noreturn]] void cannot_open();
   void flush();
   void write_out(int64_t offset, const char* bytes, int64_t n);
-  [[noreturn]] void give_up(const char* doing, int64_t after);  // so many bytes
+  [[noreturn]] void give_up(const char* doing, int64_t after);  // after: bytes written
 
   std::string path_;       // the target, symbolic links resolved
-  bool through_ = false;   // it is no file
+  bool through_ = false;   // a pipe or a device, not a file
   std::string temporary_;  // beside it; empty once committed or removed
   bool closed_ = false;
   int fd_ = -1;

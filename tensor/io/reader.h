@@ -13,7 +13,7 @@ namespace braid::io {
 static_assert(std::endian::native == std::endian::little, "the file formats of Braid are little-endian");
 
 // Throws ErrorKind::input: "<what> in <path> at byte <byte>: expected <expected>, found <found>; <advice>".
-// A negative byte leaves the position out, an empty advice leaves the last part out.
+// A negative byte omits the position, an empty advice omits the last part.
 [[noreturn]] void fail_input(const std::string& what, const std::string& path, int64_t byte,
                              const std::string& expected, const std::string& found, const std::string& advice);
 

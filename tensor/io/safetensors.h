@@ -16,9 +16,9 @@ namespace braid::io {
 
 struct TensorInfo {
   std::string name;
-  std::string dtype_name;  // as the file says it, "BF16"
+  std::string dtype_name;  // as in the file, "BF16"
   DType dtype = DType::u8;
-  bool loadable = false;  // false for the format's types that Braid has not, for example BOOL
+  bool loadable = false;  // false for the format's types that Braid lacks, for example BOOL
   Shape shape;
   int64_t offset = 0;  // of the data in the file
   int64_t bytes = 0;
@@ -39,10 +39,11 @@ class SafetensorsFile {
   const std::vector<TensorInfo>& tensors() const { return tensors_; }  // sorted by name
   const Metadata& metadata() const { return metadata_; }               // the header's "__metadata__"
   const TensorInfo* find(const std::string& name) const;               // null when there is none
-  // On the CPU, in the file's type. Error(input) when it is missing or of a type that Braid has not.
+  // The tensor on the CPU, in the file's type. Error(input) when it is missing or of a type that Braid lacks.
   // Safe to call from several threads at once.
   Tensor load(const std::string& name) const;
-  // `count` elements of a tensor of this file, from element `first` on. Inside the tensor; as safe as load().
+  // Reads `count` elements of a tensor of this file from element `first` on; they must be inside it. As thread-safe as
+  // load().
   void read(const TensorInfo& tensor, int64_t first, int64_t count, void* into) const;
 
  private:
@@ -81,7 +82,7 @@ class TensorFiles {
 // Error(misuse) for an empty tensor handle, an empty or repeated name; Error(output) when the file cannot be written.
 uint32_t save_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata = {});
 
-// The same for tensors that are made when their turn has come, so that only one is in memory at a time.
+// The same for tensors that are made as they are written, so that only one is in memory at a time.
 struct TensorSource {
   std::string name;
   DType dtype;
@@ -90,7 +91,7 @@ struct TensorSource {
 };
 uint32_t save_lazily(const std::string& path, const std::vector<TensorSource>& tensors, const Metadata& metadata = {});
 
-// The first bytes of such a file and the place of each tensor in it, to write it in pieces; creates no file.
+// The first bytes of such a file and the offset of each tensor in it, for writers of parts of it; creates no file.
 struct SafetensorsPlan {
   std::string head;                 // length and header
   std::vector<TensorInfo> tensors;  // in the order of the file, without gaps
@@ -98,9 +99,9 @@ struct SafetensorsPlan {
 };
 SafetensorsPlan plan_safetensors(const std::vector<TensorSource>& tensors, const Metadata& metadata = {});
 
-// Several files in one folder (which must exist), and behind them the model.safetensors.index.json that says where each
-// tensor is. Every file is complete or not there; the index comes last. Error as of save_safetensors; a name may be
-// in one file only. index_metadata: the index's own, in which the sizes are set (weight_index.h).
+// Writes several files into one folder, which must exist, and last the model.safetensors.index.json that says where
+// each tensor is. Every file is complete or absent. Errors are those of save_safetensors; a name may be in one file
+// only. index_metadata: the index's own, in which the sizes are set (weight_index.h).
 void save_sharded(const std::string& folder, const std::map<std::string, std::vector<TensorSource>>& files,
                   const Metadata& metadata = {}, const Metadata& index_metadata = {});
 

@@ -19,7 +19,7 @@ struct PrepareOptions {
   bool replace = false;   // replace other data that prepare() made there
   std::string tokenizer;  // a folder with tokenizer.json; empty: the byte tokenizer
   // Trains a tokenizer of so many ids on the inputs and the tasks instead; 0: no. form: one of bpe_forms
-  // (bpe_training/form.h).
+  // (tokenizers/training/form.h).
   int64_t train_bpe = 0;
   std::string bpe_form = "gpt-neox";
   size_t bpe_words = size_t{16} << 20;  // different words that count for it

@@ -1,5 +1,5 @@
-// From sequences of a data set to batches: input_ids (B, T), the next token of each as target, and of separate
-// documents the positions.
+// Batches of the sequences of a data set: input_ids (B, T), the next token of each as target and, for separate
+// documents, positions.
 #pragma once
 #include <vector>
 
@@ -14,12 +14,12 @@ namespace braid::models::text {
 Batch read_batch(const Dataset& data, const std::vector<int64_t>& indices);
 
 // The micro-batches of one step, `count` of `batch_size` samples each, from position `first` of the sampler's order on.
-// This data rank's samples of each; the micro-batches are the same whatever the number of ranks.
+// Returns this data rank's share of each; the micro-batches do not depend on the number of ranks.
 std::vector<Batch> step_batches(const Dataset& data, const Sampler& sampler, int64_t first, int64_t batch_size,
                                 int64_t count, const dist::ProcessMesh& mesh);
 
-// At most count * batch_size windows, spread evenly over the data set: the same at every validation. This data rank's
-// samples of each batch, which may be none.
+// At most count * batch_size windows, spread evenly over the data set: the same at every validation. Returns this data
+// rank's share of each batch; may be empty.
 std::vector<Batch> validation_batches(const Dataset& data, int64_t batch_size, int64_t count,
                                       const dist::ProcessMesh& mesh);
 

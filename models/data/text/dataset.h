@@ -26,7 +26,7 @@ struct SequenceOptions {
   DocumentAttention documents = DocumentAttention::joined;
   // For data with samples:
   Packing packing = Packing::first_fit;
-  bool cut_long_samples = false;  // samples longer than a sequence lose their end; else they are left out
+  bool cut_long_samples = false;  // samples longer than a sequence are truncated; else they are skipped
 };
 
 // A sample of a batch, T tokens each.
@@ -38,18 +38,18 @@ struct Sequence {
 // Counts of the samples of a split.
 struct SampleCounts {
   int64_t samples = 0, longest = 0;         // all of them, tokens of the longest
-  int64_t too_long = 0;                     // longer than a sequence: left out or cut
-  int64_t without_target = 0;               // no counted token among the targets, as cut: left out
+  int64_t too_long = 0;                     // longer than a sequence: skipped or truncated
+  int64_t without_target = 0;               // no counted target, after truncation: skipped
   int64_t packed_tokens = 0, capacity = 0;  // tokens in sequences, and all positions there
 };
 
 // Windows tile the token stream of a split: window i holds the T+1 tokens from i*T on, T = seq_len; inputs are its
 // first T tokens, targets its last T, so every token but the first is a target exactly once. Documents follow one
-// another, each ended by <|endoftext|>. A remainder that does not fill a window is left out.
+// another, each ended by <|endoftext|>. A remainder that does not fill a window is dropped.
 //
-// Samples are packed whole into sequences: of n tokens the first n-1 are inputs, and the counted ones of the
-// last n-1 are targets; a sample without such a target is left out. What is left of the sequence is padding, a document
-// of its own. Safe to read from several threads at once.
+// Samples are packed into sequences, each sample in one piece: of n tokens the first n-1 are inputs, and the counted
+// ones of the last n-1 are targets; a sample without such a target is skipped. The rest of a sequence is padding, a
+// document of its own. Safe to read from several threads at once.
 class Dataset {
  public:
   // Checks the manifest, the tokenizer and every shard's header; the tokens are checked as they are read. Reads all
@@ -59,11 +59,11 @@ class Dataset {
   int64_t size() const { return sequences_; }   // number of sequences
   int64_t seq_len() const { return seq_len_; }  // T
   int64_t tokens() const { return starts_.back(); }
-  // Sequence i. A document that began in the window before counts from 0 at its first token here.
+  // Sequence i. The positions of a document that began in an earlier window count from its first token here.
   Sequence sequence(int64_t i) const;
   bool separates_documents() const { return options_.documents == DocumentAttention::separate; }
 
-  // Not of samples.
+  // For data without samples.
   void window(int64_t i, std::span<int32_t> into) const;  // into: T+1 tokens
   std::vector<int32_t> window(int64_t i) const;
 
@@ -76,7 +76,7 @@ class Dataset {
   void read_marks(int64_t first, std::span<int32_t> into) const;
 
   const Manifest& manifest() const { return manifest_; }
-  // The identity of the data and, of samples, of how they are packed.
+  // Identifies the data and, for samples, how they are packed.
   const std::string& fingerprint() const { return fingerprint_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const std::string& folder() const { return folder_; }

@@ -1,4 +1,5 @@
-// dataset.json: what a prepared data folder holds, so that damage, mixed-up files and a changed tokenizer are noticed.
+// dataset.json: the contents of a prepared data folder, so that damage, mixed-up files and a changed tokenizer are
+// found.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
-// Samples of uneven lengths packed into sequences of one length: which samples stand together in a sequence. A sample
-// is never cut in two.
+// Packing of samples of different lengths into sequences of one length: which samples share a sequence. A sample is
+// never cut in two.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,7 +10,7 @@ namespace braid::models::text {
 
 enum class Packing : uint8_t {
   first_fit,  // each sample, in order, goes into the first sequence that has room
-  in_order,   // into the last one, else it begins the next one
+  in_order,   // into the last sequence, else it begins the next one
   none,       // every sample has a sequence of its own
 };
 inline constexpr const char* packing_names[] = {"first_fit", "in_order", "none"};  // in the order of the enumeration
@@ -27,7 +27,7 @@ struct PackedSequences {
   }
 };
 
-// lengths: of the samples, at least 1. Those longer than `capacity` are left out. A pure function of its arguments;
+// lengths: of the samples, at least 1. Samples longer than `capacity` are skipped. A pure function of its arguments;
 // first_fit takes O(n log n).
 PackedSequences pack(std::span<const int64_t> lengths, int64_t capacity, Packing packing);
 

@@ -1,4 +1,4 @@
-// A token shard: one `*.tok` file of token ids with checksums, read at any place without loading all of it.
+// A token shard: one `*.tok` file of token ids with checksums, read at any offset without loading all of it.
 // The byte layout is in data_folder.md.
 #pragma once
 #include <atomic>
@@ -23,7 +23,7 @@ struct ShardHeader {
   int64_t vocab_size = 0;
   uint64_t tokenizer_fingerprint = 0;
   int token_bytes = 0;    // 2 for vocabularies up to 65536, else 4
-  uint32_t checksum = 0;  // of the table of block checksums: stands for all of the content
+  uint32_t checksum = 0;  // of the table of block checksums: covers the entire content
 };
 
 class ShardWriter {
@@ -51,7 +51,7 @@ class ShardReader {
   ShardReader(std::span<const std::byte> memory, const std::string& name);
   const ShardHeader& header() const { return header_; }
   int64_t tokens() const { return header_.tokens; }
-  // Tokens first ... first + into.size(). Each block's checksum is compared when it is first touched: Error(input)
+  // Tokens [first, first + into.size()). Each block's checksum is compared when the block is first read: Error(input)
   // naming file, block and byte. Safe to call from several threads at once.
   void read(int64_t first, std::span<int32_t> into) const;
   void verify() const;  // every block

@@ -27,34 +27,34 @@ class Tokenizer {
   // The bytes a token stands for; the literal text of a special; empty for an id without token. Error(input) for an id
   // outside [0, vocab_size()).
   virtual std::string_view token_bytes(int32_t id) const = 0;
-  // True when any bytes can be encoded. Otherwise texts are UTF-8, and bytes that are none count as U+FFFD.
+  // True when any bytes can be encoded. Otherwise texts are UTF-8, and invalid bytes count as U+FFFD.
   virtual bool takes_any_bytes() const = 0;
-  // True when the text of ids is the bytes of each, one after another. Otherwise use decode() or StreamDecoder.
+  // True when the text of ids is the concatenation of their token_bytes(). Otherwise use decode() or StreamDecoder.
   virtual bool decodes_by_token() const = 0;
-  // Appends the tokens of plain text, in which the text of a special means nothing special.
+  // Appends the tokens of plain text, in which the text of a special token is ordinary text.
   virtual void encode_text(std::string_view text, std::vector<int32_t>& tokens) const = 0;
 
   // parse_specials: the literal text of a special, for example "<|endoftext|>", becomes its one id. Leave it off for
-  // text from outside, which could otherwise forge the end of a document. Nothing is added in front or behind.
+  // text from outside, which could otherwise forge the end of a document. No tokens are added before or after.
   virtual std::vector<int32_t> encode(std::string_view text, bool parse_specials = false) const;
   // The tokens of one text, or of two, with the special tokens that the tokenizer puts around them, for example a
   // beginning-of-text token.
   virtual std::vector<int32_t> with_template(std::span<const int32_t> tokens) const;
   virtual std::vector<int32_t> with_template(std::span<const int32_t> a, std::span<const int32_t> b) const;
-  // skip_specials: leaves specials out, for showing generated text.
+  // skip_specials: omits special tokens, for showing generated text.
   virtual std::string decode(std::span<const int32_t> tokens, bool skip_specials = false) const;
   // Two tokenizers with equal fingerprints give equal tokens.
   virtual uint64_t fingerprint() const;
   // Its files, byte for byte where it was read from files.
   virtual std::vector<TokenizerFile> files() const = 0;
-  // Parts of its files that are ignored, for the user to know.
+  // Parts of its files that are ignored, as messages for the user.
   virtual std::vector<std::string> notes() const { return {}; }
 };
 
 // eos_id(). Error(input) when there is none: `purpose` says what needs it.
 int32_t document_end(const Tokenizer& tokenizer, const std::string& purpose);
 
-// The tokens that the tokenizer's template puts in front of a text.
+// The tokens that the tokenizer's template puts before a text.
 std::vector<int32_t> template_begin(const Tokenizer& tokenizer);
 
 // ids 0..255: the byte of that value; 256 <|endoftext|>; 257 <|pad|>. Any bytes; decode(encode(x)) == x.
@@ -79,24 +79,23 @@ void save_tokenizer(const Tokenizer& tokenizer, const std::string& folder);
 // <|end_of_text|>, </s> or <eos> ends a document. end_ids() are eos_id() and every eos_token_id of
 // generation_config.json, else of config.json. Error(input) when there is none, or one that is not supported.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder_or_file);
-// Every eos_token_id, one or a list, of generation_config.json of a model folder, else of its config.json; those of at
-// least `vocabulary` are left out.
+// Every eos_token_id, one or a list, of generation_config.json of a model folder, else of its config.json; ids >=
+// `vocabulary` are skipped.
 std::vector<int32_t> folder_end_ids(const std::string& folder, int64_t vocabulary);
 // The same from the text of a tokenizer.json alone; `path` is for error messages.
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view text, const std::string& path);
 
-// Tokens in one by one, printable text out: characters that are not complete yet are held back, bytes that are no UTF-8
-// become U+FFFD. The pieces joined are decode() of all tokens, but where a decoder would change text that has been
-// given out already.
+// Decodes tokens one by one into printable text: incomplete characters are held back, invalid UTF-8 becomes U+FFFD. The
+// results joined are decode() of all tokens, except where a decoder would change text that was already returned.
 class StreamDecoder {
  public:
   // The tokenizer must outlive it.
   explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_specials = true)
       : tokenizer_(tokenizer), skip_specials_(skip_specials) {}
-  // The text that push() continues: some tokens depend on those before them, for example for a blank in front.
+  // The tokens that push() continues: the text of some tokens depends on those before, for example a leading space.
   void begin(std::span<const int32_t> before);
   std::string push(int32_t token);
-  std::string finish();  // the rest that is still held back, with U+FFFD for what is not complete
+  std::string finish();  // the text still held back, with U+FFFD for an incomplete character
   bool holds_back() const { return !held_.empty() || ids_.size() > shown_; }
 
  private:
@@ -106,8 +105,8 @@ class StreamDecoder {
   const Tokenizer& tokenizer_;
   bool skip_specials_;
   std::string held_;  // by token: at most 3 bytes
-  // Otherwise: tokens whose text is not final with those before that it depends on, and the part of their text that has
-  // been given out, which ends behind ids_[shown_ - 1].
+  // Otherwise: the tokens whose text is not final, after those that it depends on, and the part of their text that was
+  // returned, up to ids_[shown_ - 1].
   std::vector<int32_t> ids_;
   std::string prefix_;
   size_t shown_ = 0;

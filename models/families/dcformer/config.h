@@ -38,9 +38,9 @@ struct Profile {
   bool query_side = true, key_side = true;
   bool static_proj = false;
   int64_t num_groups = 1, rank = 2;  // rank 0: gates alone
-  // Order of the C axis of dw1, qkw, dd; resolve() leaves those whose stage and side are on.
+  // Order of the C axis of dw1, qkw, dd; resolve() keeps those whose stage and side are on.
   std::vector<std::string> branches = {"pre_q", "pre_k", "post_q", "post_k"};
-  bool merged_weights = false;  // a folder's copies dw_m, qkw_m count where they differ from dw1, qkw, dd
+  bool merged_weights = false;  // a folder's copies dw_m, qkw_m are read where they differ from dw1, qkw, dd
 
   bool operator==(const Profile&) const = default;
 };
@@ -88,10 +88,10 @@ struct DcformerConfig {
 // nothing.
 void resolve(DcformerConfig& config);
 
-// config.json of a published or saved folder, resolved. A key that is not there has the value that the published code
-// gives it (profile T1, or H-inf for folders of the later code). Keys that cannot matter here (transformers_version,
-// ...) are ignored; keys that would have to be obeyed and cannot (query_wise) and unknown keys are rejected.
-// Error(input) names file, key and what was expected.
+// config.json of a published or saved folder, resolved. A missing key has the value that the published code gives it
+// (profile T1, or H-inf for folders of the later code). Keys that cannot matter here (transformers_version, ...) are
+// ignored; keys that matter but are not supported (query_wise) and unknown keys are rejected. Error(input) names file,
+// key and what was expected.
 DcformerConfig read_config(const std::string& config_json_text, const std::string& file_name);
 // config.json text; read_config(write_config(c)) == c for a resolved c.
 std::string write_config(const DcformerConfig& config);
@@ -100,7 +100,7 @@ std::string write_config(const DcformerConfig& config);
 std::string rewrite_config(const std::string& text, const std::string& file_name, const DcformerConfig& config);
 
 // config.json of a folder that holds one attention and its inputs instead of a model ("model_type": "attention"): the
-// model has one layer of width n_head x head_dim. Query row t stands at position t + q_offset, key row s at s.
+// model has one layer of width n_head x head_dim. Query row t is at position t + q_offset, key row s at s.
 struct AttentionCase {
   DcformerConfig config;
   int64_t batch = 0, q_len = 0, kv_len = 0, q_offset = 0;
@@ -110,7 +110,8 @@ bool is_attention_case(const std::string& config_json_text, const std::string& f
 
 // Named profiles: the arithmetic of the reference implementations beyond their config.json. J (JAX training), T1
 // (inference code of DCFormer-2.8B and DCPythia-6.9B), H-train, H-inf (the later training and inference code). Setting
-// the key profile.name sets all they fix; it reads as the profile whose values all hold, else "custom".
+// the key profile.name sets all values of that profile; it reads as the profile whose values are all set, else
+// "custom".
 std::vector<std::string> profile_names();
 std::string profile_name(const DcformerConfig& config);
 

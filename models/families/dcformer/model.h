@@ -19,9 +19,9 @@ namespace braid::models {
 
 class Dcformer final : public LanguageModel {
  public:
-  // Parameters start by the published initialisation (config.init), each a pure function of the key and of its name; a
-  // shard is the shard of these values. config is resolved. Error(setting) when the model cannot be
-  // sharded over the mesh's tensor ranks.
+  // Parameters are initialised as published (config.init), each as a pure function of the key and of its name; over a
+  // mesh a rank gets the shard of these values. config is resolved. Error(setting) when the model cannot be sharded
+  // over the mesh's tensor ranks.
   Dcformer(const DcformerConfig& config, RandomKey key, const dist::ProcessMesh& mesh = {});
   // Parameters with undefined contents, for a model that is loaded right away.
   static Dcformer uninitialised(const DcformerConfig& config, const dist::ProcessMesh& mesh = {});
@@ -36,13 +36,13 @@ class Dcformer final : public LanguageModel {
   // Sum of the cross-entropy over the targets >= 0, without forming all logits; divide by their number for the mean.
   // targets (B, T); result (). Over a mesh: over the targets of this context rank's positions, equal on tensor ranks.
   Tensor loss_sum(const Tensor& ids, const Tensor& targets) const override;
-  // A batch with positions has attention within documents, and rotary positions that count from their beginnings.
+  // A batch with positions gets document masking, and rotary positions that restart in each document.
   Tensor loss_sum(const Batch& batch) const override;
   void observe(const Batch& batch, const nn::ActivationObserver& observer) const override;
   bool separates_documents() const override { return true; }
 
   KvCache make_cache(int64_t capacity) const override;  // capacity: positions, at most block_size
-  // Paged (paged.cpp), with its memory taken at once. Collective over the tensor ranks.
+  // Paged (paged.cpp); allocates all of its memory at once. Collective over the tensor ranks.
   std::unique_ptr<SequencePool> make_sequence_pool(int64_t positions) const override;
 
   // Recompute each block in backward instead of keeping its activations: memory of one block, a third more time.
@@ -54,7 +54,7 @@ class Dcformer final : public LanguageModel {
   // To another type or device, parameters and position tables.
   void to(DType dtype) override;
   void to(Device device) override;
-  // Where the output projection is the embedding table, it becomes a copy of it in 8 bits.
+  // An output projection that is the embedding table becomes an 8-bit copy of it.
   void quantize_weights() override;
 
   std::unique_ptr<const ModelSpec> spec() const override;
@@ -73,8 +73,8 @@ class Dcformer final : public LanguageModel {
   Dcformer(const DcformerConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise);
   bool one_process() const { return mesh_.tensor.size() == 1 && mesh_.context.size() == 1; }
   Tensor output_weight() const;  // (V of this rank, D), of the type of the arithmetic
-  // The context of rows with these positions, or each row a text from its beginning without them: all rows, on every
-  // tensor rank, or those of `rows`.
+  // The pass for rows at these positions; without positions each sequence is one document from its beginning. `rows`:
+  // this rank's rows; null: all rows, on every tensor rank.
   nn::Pass pass(const Tensor& positions, const std::shared_ptr<const dist::SequenceParallel>& rows = nullptr) const;
   Tensor embed(const Tensor& ids, const nn::Pass& pass) const;
   Tensor forward(const Tensor& ids, const nn::Pass& pass) const;  // embedding, blocks and final norm

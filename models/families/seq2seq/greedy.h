@@ -1,5 +1,5 @@
-// Greedy decoding: the likeliest symbol at each step. The encoder runs once a source; every step reads its keys, values
-// and key-wise weights, and the decoder's own from a cache.
+// Greedy decoding: the most likely symbol at each step. The encoder runs once per source; every step reads its keys,
+// values and key-wise weights, and the decoder's own from a cache.
 #pragma once
 #include <functional>
 #include <vector>
@@ -9,15 +9,15 @@
 
 namespace braid::models {
 
-// The symbols of each row of source_ids (B, S), i32 on the CPU, up to its end, which is left out; at most
-// `max_symbols`. Of equal logits the first. Error(numerical) where one is NaN or Inf.
+// The symbols decoded for each row of source_ids (B, S), i32 on the CPU, up to the end symbol, which is not included;
+// at most `max_symbols`. Ties: the first symbol. Error(numerical) when a logit is NaN or Inf.
 std::vector<std::vector<int32_t>> decode_greedily(const Seq2Seq& model, const Tensor& source_ids, int64_t max_symbols);
 
 struct ExactMatch {
   int64_t pairs = 0, exact = 0;  // decoded; all symbols right, and the end
   double share() const { return pairs > 0 ? static_cast<double>(exact) / static_cast<double>(pairs) : 0; }
 };
-// Exact matches among these pairs. stop: polled before each batch; where it is true the rest is left out.
+// Exact matches among these pairs. stop: polled before each batch; once true, the rest is skipped.
 ExactMatch exact_match(const Seq2Seq& model, const PairTask& task, text::Split split,
                        const std::vector<std::vector<int64_t>>& batches, const std::function<bool()>& stop = {});
 

@@ -6,8 +6,8 @@
 //   target (B, T) ─► embedding ─► decoder blocks: causal attention, cross-attention, Mlp ─► norm ─► logits
 //                                                    queries and query-wise weights from the decoder's states
 //
-// Fill behind the end of a source is a symbol like another: sources have one length, so a pair does not depend on its
-// batch. In one process a complete model; several processes share the samples (data parallel).
+// The fill symbols after the end of a source are not masked: all sources have one length, so a pair does not depend on
+// its batch. In one process a complete model; several processes share the samples (data parallel).
 //
 // A batch: source_ids (B, S), input_ids (B, T), what the decoder reads (teacher forcing), and targets (B, T), of which
 // a negative one is not counted; i32 or i64.
@@ -20,7 +20,7 @@ namespace braid::models {
 
 class Seq2Seq final : public Model {
  public:
-  // First weights, each a function of the key and its name. Error(setting) for a mesh with tensor or context ranks.
+  // Initial weights, each a function of the key and its name. Error(setting) for a mesh with tensor or context ranks.
   Seq2Seq(const Seq2SeqConfig& config, RandomKey key, const dist::ProcessMesh& mesh = {});
 
   // The source as the decoder reads it, layer by layer: made once, for all steps of decoding.

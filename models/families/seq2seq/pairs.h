@@ -1,9 +1,9 @@
-// Pairs of sequences that the program makes itself, so that an encoder-decoder trains without any file. A pair is a
+// Pairs of sequences that the library generates, so that an encoder-decoder trains without any file. A pair is a
 // function of the task, the split and its index alone.
 //
 //   dates     "tuesday, the 3rd of march 1987", "3.3.87", "day 62 of 1987"  ->  "1987-03-03"
-//   sort      8 to 16 letters  ->  the same in order of the alphabet
-//   reverse   8 to 16 letters  ->  the same from the end
+//   sort      8 to 16 letters  ->  the same in alphabetical order
+//   reverse   8 to 16 letters  ->  the same in reverse order
 //
 // No answer of the validation split occurs in the training split: days, or letters, that were never trained on.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace braid::models {
 
-// Where other data have a folder, as in data.path=pairs:dates.
+// The prefix of a task in data.path, which otherwise names a folder: data.path=pairs:dates.
 inline constexpr const char* kPairsPrefix = "pairs:";
 std::vector<std::string> pair_task_names();
 
@@ -52,12 +52,12 @@ class PairTask {
   int64_t source_length_ = 0, target_length_ = 0;
 };
 
-// source_ids (B, S), input_ids (B, T): begin and the target without its end, targets (B, T): the target and its end, -1
-// behind it. Fill behind the ends of sources and targets.
+// source_ids (B, S), input_ids (B, T): begin and the target without its end, targets (B, T): the target and its end,
+// then -1. source_ids and input_ids are padded with fill.
 Batch pair_batch(const PairTask& task, text::Split split, const std::vector<int64_t>& indices);
 // A source as the row (S) of a batch. Error(input) for other characters and where it is too long.
 std::vector<int32_t> encode_source(const std::string& source, int64_t length);
-// The characters up to the end; symbols that have none are left out.
+// The characters up to the end symbol; symbols without a character are skipped.
 std::string decode_symbols(const std::vector<int32_t>& ids);
 
 }  // namespace braid::models

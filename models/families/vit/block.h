@@ -8,7 +8,7 @@ namespace braid::models {
 
 class VitBlock final : public nn::ResidualBlock {
  public:
-  // `layer`: from 0; decides how often stochastic depth leaves the block out.
+  // `layer`: from 0; determines how often stochastic depth skips the block.
   VitBlock(const VitConfig& config, int64_t layer, RandomKey key);
   void visit(nn::Visitor& v) const override;
   void attention_workspace(int64_t bytes) { attention_.workspace(bytes); }

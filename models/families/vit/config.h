@@ -53,7 +53,7 @@ struct VitConfig : CompositionSettings {
 std::vector<Setting> vit_keys(VitConfig& config);
 // Conditions on single settings and between them. Error(setting).
 void check_config(const VitConfig& config);
-// With these settings, checked.
+// The configuration with these settings, checked.
 VitConfig configure(VitConfig config, SettingTexts settings);
 // vit-s16, vit-m16, vit-b16, vit-28, vit-32, and each with DCMHA, dc-vit-s16, ...
 std::vector<std::string> vit_preset_names();

@@ -13,7 +13,7 @@ namespace braid::models {
 
 class Vit final : public ImageModel {
  public:
-  // First weights, each a function of the key and its name: those of big_vision (linear layers by their sizes,
+  // Initial weights, each a function of the key and its name: those of big_vision (linear layers by their sizes,
   // positions 0.02, class token and classifier 0). Error(setting) for a mesh with tensor or context ranks.
   Vit(const VitConfig& config, RandomKey key, const dist::ProcessMesh& mesh = {});
 

@@ -3,8 +3,8 @@
 //
 //   x (B, C, H, W) -> (B, C', ceil(H / 2), ceil(W / 2)) -> ...
 //
-// An image of few pixels has few patches, and a linear layer must learn from each alone what an edge is. Convolutions
-// see every edge at every place, so they learn it sooner.
+// A small image has few patches, and a linear layer must learn what an edge is for each position in a patch.
+// Convolutions share their weights over all positions, so they learn it sooner.
 #pragma once
 #include <vector>
 
@@ -20,7 +20,8 @@ class VitStem final : public nn::Module {
   // channels: of the image, then of each convolution.
   VitStem(const Pixels& image, const std::vector<int64_t>& channels, double eps, RandomKey key);
   Tensor operator()(const Tensor& pixel_values) const;
-  // The pixels that the convolutions look up, on the device where the weights are. Call it when they have moved.
+  // Makes the tables of the pixels that the convolutions look up, on the device of the weights. Call it after the
+  // weights have moved.
   void make_windows(Device device);
   void visit(nn::Visitor& v) const override;
 

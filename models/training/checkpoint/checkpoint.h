@@ -1,7 +1,7 @@
-// Checkpoints of a run: to find, verify and load them. checkpoint_writer.h writes them. A checkpoint is a model folder
-// (pretrained/pretrained.h) with one folder more:
+// Finds, verifies and loads the checkpoints of a run. checkpoint_writer.h writes them. A checkpoint is a model folder
+// (folders/pretrained.h) with one more folder:
 //
-//   step-00000040/  config.json, model.safetensors, tokenizer; with LoRA its adapter (pretrained/adapter.h)
+//   step-00000040/  config.json, model.safetensors, tokenizer; with LoRA its adapter (folders/adapter.h)
 //     trainer/      optimizer.safetensors, state.json (RunState), config.toml (settings), manifest.json (manifest.h)
 #pragma once
 #include <filesystem>
@@ -26,7 +26,7 @@ struct RunState {
   int64_t seed = 0;
   int64_t seq_len = 0;
   std::string data_fingerprint;
-  bool measured = true;  // false: a stop came before the validation and the sample that were due at this step
+  bool measured = true;  // false: interrupted before the validation and the sample that were due at this step
   double val_loss = std::numeric_limits<double>::quiet_NaN();  // of a validation after this very step; NaN: none
   MemoryByUse memory = {};  // peak memory of this process so far; for people, not read back
 };
@@ -52,9 +52,8 @@ std::optional<int64_t> named_step(const std::filesystem::path& file);
 // The settings of the run when the checkpoint was written; relative to the checkpoint.
 inline constexpr const char* kSettingsFile = "trainer/config.toml";
 
-// The newest valid checkpoint; its path is empty when the run has none at all. Damaged ones are passed over, each with
-// a message in `notes`. Error(no_checkpoint) when none is valid though there are some or `latest` names one.
-// Collective.
+// The newest valid checkpoint; its path is empty when the run has none at all. Damaged ones are skipped, each with a
+// message in `notes`. Error(no_checkpoint) when none is valid though there are some or `latest` names one. Collective.
 StepFolder newest_checkpoint(const std::filesystem::path& run, std::vector<std::string>& notes,
                              const dist::Communicator& world = {});
 

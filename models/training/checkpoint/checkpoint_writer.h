@@ -18,9 +18,10 @@ namespace braid::models {
 
 class CheckpointWriter {
  public:
-  // run: the run's folder, made by the first save. keep: the newest valid checkpoints to keep, at least 2. keep_every:
-  // checkpoints of every so many steps are kept as well (0: none), and the one that was marked as best. check_folder:
-  // called on rank 0 before anything is made or renamed in the folder; throws where it is not the run's any more.
+  // run: the run's folder, made by the first save. keep: number of the newest valid checkpoints to keep, at least 2.
+  // keep_every: checkpoints of steps divisible by it are kept too (0: none), and so is the one marked as best.
+  // check_folder: called on rank 0 before anything is made or renamed in the folder; throws if the folder no longer
+  // belongs to the run.
   CheckpointWriter(
       std::filesystem::path run, int64_t keep, int64_t keep_every = 0, std::function<void()> check_folder = [] {})
       : run_(std::move(run)), keep_(keep), keep_every_(keep_every), check_folder_(std::move(check_folder)) {}
@@ -33,10 +34,10 @@ class CheckpointWriter {
             const std::string& settings);
   // The file `best` names the checkpoint of this step, which is kept until another one is marked. Collective.
   void mark_best(int64_t step, const dist::Communicator& world);
-  // The state before a step that failed, with NaN where there is any, as run/failed-step-N (N: the failed step). It has
-  // the files of a checkpoint and counts as none: not for a resume, `latest`, or what is kept. A checkpoint of the same
-  // state becomes that folder, unless it is the only valid one or the best: its weights are those that the failed step
-  // was measured with. The two newest such folders are kept. Returns the folder. Collective.
+  // Writes the state before a step that failed, with any NaN, as run/failed-step-N (N: the failed step). The folder has
+  // the files of a checkpoint but does not count as one: neither for a resume nor for `latest` or `keep`. A checkpoint
+  // of the same state is renamed to it, unless it is the only valid one or the best: its weights are those that the
+  // failed step was computed with. The two newest such folders are kept. Returns the folder. Collective.
   std::filesystem::path save_failed(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
                                     const std::string& settings, int64_t failed_step);
 

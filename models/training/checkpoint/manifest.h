@@ -30,8 +30,8 @@ void write_manifest(const std::filesystem::path& folder, int64_t step,
 // all ranks.
 std::optional<std::string> find_damage(const std::filesystem::path& checkpoint, const dist::Communicator& world = {});
 
-// Remembers the results of find_damage() for as long as size, inode and times of all files of a checkpoint stay what
-// they were. Damage that changes none of them (a decaying disk) goes unnoticed here; a resume verifies anew.
+// Caches the results of find_damage() as long as size, inode and times of all files of a checkpoint are unchanged.
+// Damage that changes none of them (a decaying disk) goes unnoticed here; a resume verifies anew.
 class VerdictCache {
  public:
   std::optional<std::string> find_damage(const std::filesystem::path& checkpoint, const dist::Communicator& world);
