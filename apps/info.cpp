@@ -12,6 +12,7 @@
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
 #include "apps/train/plan/memory.h"
+#include "braid/models/cost/size.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/models/registry.h"
 #include "braid/tensor/io/reader.h"
@@ -164,20 +165,20 @@ InfoSection match_section(const models::ModelSpec& spec, const std::string& matc
     std::vector<InfoSection> unused;
     std::vector<std::string> notes;
     try {
-      target = load(match, {}, {}, unused, notes)->size().parameters;
+      target = models::model_size(*load(match, {}, {}, unused, notes)).parameters;
     } catch (const Error& e) {
       fail(e.kind(), str("bad value for --match-params: expected an integer or a model; ", e.what()));
     }
     title += " as " + match;
   }
-  const int64_t now = spec.size().parameters;
+  const int64_t now = models::model_size(spec).parameters;
   InfoSection s{"match", title, {{"target", "to match", double(target)}}};
   s.rows.push_back({"now", "this model", double(now), InfoUnit::count, difference(now, target)});
-  const models::SettingTexts settings = spec.matching_settings(target);
+  const models::SettingTexts settings = models::matching_settings(spec, target);
   if (settings.empty()) return s;
   std::vector<std::string> words;
   for (const auto& [key, value] : settings) words.push_back(key + "=" + value);
-  const int64_t matched = spec.with(settings)->size().parameters;
+  const int64_t matched = models::model_size(*spec.with(settings)).parameters;
   s.rows.push_back({"matched", join(words, " "), double(matched), InfoUnit::count, difference(matched, target)});
   return s;
 }

@@ -1,6 +1,7 @@
 #include "braid/autograd/saved.h"
 
 #include "braid/autograd/detail/node.h"
+#include "braid/tensor/trace_device.h"
 
 namespace braid {
 
@@ -17,7 +18,7 @@ void add_inputs(const Node& node, std::vector<SavedVersion>& found) {
 }
 
 Tensor recomputable(Tensor y, std::function<Tensor()> compute, int views) {
-  if (!y.node() || y.node()->is_leaf() || y.device() != kCpu) return y;
+  if (!y.node() || y.node()->is_leaf() || !detail::recomputes(y.device())) return y;
   auto again = std::make_shared<detail::Recomputed>();
   again->op = y.node()->op;
   again->compute = std::move(compute);
@@ -38,6 +39,11 @@ Tensor value_of(detail::Recomputed& x) {
 }
 
 }  // namespace
+
+bool detail::recomputes(Device device) {
+  const TraceDevice* trace = TraceDevice::current();
+  return device == kCpu && !(trace && trace->gpu());
+}
 
 // A result that was written to meanwhile is no longer what compute() gives.
 std::shared_ptr<detail::Recomputed> detail::recomputed(const Tensor& x) {

@@ -15,6 +15,7 @@ namespace braid {
 namespace detail {
 struct Recomputed;
 std::shared_ptr<Recomputed> recomputed(const Tensor& x);  // null where x is kept itself
+bool recomputes(Device device);                           // rather than keeping results that are cheap to compute
 }  // namespace detail
 
 // Marks y, the result of a recorded op, as recomputable: compute() returns it again in the backward pass, before the

@@ -34,8 +34,6 @@ set(BRAID_PUBLIC_HEADERS
   distributed/sharding/partition.h
   distributed/sharding/shard_spec.h
   models/batch.h
-  models/cost/model_cost.h
-  models/cost/model_info.h
   models/data/sampler.h
   models/data/text/batches.h
   models/data/text/dataset.h
@@ -74,6 +72,7 @@ set(BRAID_PUBLIC_HEADERS
   models/inference/text_stream.h
   models/language_model.h
   models/model.h
+  models/model_info.h
   models/model_spec.h
   models/registry.h
   models/settings.h

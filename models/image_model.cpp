@@ -6,6 +6,14 @@
 
 namespace braid::models {
 
+Batch ImageModel::blank_batch(int64_t samples, int64_t) const {
+  const Shape image = image_shape();
+  Batch batch{{"pixel_values", zeros({samples, image[0], image[1], image[2]})},
+              {"labels", zeros({samples}, DType::i64)}};
+  if (random_training()) batch = {batch.tensors()[0], batch.tensors()[1], {kSampleKeys, zeros({samples}, DType::i64)}};
+  return batch;
+}
+
 int64_t ImageModel::count_targets(const Batch& batch) const {
   int64_t n = 0;
   for (const int64_t label : batch.at("labels").to(DType::i64).to_vector<int64_t>()) n += label >= 0;

@@ -22,6 +22,7 @@ class ImageModel : public Model {
   // pixel_values (B, C, H, W) -> (B, K). The observer gets every named intermediate result.
   virtual Tensor logits(const Tensor& pixel_values, const nn::ActivationObserver* observer = nullptr) const = 0;
 
+  Batch blank_batch(int64_t samples, int64_t seq_len) const override;
   int64_t count_targets(const Batch& batch) const override;
   void check_batch(const Batch& batch) const override;
   void observe(const Batch& batch, const nn::ActivationObserver& observer) const override {

@@ -28,6 +28,13 @@ std::unique_ptr<SequencePool> LanguageModel::make_sequence_pool(int64_t position
   return make_separate_pool(*this, positions);
 }
 
+Batch LanguageModel::blank_batch(int64_t samples, int64_t seq_len) const {
+  check(samples >= 1 && seq_len >= 1, ErrorKind::setting, [&] {
+    return str("bad batch: expected at least one sequence of at least one token, found ", samples, " of ", seq_len);
+  });
+  return text_batch(zeros({samples, seq_len}, DType::i32), zeros({samples, seq_len}, DType::i32));
+}
+
 int64_t LanguageModel::count_targets(const Batch& batch) const {
   int64_t n = 0;
   for (int64_t target : batch.at("targets").to_vector<int64_t>()) n += target >= 0;

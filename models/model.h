@@ -33,6 +33,9 @@ class Model : public nn::Module {
   // Sum of the loss over the counted targets, (); divide by count_targets() for the mean. Over a mesh: of the targets
   // of this context rank's positions, equal on tensor ranks. The batch is on the model's device.
   virtual Tensor loss_sum(const Batch& batch) const = 0;
+  // A batch of so many samples of zeros, whose targets count, for what a step costs (cost/trace.h). seq_len: tokens of
+  // a sample, without effect where samples are no sequences.
+  virtual Batch blank_batch(int64_t samples, int64_t seq_len) const = 0;
   // Number of targets of the batch that are counted, over all context ranks. The batch is on the CPU.
   virtual int64_t count_targets(const Batch& batch) const = 0;
   // Names, shapes, types and ranges of the batch (on the CPU), so that loss_sum() needs no check on the device

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "braid/models/cost/size.h"
+#include "braid/models/cost/trace.h"
 #include "braid/models/folders/folder.h"
 #include "braid/nn/init.h"
 
@@ -14,35 +16,13 @@ std::unique_ptr<Model> ModelSpec::make_shape_only(const dist::ProcessMesh& mesh)
 
 std::vector<nn::NamedTensor> ModelSpec::parameters() const { return nn::parameters(*make_shape_only()); }
 
-ModelSize ModelSpec::size() const {
-  const int64_t elements = nn::count(*make_shape_only());
-  return {.parameters = elements, .non_embedding = elements};
-}
-
-SettingTexts ModelSpec::matching_settings(int64_t) const { return {}; }
-
-double ModelSpec::forward_flops(int64_t) const { return 2 * static_cast<double>(size().parameters); }
-
-TrainingMemory ModelSpec::training_memory(const TrainingSetup& setup) const {
-  const RankParameters rank = rank_parameters(*make_shape_only(), setup.mesh, 0);
-  const auto bytes = static_cast<double>(setup.bytes_per_element), wide = std::max(4.0, bytes);  // wide: masters
-  const auto held = static_cast<double>(rank.held), owned = static_cast<double>(rank.owned);
-  TrainingMemory memory;
-  memory.weights = held * (wide + (bytes < wide ? bytes : 0));
-  memory.gradients = held * wide;
-  memory.optimizer = static_cast<double>(setup.optimizer_moments) * owned * wide;
-  return memory;
-}
-
-StepVolume ModelSpec::step_volume(const MeshShape& mesh, const MeshCoord& rank, const StepShape& step) const {
-  StepVolume volume;
-  add_gradient_volume(volume, *make_shape_only(), mesh, rank, step);
-  return volume;
-}
-
-std::vector<InfoSection> ModelSpec::info(const InfoRequest&) const {
-  const auto elements = static_cast<double>(size().parameters);
+std::vector<InfoSection> ModelSpec::info(const InfoRequest& request) const {
+  const auto elements = static_cast<double>(model_size(*this).parameters), batch = static_cast<double>(request.batch);
+  const double forward = batch * forward_flops(*this, request.seq_len).total();
   return {{"parameters", "Parameters", {{"total", "total", elements}}},
+          {"flops",
+           request.batch == 1 ? "FLOPs of a sample" : str("FLOPs of ", request.batch, " samples"),
+           {{"forward", "forward", forward, InfoUnit::flops}, {"training", "training", 3 * forward, InfoUnit::flops}}},
           {"inference_memory", "Memory, f32", {{"weights", "weights", 4 * elements, InfoUnit::bytes}}}};
 }
 

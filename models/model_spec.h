@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "braid/distributed/comm/process_mesh.h"
-#include "braid/models/cost/model_cost.h"
-#include "braid/models/cost/model_info.h"
 #include "braid/models/model.h"
+#include "braid/models/model_info.h"
 #include "braid/models/settings.h"
 #include "braid/tensor/random.h"
 
@@ -57,20 +56,7 @@ class ModelSpec {
   // V of a language model; 0 for others.
   virtual int64_t vocab_size() const { return 0; }
 
-  // --- cost, from the configuration alone; seq_len: tokens of a sample, without effect where samples are no sequences
-  // ---
-  virtual ModelSize size() const;
-  // The settings of this spec that change its number of parameters to the nearest one possible, for comparisons of
-  // models of equal size; by default none.
-  virtual SettingTexts matching_settings(int64_t parameters) const;
-  // FLOPs of the forward pass of one sample. By default 2 per element of the parameters.
-  virtual double forward_flops(int64_t seq_len) const;
-  double training_flops(int64_t seq_len) const { return 3 * forward_flops(seq_len); }  // backward: twice the forward
-  // By default weights, gradients and moments alone, nothing for activations.
-  virtual TrainingMemory training_memory(const TrainingSetup& setup) const;
-  // Bytes that a rank of the mesh sends in a step. By default the gradients and parameters of add_gradient_volume().
-  virtual StepVolume step_volume(const MeshShape& mesh, const MeshCoord& rank, const StepShape& step) const;
-  // The sections of `braid info`. By default the elements of the parameters and their bytes in f32.
+  // The sections of `braid info`. By default parameters, FLOPs and memory by cost/size.h and cost/trace.h.
   virtual std::vector<InfoSection> info(const InfoRequest& request) const;
 
   // Notes for the user on the config.json that this spec was read from: keys without effect, code of its own.

@@ -7,6 +7,7 @@
 
 #include "braid/tensor/base/lock_at_fork.h"
 #include "braid/tensor/tensor.h"
+#include "braid/tensor/trace_device.h"
 
 namespace braid {
 
@@ -30,7 +31,11 @@ Books& books() {
   static Books* instance = new Books;
   return *instance;
 }
-Book& book(Device device) { return books().of[{device.kind, device.index}]; }
+Book& book(Device device) {
+  static thread_local Book traced;
+  if (device == kCpu && TraceDevice::current()) return traced;
+  return books().of[{device.kind, device.index}];
+}
 
 }  // namespace
 

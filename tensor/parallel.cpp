@@ -20,8 +20,10 @@
 #include "braid/tensor/base/integers.h"
 #include "braid/tensor/base/parallel_record.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/kernels/kernel.h"
 #include "braid/tensor/pin_threads.h"
 #include "braid/tensor/scoped_value.h"
+#include "braid/tensor/trace_device.h"
 
 namespace braid {
 
@@ -341,6 +343,10 @@ Pool& pool() {
 void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> body, const CodeLocation& where) {
   if (n <= 0) return;
   if (grain < 1) grain = 1;
+  if (TraceDevice::current()) [[unlikely]] {
+    if (TraceDevice::runs_loop(detail::running_kernel(), n <= grain)) body(0, n);
+    return;
+  }
   if (n <= grain || inside_body || threads() == 1) {
     body(0, n);
     return;

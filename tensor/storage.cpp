@@ -12,6 +12,7 @@
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/trace_device.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define BRAID_CACHE_BUFFERS 0  // so that the sanitizer finds every use after free
@@ -133,6 +134,8 @@ class CpuAllocator final : public Allocator {
 }  // namespace
 
 Allocator& cpu_allocator() {
+  if (TraceDevice* trace = TraceDevice::current()) [[unlikely]]
+    return trace->allocator();
   // Never destroyed: tensors with static lifetime may outlive any static object declared here.
   static CpuAllocator* instance = new CpuAllocator;
   return *instance;

@@ -11,6 +11,7 @@
 #include "apps/cli/text.h"
 #include "apps/train/plan/matmul_rate.h"
 #include "braid/autograd/ops.h"
+#include "braid/models/cost/trace.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/models/inference/engine.h"
 #include "braid/models/inference/sequence_pool.h"
@@ -78,7 +79,7 @@ std::vector<std::vector<int32_t>> random_prompts(int64_t B, int64_t T, int64_t v
 // FLOPs of a prompt of T tokens: logits are formed for the last one alone.
 double prompt_pass_flops(const models::LanguageModel& model, int64_t T) {
   const int64_t D = model.hidden(from_vector(std::vector<int64_t>{0}, {1, 1}).to(model.device())).dim(2);
-  return model.spec()->forward_flops(T) - 2.0 * static_cast<double>((T - 1) * D * model.vocab_size());
+  return models::forward_flops(*model.spec(), T).total() - 2.0 * static_cast<double>((T - 1) * D * model.vocab_size());
 }
 
 struct DecodeTimes {

@@ -10,6 +10,8 @@
 #include "apps/cli/memory_text.h"
 #include "apps/cli/text.h"
 #include "apps/train/task/from_config.h"
+#include "braid/models/cost/size.h"
+#include "braid/models/cost/trace.h"
 #include "braid/tensor/dry/graph_cost.h"
 
 namespace braid::apps {
@@ -93,7 +95,8 @@ int bench_dry_step(const Arguments& arguments) {
     cudnn += w.kind == DryWork::Kind::attention;
   }
   const MemoryStats memory = memory_stats(dry.device());
-  const double mfu = bench.spec->training_flops(T) * static_cast<double>(B) / all.seconds / roofline.peak_flops;
+  const double mfu =
+      3 * models::forward_flops(*bench.spec, T).total() * static_cast<double>(B) / all.seconds / roofline.peak_flops;
   const std::string& reason = trainer.capture_given_up_reason();
 
   if (arguments.has("json")) {
@@ -101,7 +104,7 @@ int bench_dry_step(const Arguments& arguments) {
                                 {"dry", true},
                                 {"preset", arguments.get("preset")},
                                 {"dtype", str(types.compute)},
-                                {"parameters", bench.spec->size().parameters},
+                                {"parameters", models::model_size(*bench.spec).parameters},
                                 {"batch", B},
                                 {"seq", T},
                                 {"gpu", roofline.gpu},

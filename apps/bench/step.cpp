@@ -16,6 +16,8 @@
 #include "apps/train/plan/matmul_rate.h"
 #include "apps/train/task/from_config.h"
 #include "braid/autograd/ops.h"
+#include "braid/models/cost/size.h"
+#include "braid/models/cost/trace.h"
 #include "braid/models/image_model.h"
 #include "braid/models/language_model.h"
 #include "braid/tensor/dry/graph_cost.h"
@@ -98,7 +100,7 @@ int run_bench(const Arguments& arguments) {
     double forward = seconds_of([&] { models::evaluate(*model, {batch}); });
     if (i >= 0) steps.push_back(step), forwards.push_back(forward);
   }
-  double step = median(steps), flops = bench.spec->training_flops(T) * static_cast<double>(B);
+  double step = median(steps), flops = 3 * models::forward_flops(*bench.spec, T).total() * static_cast<double>(B);
   const double peak = measured_flops(device, types.compute);
   const std::string where = device == kCpu ? str(threads(), " threads") : str(device);
   const MemoryByUse memory = memory_by_use(device);
@@ -110,8 +112,9 @@ int run_bench(const Arguments& arguments) {
         "\"step_seconds_min\": %.6g, \"forward_seconds\": %.6g, \"%s_per_second\": %.6g, \"peak_rss_mib\": %.1f, "
         "\"peak_tensor_mib\": %.1f, \"flops\": %.6g, \"flops_utilisation\": %.4f, \"captured\": %s, "
         "\"graph_nodes\": %lld, \"graph_seconds\": %.4g, \"graph_mib\": %.1f, \"reserved_mib\": %.1f",
-        str(types.compute).c_str(), str(device).c_str(), static_cast<long long>(bench.spec->size().parameters),
-        static_cast<long long>(B), static_cast<long long>(T), threads(), static_cast<long long>(count), step,
+        str(types.compute).c_str(), str(device).c_str(),
+        static_cast<long long>(models::model_size(*bench.spec).parameters), static_cast<long long>(B),
+        static_cast<long long>(T), threads(), static_cast<long long>(count), step,
         *std::min_element(steps.begin(), steps.end()), median(forwards), bench.images ? "pictures" : "tokens",
         double(B * T) / step, peak_rss_mib(), double(memory_stats(device).peak) / (1 << 20), flops, flops / step / peak,
         trainer.replays_steps() ? "true" : "false", static_cast<long long>(graph_cost().nodes), graph_cost().seconds,

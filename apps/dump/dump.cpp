@@ -14,6 +14,7 @@
 #include "apps/dump/ids.h"
 #include "apps/dump/images.h"
 #include "braid/autograd.h"
+#include "braid/models/cost/size.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/models/inspect/capture.h"
 #include "braid/tensor/io/reader.h"
@@ -31,7 +32,7 @@ std::set<int64_t> requested_maps(const Arguments& arguments, const models::Model
   std::set<int64_t> layers;
   if (!arguments.has("attention")) return layers;
   const auto* language = dynamic_cast<const models::LanguageModel*>(&model);
-  const int64_t L = language ? std::ssize(language->make_cache(1).layers) : model.spec()->size().layers;
+  const int64_t L = language ? std::ssize(language->make_cache(1).layers) : models::model_size(*model.spec()).layers;
   check(L > 0, ErrorKind::setting,
         [&] { return "--attention: a model of type " + model.spec()->model_type() + " has no layers of attention"; });
   if (arguments.get("attention") == kAllLayers) {

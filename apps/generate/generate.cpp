@@ -15,6 +15,7 @@
 #include "apps/generate/reply.h"
 #include "apps/train/run/job.h"
 #include "braid/distributed/comm/device_ranks.h"
+#include "braid/models/cost/size.h"
 #include "braid/nn/inference/gather_weights.h"
 #include "braid/nn/inference/quantize.h"
 #include "braid/tensor/parallel.h"
@@ -123,8 +124,8 @@ void print_statistics(const models::LanguageModel& model, double load_seconds, c
   };
   const std::string where = model.device() == kCpu ? str(threads(), " threads") : str(model.device());
   std::fprintf(stderr, "\nload      %s parameters in %s s (%s, %s)\n",
-               human(static_cast<double>(model.spec()->size().parameters), 3).c_str(), human(load_seconds, 3).c_str(),
-               nn::is_quantized(model) ? "int8" : name(model.dtype()), where.c_str());
+               human(static_cast<double>(models::model_size(*model.spec()).parameters), 3).c_str(),
+               human(load_seconds, 3).c_str(), nn::is_quantized(model) ? "int8" : name(model.dtype()), where.c_str());
   std::fprintf(stderr, "prompt    %s\n", rate(speed.prompt_tokens, speed.prompt_seconds).c_str());
   std::fprintf(stderr, "decoding  %s\n", rate(speed.steps, speed.step_seconds).c_str());
   std::fprintf(stderr, "memory    at most %s in tensors, %s of the process\n",

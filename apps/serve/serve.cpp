@@ -15,6 +15,7 @@
 #include "apps/cli/text.h"
 #include "apps/cli/text_model.h"
 #include "apps/serve/http/server.h"
+#include "braid/models/cost/size.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/parallel.h"
 
@@ -104,7 +105,7 @@ int run_serve(const Arguments& arguments) {
   Server server(*service, options, std::move(address));
   if (arguments.has("port-file")) io::write_file(arguments.get("port-file"), str(server.port(), "\n"));
   std::printf("%s: %s parameters, context of %lld tokens, chat template %s\n", name.c_str(),
-              human(static_cast<double>(loaded.model->spec()->size().parameters), 3).c_str(),
+              human(static_cast<double>(models::model_size(*loaded.model->spec()).parameters), 3).c_str(),
               static_cast<long long>(loaded.model->max_sequence_length()), preview(chat).c_str());
   std::printf("serving %s/v1%s; Ctrl-C stops\n", url_of(host, server.port()).c_str(),
               options.access.key.empty() ? "" : " to clients with the key");

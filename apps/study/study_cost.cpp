@@ -68,7 +68,8 @@ std::string study_plan(const Study& study, const std::vector<StudyRun>& runs) {
     const int64_t T = sequence_length(config, *spec);
     const bool data = vocabulary_here(config) > 0;
     no_data |= !data;
-    const double forward = data ? forward_flops(*spec, training_data(config)) : 0;
+    const models::Batch batch = data ? typical_batch(*spec, training_data(config)) : models::blank_batch(*spec, 1, T);
+    const SampleFlops sample = sample_flops(config, *spec, batch);
     const RunCost cost = cost_of(settings);
     const DType type = arithmetic(config).compute;
     double of_step = 0;
@@ -77,7 +78,7 @@ std::string study_plan(const Study& study, const std::vector<StudyRun>& runs) {
     } else {
       if (config.run.threads > 0) set_threads(static_cast<int>(config.run.threads));
       if (!here) here = this_machine({}, parse_device(config.run.device), type);
-      of_step = plan_step(config, *spec, T, {1, 1, 1}, *here, forward).seconds();
+      of_step = plan_step(config, *spec, T, {1, 1, 1}, *here, sample).seconds();
       by_formula = true;
     }
     const double time = of_step * static_cast<double>(run.steps);
@@ -88,12 +89,12 @@ std::string study_plan(const Study& study, const std::vector<StudyRun>& runs) {
     for (Elsewhere& other : elsewhere) {
       other.machine = machine_elsewhere({.name = str("h100x", other.gpus)}, type);
       const auto steps = static_cast<double>(run.steps);
-      const StepPlan one = plan_step(config, *spec, T, {1, 1, 1}, other.machine, forward);
+      const StepPlan one = plan_step(config, *spec, T, {1, 1, 1}, other.machine, sample);
       other.on_one += one.seconds() * steps;
       other.longest = std::max(other.longest, one.seconds() * steps);
-      other.one_fits &= one.needed <= other.machine.memory;
-      const std::vector<StepPlan> layouts = plan_layouts(config, *spec, T, other.gpus, other.machine, forward);
-      const bool fits = !layouts.empty() && layouts.front().needed <= other.machine.memory;
+      other.one_fits &= one.needed() <= other.machine.memory;
+      const std::vector<StepPlan> layouts = plan_layouts(config, *spec, T, other.gpus, other.machine, sample);
+      const bool fits = !layouts.empty() && layouts.front().needed() <= other.machine.memory;
       other.all_fit &= fits;
       if (fits) other.in_order += layouts.front().seconds() * steps;
     }

@@ -8,6 +8,7 @@
 #include "apps/cli/text.h"
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/run_data.h"
+#include "braid/models/cost/size.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/reader.h"
 
@@ -235,7 +236,8 @@ int64_t steps_of(const Study& study, const std::string& size, double budget) {
   const auto spec = model_spec(run.config, vocabulary_here(run.config));
   const double per_step = static_cast<double>(run.config.train.batch_size * run.config.train.accumulate *
                                               sequence_length(run.config, *spec));
-  const double tokens = study.budget_unit == "tokens" ? budget : budget * static_cast<double>(spec->size().parameters);
+  const double tokens =
+      study.budget_unit == "tokens" ? budget : budget * static_cast<double>(models::model_size(*spec).parameters);
   return std::max<int64_t>(1, std::llround(tokens / per_step));
 }
 

@@ -13,6 +13,7 @@
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/run_data.h"
 #include "braid/autograd/record.h"
+#include "braid/models/cost/size.h"
 #include "braid/models/data/text/manifest.h"
 #include "braid/models/eval/icl_tasks.h"
 #include "braid/models/folders/pretrained.h"
@@ -117,12 +118,12 @@ RunCost cost_of(const RunSettings& settings) {
   const int64_t vocabulary = vocabulary_here(config);
   const auto spec = model_spec(config, vocabulary);
   const int64_t T = sequence_length(config, *spec);
-  double forward = 0;
-  if (vocabulary > 0) forward = forward_flops(*spec, training_data(config));
+  const models::Batch batch =
+      vocabulary > 0 ? typical_batch(*spec, training_data(config)) : models::blank_batch(*spec, 1, T);
   const double samples = static_cast<double>(config.train.steps * config.train.batch_size * config.train.accumulate);
-  const models::ModelSize size = spec->size();
+  const models::ModelSize size = model_size(*spec);
   return {static_cast<double>(size.parameters), static_cast<double>(size.non_embedding),
-          samples * static_cast<double>(T), samples * sample_flops(config, *spec, T, forward).training()};
+          samples * static_cast<double>(T), samples * sample_flops(config, *spec, batch).training()};
 }
 
 void open_study(const Study& study, const std::vector<StudyRun>& runs) {

@@ -16,6 +16,7 @@
 #include "apps/train/plan/memory.h"
 #include "apps/train/run/job.h"
 #include "apps/train/run/resume.h"
+#include "braid/models/cost/size.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/parallel.h"
@@ -149,11 +150,10 @@ void TrainingRun::start() {
   work_.peak_flops = measured_flops(device_, types_.compute) * mesh_.world.size();
   const std::string gain = gain_of_type();
   reset_peak_memory(device_);
-  work_.sample_forward = task_->forward_flops(*spec_);
   task_->start(*model_, mesh_);
   for (const std::string& note : task_->start_notes()) progress_.note(note);
   if (const std::string warning = spec_->training_warning(); !warning.empty()) progress_.note("warning: " + warning);
-  const models::ModelSize size = spec_->size();
+  const models::ModelSize size = models::model_size(*spec_);
   char text[256];
   const std::string without = size.non_embedding == size.parameters
                                   ? ""
@@ -192,8 +192,7 @@ LogRow TrainingRun::count_step(const models::StepMetrics& metrics, double lr) {
   const int64_t samples = config_.train.batch_size * config_.train.accumulate;
   const auto begins = [&](const nn::ParameterGroup& group) { return group.frozen_until == state_.step; };
   if (work_.flops == 0 || std::ranges::any_of(trainer_.optimizer().options().groups, begins))
-    work_.sample_flops =
-        sample_flops(config_, *spec_, task_->sample_tokens(), work_.sample_forward, state_.step).training();
+    work_.sample_flops = sample_flops(config_, *spec_, task_->typical_batch(*spec_), state_.step).training();
   work_.flops += static_cast<double>(samples) * work_.sample_flops;
   ++state_.step;
   state_.samples += samples;

@@ -85,7 +85,7 @@ class TrainingRun {
   struct Work {
     Clock::time_point start;
     double elapsed_before = 0, peak_flops = 0;
-    double sample_forward = 0, sample_flops = 0, flops = 0;  // of a sample of the data; of all steps
+    double sample_flops = 0, flops = 0;  // of a sample of the data; of all steps
     double seconds() const { return std::chrono::duration<double>(Clock::now() - start).count(); }
   };
   struct Measured {

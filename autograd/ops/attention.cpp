@@ -10,6 +10,7 @@
 #include "braid/autograd/saved.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
+#include "braid/tensor/trace_device.h"
 
 namespace braid {
 
@@ -212,7 +213,7 @@ void for_each_document(const std::vector<QueryBlock>& documents, bool on_cpu, Ea
   for (size_t i = 0; i < documents.size(); ++i) sum += work(i);
   std::vector<size_t> short_ones;
   for (size_t i = 0; i < documents.size(); ++i) {
-    if (on_cpu && 2 * threads() * work(i) < sum)
+    if (on_cpu && !TraceDevice::current() && 2 * threads() * work(i) < sum)
       short_ones.push_back(i);
     else
       each(i);

@@ -104,7 +104,7 @@ Qkv split_qkv(const Tensor& x, const QkvSplit& how) {
   const Tensor product = x.detach().contiguous();
   Tensor q = empty_heads(x, how.heads, d), k = empty_heads(x, how.kv_heads, d), v;
   // Norms need the product for backward, so that values may stay in it.
-  const bool keeps_product = x.device() == kCpu && how.q_norm;
+  const bool keeps_product = detail::recomputes(x.device()) && how.q_norm;
   if (!keeps_product) v = empty_heads(x, how.kv_heads, d);
   device.split_qkv.forward(product, in, q, k, v);
   if (keeps_product) {

@@ -46,9 +46,4 @@ std::vector<ModelSetting> model_settings(const std::string& model_type, const st
   return list;
 }
 
-SettingTexts matching_width(int64_t intermediate_size, int64_t unit, int64_t more) {
-  const int64_t units = (more + (more < 0 ? -unit : unit) / 2) / unit;  // rounded to the nearest
-  return {{"intermediate_size", std::to_string(std::max<int64_t>(1, intermediate_size + units))}};
-}
-
 }  // namespace braid::models

@@ -27,10 +27,6 @@ using OfSetting = std::function<bool(const std::string& name)>;
 std::vector<ModelSetting> model_settings(const std::string& model_type, const std::vector<Setting>& table,
                                          const OfSetting& in_use, const OfSetting& may_change);
 
-// ModelSpec::matching_settings(): the intermediate_size that changes the number of parameters by `more` as nearly as
-// possible, where each hidden unit more is `unit` parameters.
-SettingTexts matching_width(int64_t intermediate_size, int64_t unit, int64_t more);
-
 // The named configurations of a family: plain ones and, behind them, each with DCMHA as dc-NAME.
 template <class Config>
 class FamilyPresets {

@@ -6,6 +6,7 @@
 #include "braid/tensor/cpu/gemm/vector.h"
 #include "braid/tensor/cpu/loops.h"
 #include "braid/tensor/kernels/copy.h"
+#include "braid/tensor/trace_device.h"
 
 namespace braid::cpu {
 
@@ -148,7 +149,7 @@ bool fits_float(DType t) { return t == DType::f32 || t == DType::bf16 || t == DT
 
 // Integers beyond 2^53 are rounded when they are converted.
 void copy(In x, Out y) {
-  if (y.numel() == 0) return;
+  if (y.numel() == 0 || TraceDevice::leaves_out(y)) return;
   if (x.dtype() == y.dtype()) return visit_bytes(x.dtype(), [&]<class T>() { copy_same_type<T>(x, y); });
   if (fits_float(x.dtype()) && fits_float(y.dtype())) return copy_converting<float>(x, y);
   copy_converting<double>(x, y);

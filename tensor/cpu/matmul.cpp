@@ -13,6 +13,7 @@
 #include "braid/tensor/kernels/matmul.h"
 #include "braid/tensor/parallel.h"
 #include "braid/tensor/row_invariant.h"
+#include "braid/tensor/trace_device.h"
 
 namespace braid::cpu {
 
@@ -125,6 +126,7 @@ constexpr int64_t kFewRows = 8;
 
 template <class T, class Y>
 void multiply_16_bit(const Problem& p, const T* x, const T* z, bool accumulate, const T* start, Y* y) {
+  if (TraceDevice::current()) return;  // its panels are no tensors
   GemmOrder lx = gemm_order(p.m, p.k, p.xr, p.xc), lz = gemm_order(p.k, p.n, p.zr, p.zc);
   if (packs(p.m, p.n, p.k)) {
     const auto product = [&](int64_t i) {
@@ -240,6 +242,8 @@ Tensor copied_to_rows(In z, Problem& p) {
 // bias (N), contiguous, of y's type, or an empty handle.
 void products(In x, In z, bool accumulate, In bias, Out y) {
   if (y.numel() == 0) return;
+  if (TraceDevice* trace = TraceDevice::current()) [[unlikely]]
+    trace->add_product(y.numel(), x.dim(-1));
   if (x.dim(-1) == 0) {  // an empty sum
     if (bias) return y.copy_(bias.expanded(y.shape()));
     if (!accumulate) cpu_backend().copy.fill(0, y);

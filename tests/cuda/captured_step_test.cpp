@@ -74,6 +74,9 @@ class ReadsBack final : public models::Model {
     loss.item();
     return loss;
   }
+  models::Batch blank_batch(int64_t samples, int64_t seq_len) const override {
+    return model_.blank_batch(samples, seq_len);
+  }
   int64_t count_targets(const models::Batch& batch) const override { return model_.count_targets(batch); }
   void check_batch(const models::Batch& batch) const override { model_.check_batch(batch); }
   void observe(const models::Batch& batch, const nn::ActivationObserver& observer) const override {

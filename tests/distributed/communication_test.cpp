@@ -1,8 +1,8 @@
-// The bytes that a step sends are those of the formulas, for every rank of every mesh.
+// The bytes that a step sends are those of its trace, for every rank of every mesh.
 #include <boost/test/unit_test.hpp>
 
 #include "braid/distributed/comm/thread_transport.h"
-#include "braid/models/families/dcformer/cost.h"
+#include "braid/models/cost/trace.h"
 #include "braid/models/families/dcformer/family.h"
 #include "braid/models/folders/lora.h"
 #include "tests/distributed/parity.h"
@@ -14,18 +14,37 @@ using namespace braid::test;
 BOOST_AUTO_TEST_SUITE(communication)
 
 namespace {
-models::StepVolume step_volume(const models::DcformerConfig& config, const models::MeshShape& mesh,
-                               const models::MeshCoord& rank, const models::StepShape& step) {
-  return models::DcformerSpec(config).step_volume(mesh, rank, step);
+using Groups = std::array<dist::CommStats, 5>;
+Groups stats_of(const dist::ProcessMesh& mesh) {
+  return {mesh.tensor.stats(), mesh.context.stats(), mesh.replica_group.stats(), mesh.world.stats(), mesh.data.stats()};
 }
 
-void expect_traffic(const dist::CommStats& before, const dist::CommStats& after, const dist::CommStats& want,
+// Every collective of every group, calls and bytes.
+void expect_traffic(const Groups& before, const Groups& after, const models::StepVolume& want,
                     const std::string& what) {
-  for (auto c : {dist::Collective::reduce_scatter, dist::Collective::all_gather, dist::Collective::all_to_all}) {
-    int64_t got = after.bytes_of(c) - before.bytes_of(c);
-    expect(got == want.bytes_of(c), what + ", " + dist::name(c) + ": counted " + std::to_string(got) +
-                                        " bytes, the formula says " + std::to_string(want.bytes_of(c)));
+  const dist::CommStats* traced[] = {&want.tensor, &want.context, &want.replicas, &want.world, &want.data};
+  const char* names[] = {"tensor", "context", "replicas", "world", "data"};
+  for (size_t g = 0; g < after.size(); ++g) {
+    for (size_t c = 0; c < dist::kCollectives; ++c) {
+      const std::string where = what + ", group " + names[g] + ", " + dist::name(static_cast<dist::Collective>(c));
+      const int64_t bytes = after[g].bytes[c] - before[g].bytes[c], calls = after[g].calls[c] - before[g].calls[c];
+      expect(bytes == traced[g]->bytes[c], where + ": counted " + std::to_string(bytes) + " bytes, the trace says " +
+                                               std::to_string(traced[g]->bytes[c]));
+      expect(calls == traced[g]->calls[c], where + ": counted " + std::to_string(calls) + " calls, the trace says " +
+                                               std::to_string(traced[g]->calls[c]));
+    }
   }
+}
+
+models::TrainingSetup setup_of(const Shape3& s, const dist::ProcessMesh& mesh,
+                               const std::vector<models::Batch>& batches, DType dtype) {
+  models::TrainingSetup setup{.samples = {},
+                              .seq_len = 21,
+                              .compute = dtype,
+                              .mesh = {s.data, s.context, s.tensor},
+                              .rank = {mesh.data.rank(), mesh.context.rank(), mesh.tensor.rank()}};
+  for (const models::Batch& b : batches) setup.samples.push_back(b.samples());
+  return setup;
 }
 
 void check_volume(const std::string& kind, const models::DcformerConfig& config, const Shape3& s,
@@ -34,31 +53,20 @@ void check_volume(const std::string& kind, const models::DcformerConfig& config,
     dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
     auto model = make_model(config, mesh, dtype == DType::bf16 ? DType::f32 : dtype, recompute);
     models::Trainer trainer(*model, {}, 1.0, mesh, dtype);
-    std::vector<models::Batch> batches = share_of(step_batch(config, 0, 8, 21), mesh);
-    auto now = [&] {
-      return std::array{mesh.tensor.stats(), mesh.context.stats(), mesh.replica_group.stats(), mesh.world.stats()};
-    };
-    auto before = now();
-    trainer.step(batches, 1e-3);
-    auto after = now();
-    models::StepShape step{.seq_len = 21, .bytes_per_element = size_of(dtype), .recompute = recompute};
-    for (const models::Batch& b : batches) step.samples.push_back(b.samples());
-    models::StepVolume want = step_volume(config, {s.data, s.context, s.tensor},
-                                          {mesh.data.rank(), mesh.context.rank(), mesh.tensor.rank()}, step);
-    std::string what = kind + ", " + str(s) + ", rank " + std::to_string(world.rank()) + ", group ";
-    expect_traffic(before[0], after[0], want.tensor, what + "tensor");
-    expect_traffic(before[1], after[1], want.context, what + "context");
-    expect_traffic(before[2], after[2], want.replicas, what + "replicas");
-    expect_traffic(before[3], after[3], want.world, what + "world");
-
-    models::RankParameters held =
-        models::rank_parameters(models::shape_only_model(config), {s.data, s.context, s.tensor}, mesh.tensor.rank());
-    int64_t elements = 0, owned = 0;
-    for (const nn::NamedTensor& p : nn::parameters(*model)) elements += p.value.numel();
+    const std::vector<models::Batch> batches = share_of(step_batch(config, 0, 8, 21), mesh);
+    const Groups before = stats_of(mesh);
+    trainer.forward_backward(batches);
+    trainer.apply(1e-3);
+    const Groups after = stats_of(mesh);
+    models::TrainingSetup setup = setup_of(s, mesh, batches, dtype);
+    setup.recompute = recompute;
+    const models::StepCost cost = models::trace_step(models::DcformerSpec(config), setup);
+    const std::string what = kind + ", " + str(s) + ", rank " + std::to_string(world.rank());
+    expect_traffic(before, after, cost.volume, what);
+    int64_t owned = 0;
     for (const nn::NamedTensor& p : trainer.optimizer().parameters()) owned += p.value.numel();
-    expect(held.held == elements, what + "elements held");
-    expect(std::abs(held.owned - owned) <= 4,
-           what + "elements owned: " + std::to_string(owned) + ", the formula says " + std::to_string(held.owned));
+    expect(cost.memory.optimizer == static_cast<double>(2 * owned * std::max<int64_t>(4, size_of(dtype))),
+           what + ": bytes of the moments that it owns");
   });
 }
 void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool recompute) {
@@ -66,7 +74,7 @@ void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool re
 }
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(counted_bytes_equal_the_formulas) {
+BOOST_AUTO_TEST_CASE(counted_bytes_equal_the_trace) {
   for (const Shape3& s : {Shape3{2, 1, 1}, Shape3{1, 2, 1}, Shape3{1, 1, 2}, Shape3{1, 1, 3}, Shape3{3, 1, 1},
                           Shape3{1, 3, 1}, Shape3{1, 2, 2}, Shape3{2, 2, 1}, Shape3{2, 1, 2}, Shape3{1, 1, 4}}) {
     for (const char* kind :
@@ -94,16 +102,16 @@ BOOST_AUTO_TEST_CASE(frozen_parameters_send_nothing) {
                                          : std::vector{"* frozen", "*.dyn_w_proj.* trained"})
           options.groups.push_back(nn::parse_group(text));
         models::Trainer trainer(*model, options, 1.0, mesh);
-        const auto before = mesh.world.stats();
-        trainer.step(share_of(step_batch(config, 0, 6, 21), mesh), 1e-3);
-        const auto after = mesh.world.stats();
-        models::StepShape step{.samples = {6 / s.data}, .seq_len = 21, .bytes_per_element = 8, .module = model.get()};
-        step.trained = [&](const std::string& name) {
-          return nn::rule_of(options.groups, name).frozen_until != nn::kNeverTrained;
-        };
-        const models::StepVolume want = step_volume(config, {s.data, 1, 1}, {mesh.data.rank(), 0, 0}, step);
+        const std::vector<models::Batch> batches = share_of(step_batch(config, 0, 6, 21), mesh);
+        const Groups before = stats_of(mesh);
+        trainer.forward_backward(batches);
+        trainer.apply(1e-3);
+        models::TrainingSetup setup = setup_of(s, mesh, batches, DType::f64);
+        setup.optimizer = options;
+        if (rank > 0) setup.lora = models::LoraOptions{.rank = rank, .targets = {"*.w2"}};
+        const models::StepVolume want = models::trace_step(models::DcformerSpec(config), setup).volume;
         expect(want.replicas.total() == 0 && want.world.total() > 0, "sent to all");
-        expect_traffic(before, after, want.world, "LoRA " + std::to_string(rank) + ", " + str(s));
+        expect_traffic(before, stats_of(mesh), want, "LoRA " + std::to_string(rank) + ", " + str(s));
       });
     }
   }
@@ -118,31 +126,36 @@ BOOST_AUTO_TEST_CASE(what_is_switched_off_sends_nothing) {
 }
 
 BOOST_AUTO_TEST_CASE(one_process_sends_nothing) {
-  BOOST_TEST(step_volume(parity_config("dcformer"), {}, {}, {.samples = {4}, .seq_len = 21}).total() == 0);
-  BOOST_TEST(models::rank_parameters(models::shape_only_model(parity_config("dcformer")), {}, 0).held ==
-             models::count_parameters(parity_config("dcformer")).total);
+  const models::DcformerSpec spec(parity_config("dcformer"));
+  BOOST_TEST(models::trace_step(spec, {.samples = {4}, .seq_len = 21}).volume.total() == 0);
 }
 
 // With a window W a rank sends the last W - 1 keys of each of its ranges to the rank of the next range, and no others.
 BOOST_AUTO_TEST_CASE(windows_send_the_keys_that_are_seen) {
   models::DcformerConfig c = parity_config("dcformer");
   c.n_layer = 1;
+  c.block_size = 1024;
   c.layer_windows = {100};
   const int64_t T = 1024, per_key = c.n_head * (2 * c.head_dim + 2 * (2 * c.profile.rank + 1)) * 4;
+  const auto volume = [&](int64_t rank) {
+    return models::trace_step(models::DcformerSpec(c),
+                              {.samples = {3}, .seq_len = T, .mesh = {1, 4, 1}, .rank = {0, rank, 0}})
+        .volume;
+  };
   for (auto& [rank, runs_with_a_successor] : {std::pair<int64_t, int64_t>{0, 1}, {1, 2}, {2, 2}, {3, 1}}) {
-    models::StepVolume v = step_volume(c, {1, 4, 1}, {0, rank, 0}, {.samples = {3}, .seq_len = T});
+    const models::StepVolume v = volume(rank);
     BOOST_TEST(v.context.bytes_of(dist::Collective::all_gather) == 3 * runs_with_a_successor * 99 * per_key);
   }
   c.layer_windows = {0};  // all ranks need the first range, no other rank the last
-  models::StepVolume v = step_volume(c, {1, 4, 1}, {0, 0, 0}, {.samples = {3}, .seq_len = T});
+  const models::StepVolume v = volume(0);
   BOOST_TEST(v.context.bytes_of(dist::Collective::all_gather) == 3 * 3 * (T / 8) * per_key);
 }
 
-// A plan for 1024 processes takes no more than arithmetic.
+// One of 1024 processes.
 BOOST_AUTO_TEST_CASE(large_layouts_are_planned_on_paper) {
-  models::DcformerConfig c = models::preset("dcpythia-6.9b");
-  models::StepShape step{.samples = {1}, .seq_len = 2048};
-  models::StepVolume v = step_volume(c, {64, 2, 8}, {63, 1, 7}, step);
+  const models::DcformerSpec spec(models::preset("dcpythia-6.9b"));
+  const models::StepVolume v =
+      models::trace_step(spec, {.seq_len = 2048, .mesh = {64, 2, 8}, .rank = {63, 1, 7}}).volume;
   // Per block, forward and backward, four gathers and four sums of 1/16 of the rows: 7/8 of B T D elements each per
   // rank of the two context ranks; three more for the ends.
   double rows = 2048.0 / 2 * 4096 * 4 * 7 / 8;

@@ -5,6 +5,7 @@
 
 #include "braid/autograd.h"
 #include "braid/distributed/comm/thread_transport.h"
+#include "braid/models/cost/size.h"
 #include "braid/models/data/prepare/byte_stream.h"
 #include "braid/models/data/tokenizers/tokenizer.h"
 #include "braid/models/registry.h"
@@ -45,7 +46,7 @@ BOOST_AUTO_TEST_CASE(the_relative_is_a_family_that_trains) {
              plain = models::configure_model("my_plain-tiny", small);
   BOOST_TEST(spec->model_type() == "my_parallel");
   BOOST_TEST(models::read_model_spec(spec->config_json(), "config.json")->config_json() == spec->config_json());
-  BOOST_TEST(plain->size().parameters < spec->size().parameters);
+  BOOST_TEST(models::model_size(*plain).parameters < models::model_size(*spec).parameters);
   const auto model = spec->make({1, 0});
   const Tensor ids = from_values({1, 2, 3}, {1, 3}, DType::i64);
   backward(model->loss_sum(models::text_batch(ids, ids)));

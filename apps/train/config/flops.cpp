@@ -1,42 +1,32 @@
 #include "apps/train/config/flops.h"
 
 #include <algorithm>
-#include <map>
 
 #include "apps/train/config/trained.h"
 
 namespace braid::apps {
 
-double forward_flops(const models::ModelSpec& model, const models::text::Dataset& data) {
+models::Batch typical_batch(const models::ModelSpec& model, const models::text::Dataset& data) {
   constexpr int64_t kSamples = 32;
-  const int64_t n = std::min(kSamples, data.size());
-  std::map<int64_t, double> of_length;
-  double total = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const models::text::Sequence sample = data.sequence(i * data.size() / n);
-    const auto add = [&](int64_t length) {
-      const auto [at, first] = of_length.try_emplace(length, 0);
-      if (first) at->second = model.forward_flops(length);
-      total += at->second;
-    };
-    int64_t length = 0;
-    for (const int32_t position : sample.positions) {
-      if (position == 0 && length > 0) add(std::exchange(length, 0));
-      ++length;
-    }
-    add(sample.positions.empty() ? data.seq_len() : length);
-  }
-  return n > 0 ? total / static_cast<double>(n) : model.forward_flops(data.seq_len());
+  const int64_t n = std::min(kSamples, data.size()), T = data.seq_len();
+  if (!data.separates_documents() || n == 0) return models::blank_batch(model, 1, T);
+  Tensor positions = zeros({n, T}, DType::i32);
+  for (int64_t i = 0; i < n; ++i)
+    std::ranges::copy(data.sequence(i * data.size() / n).positions, positions.mutable_data<int32_t>() + i * T);
+  const models::Batch blank = models::blank_batch(model, n, T);
+  return models::text_batch(blank.at("input_ids"), blank.at("targets"), positions);
 }
 
-SampleFlops sample_flops(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len, double forward,
+SampleFlops sample_flops(const TrainConfig& config, const models::ModelSpec& model, const models::Batch& batch,
                          int64_t updates) {
-  if (forward == 0) forward = model.forward_flops(seq_len);
-  const WeightElements weights = weight_elements(config, model, updates);
-  const auto T = static_cast<double>(seq_len);
-  SampleFlops flops;
-  flops.forward = forward + 2 * T * static_cast<double>(weights.lora);
-  flops.backward = 2 * flops.forward - 2 * T * static_cast<double>(weights.frozen);
+  models::TrainingSetup setup;
+  if (config.lora.rank > 0) setup.lora = lora_options(config);
+  setup.optimizer.groups = parameter_groups(config);
+  for (nn::ParameterGroup& group : setup.optimizer.groups)
+    if (group.frozen_until) group.frozen_until = *group.frozen_until > updates ? nn::kNeverTrained : 0;
+  const auto samples = static_cast<double>(batch.samples());
+  SampleFlops flops{.forward = models::forward_flops(model, batch, setup).total() / samples};
+  flops.backward = models::training_flops(model, batch, setup).total() / samples - flops.forward;
   return flops;
 }
 

@@ -7,6 +7,8 @@
 #include "apps/cli/plan_report.h"
 #include "apps/cli/text.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
+#include "braid/models/cost/size.h"
+#include "braid/models/cost/trace.h"
 #include "braid/models/folders/init_from.h"
 #include "braid/models/registry.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
@@ -78,8 +80,9 @@ std::vector<std::pair<std::string, std::string>> origin_lines(const Origin& orig
     const std::string kind = nn::without_indices(p.name);
     if (std::ranges::count(kinds, kind) == 0) kinds.push_back(kind);
   }
-  const auto all = static_cast<double>(model.size().parameters);
-  const double flops = model.forward_flops(seq_len), before = origin.model->forward_flops(seq_len);
+  const auto all = static_cast<double>(models::model_size(model).parameters);
+  const double flops = models::forward_flops(model, seq_len).total(),
+               before = models::forward_flops(*origin.model, seq_len).total();
   std::vector<std::pair<std::string, std::string>> lines = {
       {"weights of", origin.folder.string() + ", a model of type " + origin.model->model_type()}};
   if (origin.added.empty()) {

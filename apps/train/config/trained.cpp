@@ -6,7 +6,7 @@
 #include "apps/cli/plan_report.h"
 #include "apps/cli/text.h"
 #include "apps/train/config/layer_decay.h"
-#include "braid/nn/layers/embedding.h"
+#include "braid/models/cost/trace.h"
 #include "braid/nn/name_pattern.h"
 
 namespace braid::apps {
@@ -56,30 +56,6 @@ std::unique_ptr<models::Model> shape_only(const TrainConfig& config, const model
   return made;
 }
 
-WeightElements weight_elements(const TrainConfig& config, const models::ModelSpec& model, int64_t updates) {
-  if (all_alike(config)) return {};
-  const std::unique_ptr<models::Model> made = shape_only(config, model);
-  const std::vector<nn::ParameterGroup> groups = parameter_groups(config);
-  std::vector<std::string> tables;  // of embeddings, which are looked up
-  int64_t looked_up = 0;
-  nn::each_module(*made, [&](const std::string& name, nn::Module& module) {
-    const auto* table = dynamic_cast<const nn::Embedding*>(&module);
-    if (!table) return;
-    tables.push_back(name + ".weight");
-    looked_up += table->weight().numel();
-  });
-  // A table that is the output projection too is multiplied with.
-  const models::ModelSize size = model.size();
-  if (size.parameters - size.non_embedding == looked_up && model.vocab_size() > 0) tables.clear();
-  WeightElements found;
-  for (const nn::NamedTensor& p : nn::parameters(*made)) {
-    if (p.value.shape().rank() < 2 || std::ranges::count(tables, p.name) > 0) continue;
-    if (models::is_lora(p.name)) found.lora += p.value.numel();
-    if (nn::rule_of(groups, p.name).frozen_until > updates) found.frozen += p.value.numel();
-  }
-  return found;
-}
-
 TrainedParameters trained_parameters(const TrainConfig& config, const models::ModelSpec& model) {
   const std::unique_ptr<models::Model> made = shape_only(config, model);
   const std::vector<nn::ParameterGroup> groups = parameter_groups(config, *made);
@@ -110,7 +86,8 @@ std::vector<std::pair<std::string, std::string>> trained_lines(const TrainConfig
   const TrainedParameters found = trained_parameters(config, model);
   const auto all = static_cast<double>(found.all);
   if (config.lora.rank > 0) {
-    const double flops = model.forward_flops(seq_len) / static_cast<double>(std::max<int64_t>(1, seq_len));
+    const double flops =
+        models::forward_flops(model, seq_len).total() / static_cast<double>(std::max<int64_t>(1, seq_len));
     lines.emplace_back(str("LoRA of rank ", config.lora.rank),
                        str(found.lora_layers, " layers, ", found.lora, " parameters (",
                            share(double(found.lora), all - double(found.lora)), " of the model), forward pass + ",
@@ -126,18 +103,6 @@ std::vector<std::pair<std::string, std::string>> trained_lines(const TrainConfig
                            " tensors: ", join(kinds, ", "), more > 0 ? str(" and ", more, " more") : ""));
   }
   return lines;
-}
-
-models::TrainingMemory training_memory(const TrainConfig& config, const models::ModelSpec& model,
-                                       const models::TrainingSetup& setup) {
-  models::TrainingMemory memory = model.training_memory(setup);
-  if (all_alike(config)) return memory;
-  const TrainedParameters found = trained_parameters(config, model);
-  const double base = static_cast<double>(found.all - found.lora), part = static_cast<double>(found.trained) / base;
-  memory.weights *= static_cast<double>(found.all) / base;
-  memory.gradients *= part;
-  memory.optimizer *= part;
-  return memory;
 }
 
 }  // namespace braid::apps

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "apps/train/config/train_config.h"
-#include "braid/models/cost/model_cost.h"
 #include "braid/models/folders/lora.h"
 #include "braid/models/model_spec.h"
 #include "braid/nn/optim/groups.h"
@@ -35,18 +34,8 @@ struct TrainedParameters {
 TrainedParameters trained_parameters(const TrainConfig& config, const models::ModelSpec& model);
 // The model of a run without memory, LoRA's parameters among its own.
 std::unique_ptr<models::Model> shape_only(const TrainConfig& config, const models::ModelSpec& model);
-// Elements of weights that a token is multiplied with.
-struct WeightElements {
-  int64_t lora = 0;
-  int64_t frozen = 0;  // after so many updates
-};
-WeightElements weight_elements(const TrainConfig& config, const models::ModelSpec& model, int64_t updates);
 // Lines of a label and a value; none where every parameter is trained alike.
 std::vector<std::pair<std::string, std::string>> trained_lines(const TrainConfig& config,
                                                                const models::ModelSpec& model, int64_t seq_len);
-
-// The model's memory, where frozen parameters have neither gradients nor moments.
-models::TrainingMemory training_memory(const TrainConfig& config, const models::ModelSpec& model,
-                                       const models::TrainingSetup& setup);
 
 }  // namespace braid::apps

@@ -18,6 +18,7 @@
 #include "apps/train/run/resume.h"
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/task.h"
+#include "braid/models/cost/size.h"
 #include "braid/nn/optim/registry.h"
 #include "braid/tensor/io/file_system.h"
 
@@ -32,9 +33,10 @@ struct Plan {
   const TrainConfig& config;
   const models::ModelSpec& model;
   int64_t seq_len;
-  int64_t windows;  // of the training data; 0: not known
-  int64_t done;     // steps of the checkpoint that the run resumes from
-  double forward;   // FLOPs of a sample of the data; 0: of a sequence without separate documents
+  int64_t windows;     // of the training data; 0: not known
+  int64_t done;        // steps of the checkpoint that the run resumes from
+  SampleFlops sample;  // of the data
+  bool documents;      // attention stays within those of the data
   Machine machine;
   StepPlan step;
   std::vector<StepPlan> layouts;  // of as many processes, the best first
@@ -53,17 +55,16 @@ std::string layout_text(const models::MeshShape& mesh) {
 }
 
 void add_model(Report& report, const Plan& plan) {
-  const models::ModelSize size = plan.model.size();
+  const models::ModelSize size = models::model_size(plan.model);
   const double T = static_cast<double>(plan.seq_len);
   report.title("model");
   if (const std::string warning = plan.model.training_warning(); !warning.empty()) report.text("warning: " + warning);
   report.line("parameters", std::to_string(size.parameters));
   if (size.non_embedding != size.parameters) report.line("  without embeddings", std::to_string(size.non_embedding));
-  for (const models::InfoRow& part : size.parts) report.line("  " + part.label, number("%.0f", part.value));
-  const SampleFlops flops = sample_flops(plan.config, plan.model, plan.seq_len, plan.forward);
-  const std::string how = plan.forward < plan.model.forward_flops(plan.seq_len) && plan.forward > 0
-                              ? ", attention within the documents of the data"
-                              : "";
+  if (size.dynamic > 0) report.line("  dynamic compose weights", std::to_string(size.dynamic));
+  if (size.static_proj > 0) report.line("  static compose weights", std::to_string(size.static_proj));
+  const SampleFlops& flops = plan.sample;
+  const std::string how = plan.documents ? ", attention within the documents of the data" : "";
   report.line("FLOPs per " + plan.unit() + ", forward", flop_text(flops.forward / T) + how);
   report.line("FLOPs per " + plan.unit() + ", training", flop_text(flops.training() / T));
 }
@@ -79,13 +80,16 @@ void add_start(Report& report, const Plan& plan) {
   for (const auto& [label, value] : trained) report.line(label, value);
 }
 
-void add_memory(Report& report, const models::TrainingMemory& memory, const std::string& estimate,
-                const std::string& copies) {
+void add_memory(Report& report, const models::TrainingMemory& memory, const std::string& copies) {
   report.line("weights", bytes_text(memory.weights) + copies);
-  report.line("gradients", bytes_text(memory.gradients));
+  // Each part at the worst moment of all, and at its own.
+  const auto at_most = [](double bytes, double most) {
+    return bytes_text(bytes) + (most > bytes ? " (at most " + bytes_text(most) + ")" : "");
+  };
+  report.line("gradients", at_most(memory.gradients, memory.max_gradients));
   report.line("optimizer", bytes_text(memory.optimizer));
-  report.line("activations" + estimate, bytes_text(memory.activations));
-  report.line("working space" + estimate, bytes_text(memory.working));
+  report.line("activations", at_most(memory.activations, memory.max_activations));
+  report.line("working space", bytes_text(memory.working));
 }
 
 void add_step_memory(Report& report, const Plan& plan) {
@@ -94,13 +98,13 @@ void add_step_memory(Report& report, const Plan& plan) {
   TrainConfig other = config;
   other.train.recompute = !other.train.recompute;
   const auto memory_of = [&](const TrainConfig& c) {
-    return training_memory(c, plan.model, training_setup(c, plan.seq_len, {}, plan.machine.gpu));
+    return models::trace_step(plan.model, training_setup(c, plan.seq_len, {}, plan.machine.gpu)).memory;
   };
   const models::TrainingMemory memory = memory_of(config);
   report.title(str("memory of a step ", plan.step.mesh.ranks() > 1 ? "if one process made all of it" : "on one process",
                    " (batch ", config.train.batch_size, plan.sequences() ? str(" x ", plan.seq_len, " tokens") : "",
                    ", ", config.train.dtype, ")"));
-  add_memory(report, memory, "", types.compute != types.masters ? str(", f32 and copies in ", types.compute) : "");
+  add_memory(report, memory, types.compute != types.masters ? str(", f32 and copies in ", types.compute) : "");
   report.line("total", bytes_text(memory.total()));
   report.line(other.train.recompute ? "total if blocks were recomputed" : "total if blocks were not recomputed",
               bytes_text(memory_of(other).total()));
@@ -112,7 +116,7 @@ void add_process(Report& report, const Plan& plan) {
   const models::StepVolume& v = plan.step.volume;
   report.title(str("one of ", mesh.ranks(), " processes: ", mesh.data, " data x ", mesh.context, " context x ",
                    mesh.tensor, " tensor"));
-  add_memory(report, plan.step.memory, " (estimate)", "");
+  add_memory(report, plan.step.memory, "");
   report.line("total memory", bytes_text(plan.step.memory.total()));
   report.title("bytes that it sends per step");
   auto group = [&](const char* what, const dist::CommStats& t) {
@@ -130,7 +134,7 @@ void add_process(Report& report, const Plan& plan) {
   double overlapped = double(v.replicas.bytes_of(dist::Collective::reduce_scatter) +
                              v.world.bytes_of(dist::Collective::reduce_scatter));
   report.line("of it beside the backward pass", bytes_text(overlapped));
-  if (const int64_t layers = plan.model.size().layers; layers > 0)
+  if (const int64_t layers = models::model_size(plan.model).layers; layers > 0)
     report.line("per layer, in line with its work",
                 bytes_text(double(v.tensor.total() + v.context.total()) / double(layers)));
 }
@@ -146,7 +150,7 @@ void add_machine(Report& report, const Plan& plan) {
   report.title("machine");
   report.line("processes", str(plan.step.mesh.ranks(), " x ", m.name));
   report.line("memory of a process", m.memory > 0 ? bytes_text(m.memory) : "not known");
-  report.line("a step fits", fits_text(m, plan.step.needed));
+  report.line("a step fits", fits_text(m, plan.step.needed()));
   report.line("matrix product, " + plan.config.train.dtype, flop_text(m.flops, "/s") + ", " + m.flops_source);
   if (plan.step.mesh.ranks() == 1) return;
   report.line("links of a process", plan.step.links_known
@@ -157,7 +161,7 @@ void add_machine(Report& report, const Plan& plan) {
 
 double tokens_per_second(const Plan& plan, const StepPlan& step) { return plan.tokens() / step.seconds(); }
 double mfu(const Plan& plan, double seconds) {
-  return step_flops(plan.config, plan.model, plan.seq_len, plan.forward) /
+  return step_flops(plan.config, plan.sample) /
          (seconds * plan.machine.flops * static_cast<double>(plan.step.mesh.ranks()));
 }
 
@@ -174,9 +178,9 @@ void add_layouts(Report& report, const Plan& plan) {
   for (size_t i = 0; i < layouts.size(); ++i) {
     const StepPlan& p = layouts[i];
     if (i >= kRows && !chosen(p)) continue;
-    const char* fits = plan.machine.memory == 0 ? "?" : p.needed <= plan.machine.memory ? "yes" : "NO";
+    const char* fits = plan.machine.memory == 0 ? "?" : p.needed() <= plan.machine.memory ? "yes" : "NO";
     std::snprintf(row, sizeof row, "%-16s %12s  %-4s %12s %14s %12s %8s%s", layout_text(p.mesh).c_str(),
-                  bytes_text(p.needed).c_str(), fits, time_in_words(p.seconds()).c_str(),
+                  bytes_text(p.needed()).c_str(), fits, time_in_words(p.seconds()).c_str(),
                   p.links_known ? percent(p.communication() / p.seconds()).c_str() : "?",
                   human(tokens_per_second(plan, p), 3).c_str(), percent(mfu(plan, p.seconds())).c_str(),
                   chosen(p) ? "  <- parallel.*" : "");
@@ -307,7 +311,7 @@ Device device_here(const TrainConfig& config) {
 std::string layout_advice(const Plan& plan) {
   if (plan.layouts.empty()) return "";
   const StepPlan& best = plan.layouts.front();
-  if (best.needed > plan.machine.memory && plan.machine.memory > 0) return "";
+  if (best.needed() > plan.machine.memory && plan.machine.memory > 0) return "";
   return str("; of as many processes, parallel.data=", best.mesh.data,
              best.mesh.context > 1 ? str(" parallel.context=", best.mesh.context) : "",
              " parallel.tensor=", best.mesh.tensor, " runs best");
@@ -349,10 +353,10 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
   const auto model = with_data ? task->model_spec() : model_spec(config, 0);
   const int64_t T = sequence_length(config, *model);
   int64_t windows = 0, done = 0;
-  double forward = 0;
+  models::Batch batch = models::blank_batch(*model, 1, T);
   if (with_data) {
     windows = task->samples();
-    forward = task->forward_flops(*model);
+    batch = task->typical_batch(*model);
     TrainConfig copy = config;
     done = check_resumable(config, train_schema(copy, model_settings()), *model,
                            {.seed = config.run.seed, .seq_len = T, .data_fingerprint = task->fingerprint()});
@@ -366,9 +370,18 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
                             : processes > 0   ? processes
                                               : required,
                             mesh.data, mesh.context, mesh.tensor);
-  Plan plan{config, *model, T, windows, done, forward, machine, plan_step(config, *model, T, mesh, machine, forward),
+  const SampleFlops sample = sample_flops(config, *model, batch);
+  Plan plan{config,
+            *model,
+            T,
+            windows,
+            done,
+            sample,
+            batch.has(models::kPositions),
+            machine,
+            plan_step(config, *model, T, mesh, machine, sample),
             {}};
-  if (mesh.ranks() > 1) plan.layouts = plan_layouts(config, *model, T, mesh.ranks(), machine, forward);
+  if (mesh.ranks() > 1) plan.layouts = plan_layouts(config, *model, T, mesh.ranks(), machine, sample);
 
   Report report;
   add_model(report, plan);

@@ -1,4 +1,4 @@
-// The plan of a run by formula, without allocating the model.
+// The plan of a run by a traced step, without allocating the model.
 #pragma once
 #include <string>
 

@@ -9,7 +9,6 @@
 #include "apps/cli/text.h"
 #include "apps/train/config/trained.h"
 #include "apps/train/task/from_config.h"
-#include "braid/nn/optim/registry.h"
 #include "braid/tensor/base/integers.h"
 
 namespace braid::apps {
@@ -22,22 +21,25 @@ double memory_of_this_machine() {
 
 models::TrainingSetup training_setup(const TrainConfig& config, int64_t seq_len, const models::MeshShape& mesh,
                                      bool gpu) {
-  return {.batch = detail::ceil_div(config.train.batch_size, mesh.data),
-          .seq_len = seq_len,
-          .bytes_per_element = size_of(arithmetic(config).compute),
-          .optimizer_moments =
-              static_cast<int64_t>(nn::state_suffixes(optimizer_options(config)).size()) + (config.train.ema > 0),
-          .recompute = config.train.recompute,
-          .attention_workspace = attention_workspace(config, gpu ? Device{Device::Kind::cuda} : kCpu),
-          .mesh = mesh};
+  const std::vector<int64_t> samples(static_cast<size_t>(config.train.accumulate),
+                                     detail::ceil_div(config.train.batch_size, mesh.data));
+  models::TrainingSetup setup{
+      .samples = samples,
+      .seq_len = seq_len,
+      .compute = arithmetic(config).compute,
+      .optimizer = optimizer_options(config),
+      .average = config.train.ema > 0,
+      .recompute = config.train.recompute,
+      .gpu = gpu,
+      .attention_workspace = attention_workspace(config, gpu ? Device{Device::Kind::cuda} : kCpu),
+      .mesh = mesh};
+  if (config.lora.rank > 0) setup.lora = lora_options(config);
+  return setup;
 }
 
 double memory_needed(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len,
                      const models::MeshShape& mesh, bool gpu) {
-  const models::TrainingSetup setup = training_setup(config, seq_len, mesh, gpu);
-  const double ids = 8 * static_cast<double>(setup.batch) * static_cast<double>(config.train.accumulate) *
-                     static_cast<double>(seq_len);  // inputs and targets of a step, 4 bytes each
-  return training_memory(config, model, setup).total() + ids;
+  return models::trace_step(model, training_setup(config, seq_len, mesh, gpu)).memory.total();
 }
 
 namespace {

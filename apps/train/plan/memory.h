@@ -1,10 +1,11 @@
-// The memory of a training step by formula: whether it fits, and which settings save how much.
+// The memory of a training step by its trace: whether it fits, and which settings save how much.
 #pragma once
 #include <string>
 #include <vector>
 
 #include "apps/train/config/train_config.h"
 #include "apps/train/plan/machine.h"
+#include "braid/models/cost/trace.h"
 #include "braid/models/model_spec.h"
 
 namespace braid::apps {
@@ -15,7 +16,7 @@ double memory_of_this_machine();
 // A step with these settings on a process of the mesh; `gpu`: its attention holds scores (train.attention_workspace).
 models::TrainingSetup training_setup(const TrainConfig& config, int64_t seq_len, const models::MeshShape& mesh = {},
                                      bool gpu = false);
-// Bytes of one process: the model's part and the tokens of a step.
+// Bytes of one process.
 double memory_needed(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len,
                      const models::MeshShape& mesh = {}, bool gpu = false);
 

@@ -25,8 +25,8 @@ double training_flops_per_token(const fs::path& run) {
                     : data               ? model_for_data(config)
                                          : model_spec(config, 0);
   const int64_t T = sequence_length(config, *spec);
-  const double forward = data ? forward_flops(*spec, training_data(config)) : 0;
-  return sample_flops(config, *spec, T, forward).training() / static_cast<double>(T);
+  const models::Batch batch = data ? typical_batch(*spec, training_data(config)) : models::blank_batch(*spec, 1, T);
+  return sample_flops(config, *spec, batch).training() / static_cast<double>(T);
 }
 
 }  // namespace braid::apps

@@ -1,41 +1,29 @@
 #include "apps/train/plan/step_time.h"
 
 #include <algorithm>
+#include <optional>
 
-#include "apps/train/config/flops.h"
-#include "apps/train/config/trained.h"
 #include "apps/train/plan/memory.h"
 #include "braid/distributed/sharding/partition.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/parallel.h"
 
 namespace braid::apps {
 
 double StepPlan::communication() const { return in_line + std::max(0.0, beside - compute * 2 / 3); }
 
-double step_flops(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len, double forward) {
-  return sample_flops(config, model, seq_len, forward).training() * static_cast<double>(config.train.batch_size) *
+double step_flops(const TrainConfig& config, const SampleFlops& sample) {
+  return sample.training() * static_cast<double>(config.train.batch_size) *
          static_cast<double>(config.train.accumulate);
 }
 
 StepPlan plan_step(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len,
-                   const models::MeshShape& mesh, const Machine& machine, double forward) {
-  StepPlan plan{.mesh = mesh};
+                   const models::MeshShape& mesh, const Machine& machine, const SampleFlops& sample) {
   const models::TrainingSetup setup = training_setup(config, seq_len, mesh, machine.gpu);
-  plan.memory = training_memory(config, model, setup);
-  plan.needed = memory_needed(config, model, seq_len, mesh, machine.gpu);
-  models::StepShape step{
-      .seq_len = seq_len, .bytes_per_element = setup.bytes_per_element, .recompute = setup.recompute};
-  step.samples.assign(static_cast<size_t>(config.train.accumulate), setup.batch);
-  if (mesh.ranks() > 1) {
-    const std::unique_ptr<models::Model> module = shape_only(config, model);
-    const std::vector<nn::ParameterGroup> groups = parameter_groups(config);
-    step.module = module.get();
-    step.trained = [&](const std::string& name) { return nn::rule_of(groups, name).frozen_until != nn::kNeverTrained; };
-    plan.volume = model.step_volume(mesh, {}, step);
-  }
+  const models::StepCost cost = models::trace_step(model, setup);
+  StepPlan plan{.mesh = mesh, .memory = cost.memory, .volume = cost.volume};
 
-  const double samples = static_cast<double>(setup.batch) * static_cast<double>(config.train.accumulate);
-  const SampleFlops sample = sample_flops(config, model, seq_len, forward);
+  const double samples = static_cast<double>(setup.samples[0]) * static_cast<double>(config.train.accumulate);
   const double flops = samples * (sample.training() + (setup.recompute ? sample.forward : 0));
   plan.compute = flops / static_cast<double>(mesh.context * mesh.tensor) / (machine.flops * machine.efficiency);
   plan.links_known = mesh.ranks() == 1 || (machine.near_link > 0 && machine.far_link > 0);
@@ -68,22 +56,30 @@ bool every_process_has_rows(int64_t seq_len, const models::MeshShape& mesh) {
 }  // namespace
 
 std::vector<StepPlan> plan_layouts(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len,
-                                   int64_t processes, const Machine& machine, double forward) {
+                                   int64_t processes, const Machine& machine, const SampleFlops& sample) {
   constexpr int64_t kNode = 8, kContexts = 8;
-  std::vector<StepPlan> plans;
+  std::vector<models::MeshShape> meshes;
   for (int64_t tensor = 1; tensor <= kNode; ++tensor) {
     for (int64_t context = 1; context <= kContexts; ++context) {
-      if (processes % (tensor * context) != 0) continue;
       const models::MeshShape mesh{processes / (tensor * context), context, tensor};
-      if (mesh.data > config.train.batch_size || !every_process_has_rows(seq_len, mesh)) continue;
+      if (mesh.ranks() == processes && mesh.data <= config.train.batch_size && every_process_has_rows(seq_len, mesh))
+        meshes.push_back(mesh);
+    }
+  }
+  std::vector<std::optional<StepPlan>> found(meshes.size());
+  parallel_for(std::ssize(meshes), 1, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       try {
-        plans.push_back(plan_step(config, model, seq_len, mesh, machine, forward));
+        found[i] = plan_step(config, model, seq_len, meshes[i], machine, sample);
       } catch (const Error&) {  // the model cannot be sharded so
       }
     }
-  }
+  });
+  std::vector<StepPlan> plans;
+  for (const std::optional<StepPlan>& plan : found)
+    if (plan) plans.push_back(*plan);
   std::ranges::stable_sort(plans, {}, [&](const StepPlan& plan) {
-    return std::pair{machine.memory > 0 && plan.needed > machine.memory, plan.seconds()};
+    return std::pair{machine.memory > 0 && plan.needed() > machine.memory, plan.seconds()};
   });
   return plans;
 }

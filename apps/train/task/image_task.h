@@ -20,7 +20,6 @@ class ImageTask final : public TrainingTask {
   int64_t sample_at(int64_t place) const override { return sampler_.at(place); }
   std::unique_ptr<const models::ModelSpec> model_spec() const override;
   void check_model(const models::Model& model) const override;
-  double forward_flops(const models::ModelSpec& model) const override { return model.forward_flops(1); }
   void start(const models::Model& model, const dist::ProcessMesh& mesh) override;
   bool validate(LogRow& row, const Attempt& attempt) const override;
   std::string_view log_kind() const override { return "images"; }

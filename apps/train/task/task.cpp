@@ -5,9 +5,14 @@
 #include "apps/train/task/pair_task.h"
 #include "apps/train/task/run_data.h"
 #include "apps/train/task/text_task.h"
+#include "braid/models/cost/trace.h"
 #include "braid/models/data/vision/manifest.h"
 
 namespace braid::apps {
+
+models::Batch TrainingTask::typical_batch(const models::ModelSpec& model) const {
+  return models::blank_batch(model, 1, sample_tokens());
+}
 
 std::unique_ptr<TrainingTask> make_task(const TrainConfig& config) {
   if (models::vision::holds_images(config.data.path)) return std::make_unique<ImageTask>(config);

@@ -37,8 +37,9 @@ class TrainingTask {
   // --- the model ---
   // As the settings and the data describe it. Error(setting) when they do not fit each other.
   virtual std::unique_ptr<const models::ModelSpec> model_spec() const = 0;
-  virtual void check_model(const models::Model& model) const = 0;          // it can be trained on these data
-  virtual double forward_flops(const models::ModelSpec& model) const = 0;  // of a sample
+  virtual void check_model(const models::Model& model) const = 0;  // it can be trained on these data
+  // Samples of the data for what they cost (config/flops.h).
+  virtual models::Batch typical_batch(const models::ModelSpec& model) const;
 
   // --- measurements ---
   // Before the first of them. `model` and `mesh` must outlive the task.

@@ -36,7 +36,9 @@ void TextTask::check_model(const models::Model& model) const {
   });
 }
 
-double TextTask::forward_flops(const models::ModelSpec& model) const { return apps::forward_flops(model, train_); }
+models::Batch TextTask::typical_batch(const models::ModelSpec& model) const {
+  return apps::typical_batch(model, train_);
+}
 
 void TextTask::start(const models::Model& model, const dist::ProcessMesh& mesh) {
   const auto& text = dynamic_cast<const models::LanguageModel&>(model);

@@ -21,7 +21,7 @@ class TextTask final : public TrainingTask {
   const models::text::Tokenizer* tokenizer() const override { return &train_.tokenizer(); }
   std::unique_ptr<const models::ModelSpec> model_spec() const override;
   void check_model(const models::Model& model) const override;
-  double forward_flops(const models::ModelSpec& model) const override;
+  models::Batch typical_batch(const models::ModelSpec& model) const override;
   void start(const models::Model& model, const dist::ProcessMesh& mesh) override;
   bool validate(LogRow& row, const Attempt& attempt) const override;
   std::optional<std::string> sample() const override { return evaluation_->sample(); }

@@ -1,4 +1,4 @@
-// The cost of a model by its configuration, without building it: parameters, FLOPs, memory.
+// The parts of a model: parameters by what they are for, FLOPs, and the memory of the cache.
 //
 // Letters: B batch, T positions, D width, N heads, Nkv key/value heads, d head size, G groups of M = N/G heads, R rank,
 // K = 2 R M hidden width of the weight generator, C branches, F FFN width, E gates of mgate, V vocabulary, L layers.
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "braid/distributed/comm/process_mesh.h"
-#include "braid/models/cost/model_cost.h"
 #include "braid/models/families/dcformer/config.h"
 
 namespace braid::models {
@@ -41,10 +40,7 @@ struct ParameterCounts {
 };
 ParameterCounts count_parameters(DcformerConfig config);
 
-// Mean over T queries of the number of unmasked keys of one layer: (T+1)/2 globally, T without causality.
-double mean_unmasked_keys(const DcformerConfig& config, int64_t layer, int64_t seq_len);
-
-// Forward FLOPs per token of the model; a multiply-add is 2, elementwise work and softmax are not counted.
+// Forward FLOPs per token of the model as a trace counts them (tensor/trace_device.h), its products by their weights.
 struct Flops {
   double projections = 0;   // wqkv, wo
   double feed_forward = 0;  // with mgate
@@ -59,20 +55,6 @@ struct Flops {
   double training() const { return 3 * forward(); }  // backward costs twice the forward
 };
 Flops flops_per_token(DcformerConfig config, int64_t seq_len);
-
-// Memory of the model on one process, whatever setup.mesh is; `working`: logits, or gradients inside the FFN, or those
-// of attention and its packed copies. A test holds the sum to within 10 % of what a step takes (15 % in mixed
-// precision).
-TrainingMemory training_memory(DcformerConfig config, const TrainingSetup& setup);
-
-// A term of the activations that one block saves for its backward pass.
-struct ActivationTerm {
-  const char* name;
-  double (*elements)(const DcformerConfig& config);
-  bool statistics = false;                                     // f32 where the arithmetic is 16 bits wide
-  bool (*recomputed)(const DcformerConfig& config) = nullptr;  // where nothing keeps_all(); null: never
-};
-const std::vector<ActivationTerm>& saved_activations();
 
 // Bytes of the key/value cache: per position keys and values (2 Nkv d) and the factored key-side weights (per stage R
 // factors of N twice and one gate: 10 N at R = 2). Local layers keep their window (their buffers hold twice as much, so

@@ -21,11 +21,6 @@ class DcformerSpec final : public ModelSpec {
   int64_t max_sequence_length() const override { return config_.block_size; }
   int64_t vocab_size() const override { return config_.vocab_size; }
   // info.cpp
-  ModelSize size() const override;
-  SettingTexts matching_settings(int64_t parameters) const override;  // intermediate_size
-  double forward_flops(int64_t seq_len) const override;
-  TrainingMemory training_memory(const TrainingSetup& setup) const override;
-  StepVolume step_volume(const MeshShape& mesh, const MeshCoord& rank, const StepShape& step) const override;
   std::vector<InfoSection> info(const InfoRequest& request) const override;
 
   std::vector<std::string> config_notes(const std::string& text, const std::string& file) const override;

@@ -1,9 +1,8 @@
-// The cost of DCFormer and DCPythia, for training and as the sections of `braid info`.
+// The sections of `braid info` for DCFormer and DCPythia.
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
-#include "braid/models/families/dcformer/communication.h"
+#include "braid/models/cost/trace.h"
 #include "braid/models/families/dcformer/cost.h"
 #include "braid/models/families/dcformer/family.h"
 #include "braid/models/families/dcformer/model.h"
@@ -71,80 +70,50 @@ InfoSection flop_section(const DcformerConfig& config, int64_t seq_len) {
 }
 
 std::vector<InfoSection> memory_sections(const DcformerConfig& config, int64_t seq_len, int64_t batch) {
-  TrainingSetup setup{.batch = batch, .seq_len = seq_len};
-  const TrainingMemory m = training_memory(config, setup);
-  setup.attention_workspace = 1;  // as on a GPU; its size changes nothing that is kept
-  const TrainingMemory gpu = training_memory(config, setup);
-  setup.attention_workspace = 0;
-  setup.recompute = true;
-  const TrainingMemory recomputed = training_memory(config, setup);
-  setup.bytes_per_element = 2;
-  const TrainingMemory mixed_recomputed = training_memory(config, setup);
-  setup.recompute = false;
-  const TrainingMemory mixed = training_memory(config, setup);
+  const auto memory = [&](DType compute, bool recompute, bool gpu = false) {
+    return trace_step(DcformerSpec(config), {.samples = {batch},
+                                             .seq_len = seq_len,
+                                             .compute = compute,
+                                             .recompute = recompute,
+                                             .gpu = gpu,
+                                             .attention_workspace = 1})  // its size changes nothing that is kept
+        .memory;
+  };
+  const TrainingMemory m = memory(DType::f32, false), gpu = memory(DType::f32, false, true);
+  const TrainingMemory recomputed = memory(DType::f32, true);
+  const TrainingMemory mixed = memory(DType::bf16, false), mixed_recomputed = memory(DType::bf16, true);
   const std::string what = str(batch, " x ", seq_len, " tokens");
-  InfoSection training{"training_memory", "Memory to train, f32, AdamW, micro-batch of " + what + " (estimate)", {}};
-  training.rows = {bytes_row("weights", "weights", m.weights),
-                   bytes_row("gradients", "gradients", m.gradients),
-                   bytes_row("optimizer", "optimizer", m.optimizer),
-                   bytes_row("activations", "activations", m.activations),
-                   bytes_row("activations_gpu", "  on a GPU", gpu.activations, "where cheap results are kept too"),
-                   bytes_row("activations_checkpointed", "  when blocks are recomputed", recomputed.activations,
-                             "train.recompute=true"),
-                   bytes_row("working", "working memory", m.working),
-                   bytes_row("total", "total", m.total()),
-                   bytes_row("total_checkpointed", "  when blocks are recomputed", recomputed.total()),
-                   bytes_row("total_bf16", "total in bf16", mixed.total(), "train.dtype=bf16, f32 master weights"),
-                   bytes_row("total_bf16_checkpointed", "  when blocks are recomputed", mixed_recomputed.total())};
+  InfoSection training{"training_memory", "Memory to train, f32, AdamW, micro-batch of " + what, {}};
+  training.rows = {
+      bytes_row("weights", "weights", m.weights),
+      bytes_row("gradients", "gradients", m.gradients),
+      bytes_row("optimizer", "optimizer", m.optimizer),
+      bytes_row("activations", "activations", m.activations),
+      bytes_row("activations_gpu", "  on a GPU, at most", gpu.max_activations, "where cheap results are kept too"),
+      bytes_row("activations_checkpointed", "  when blocks are recomputed, at most", recomputed.max_activations,
+                "train.recompute=true"),
+      bytes_row("working", "working memory", m.working),
+      bytes_row("total", "total", m.total()),
+      bytes_row("total_checkpointed", "  when blocks are recomputed", recomputed.total()),
+      bytes_row("total_bf16", "total in bf16", mixed.total(), "train.dtype=bf16, f32 master weights"),
+      bytes_row("total_bf16_checkpointed", "  when blocks are recomputed", mixed_recomputed.total())};
   const CacheSize cache = cache_bytes(config, batch, seq_len);
   const int64_t copy = config.tie_word_embeddings ? config.vocab_size * (config.dim + 4) : 0;  // of the table in 8 bits
   const auto int8_weights = static_cast<double>(nn::quantized_bytes(shape_only_model(config)) + copy);
+  const auto weights = 4 * static_cast<double>(count_parameters(config).total);
   InfoSection inference{"inference_memory", "Memory to generate, f32, " + what, {}};
   inference.rows = {
-      bytes_row("weights", "weights", m.weights),
+      bytes_row("weights", "weights", weights),
       bytes_row("cache_per_token", "cache, a token", cache.per_token, "before local windows are full"),
       bytes_row("cache", "cache, full", cache.full),
-      bytes_row("total", "total", m.weights + cache.full),
-      bytes_row("total_bf16", "total in bf16", (m.weights + cache.full) / 2, "--dtype bf16"),
+      bytes_row("total", "total", weights + cache.full),
+      bytes_row("total_bf16", "total in bf16", (weights + cache.full) / 2, "--dtype bf16"),
       bytes_row("weights_int8", "weights, linear layers in int8", int8_weights, "--dtype int8, on the CPU"),
       bytes_row("total_int8", "total with them", int8_weights + cache.full)};
   return {training, inference};
 }
 
 }  // namespace
-
-ModelSize DcformerSpec::size() const {
-  const ParameterCounts c = count_parameters(config_);
-  ModelSize size{.parameters = c.total, .non_embedding = c.non_embedding, .layers = config_.n_layer};
-  if (c.dynamic) size.parts.push_back(count_row("dynamic", "dynamic compose weights", c.dynamic * config_.n_layer));
-  if (c.static_proj)
-    size.parts.push_back(count_row("static", "static compose weights", c.static_proj * config_.n_layer));
-  return size;
-}
-
-// The count is linear in F; with mgate F stays a multiple of the number of gates.
-SettingTexts DcformerSpec::matching_settings(int64_t parameters) const {
-  const int64_t F = config_.intermediate_size, unit = config_.mgate ? config_.mgate_dim : 1;
-  const auto total = [&](int64_t hidden) {
-    return count_parameters(configure(config_, {{"intermediate_size", std::to_string(hidden)}})).total;
-  };
-  const int64_t now = total(F), slope = total(F + unit) - now;
-  const double units = std::round(static_cast<double>(parameters - now) / static_cast<double>(slope));
-  const int64_t hidden = std::max(unit, F + static_cast<int64_t>(units) * unit);
-  return {{"intermediate_size", std::to_string(hidden)}};
-}
-
-double DcformerSpec::forward_flops(int64_t seq_len) const {
-  return flops_per_token(config_, seq_len).forward() * static_cast<double>(seq_len);
-}
-
-TrainingMemory DcformerSpec::training_memory(const TrainingSetup& setup) const { return rank_memory(config_, setup); }
-
-StepVolume DcformerSpec::step_volume(const MeshShape& mesh, const MeshCoord& rank, const StepShape& step) const {
-  StepVolume volume = activation_volume(config_, mesh, rank, step);
-  add_gradient_volume(volume, shape_only_model(config_), mesh, rank, step);
-  return volume;
-}
 
 std::vector<InfoSection> DcformerSpec::info(const InfoRequest& request) const {
   std::vector<InfoSection> sections = {parameter_section(config_), flop_section(config_, request.seq_len)};

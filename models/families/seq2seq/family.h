@@ -19,10 +19,6 @@ class Seq2SeqSpec final : public ModelSpec {
   // A sample is a source and a target of the longest lengths.
   int64_t max_sequence_length() const override { return config_.max_source_length + config_.max_target_length; }
   int64_t vocab_size() const override { return config_.vocab_size; }
-  ModelSize size() const override;
-  SettingTexts matching_settings(int64_t parameters) const override;  // intermediate_size
-  double forward_flops(int64_t seq_len) const override;
-  TrainingMemory training_memory(const TrainingSetup& setup) const override;
 
  private:
   Seq2SeqConfig config_;

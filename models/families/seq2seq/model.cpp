@@ -76,6 +76,13 @@ Tensor Seq2Seq::loss_sum(const Batch& batch) const {
   return linear_cross_entropy(hidden, output_.weight(), batch.at("targets"));
 }
 
+Batch Seq2Seq::blank_batch(int64_t samples, int64_t) const {
+  const Tensor target = zeros({samples, config_.max_target_length}, DType::i32);
+  return {{"source_ids", zeros({samples, config_.max_source_length}, DType::i32)},
+          {"input_ids", target},
+          {"targets", target}};
+}
+
 int64_t Seq2Seq::count_targets(const Batch& batch) const {
   int64_t n = 0;
   for (const int64_t target : batch.at("targets").to_vector<int64_t>()) n += target >= 0;

@@ -37,6 +37,7 @@ class Seq2Seq final : public Model {
   KvCache make_cache(int64_t capacity) const;                            // of the decoder's self-attention
 
   Tensor loss_sum(const Batch& batch) const override;
+  Batch blank_batch(int64_t samples, int64_t seq_len) const override;
   int64_t count_targets(const Batch& batch) const override;
   void check_batch(const Batch& batch) const override;
   void observe(const Batch& batch, const nn::ActivationObserver& observer) const override;

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "braid/models/families/family_settings.h"
-#include "braid/models/families/vit/cost.h"
 #include "braid/models/families/vit/model.h"
 #include "braid/models/folders/folder.h"
 
@@ -69,33 +68,6 @@ std::unique_ptr<const ModelSpec> VitSpec::with(const SettingTexts& settings) con
 
 std::unique_ptr<Model> VitSpec::make(RandomKey key, const dist::ProcessMesh& mesh) const {
   return std::make_unique<Vit>(config_, key, mesh);
-}
-
-ModelSize VitSpec::size() const {
-  const int64_t elements = nn::count(*make_shape_only());
-  return {.parameters = elements, .non_embedding = elements, .layers = config_.num_hidden_layers};
-}
-
-SettingTexts VitSpec::matching_settings(int64_t parameters) const {
-  const int64_t unit = config_.num_hidden_layers * (2 * config_.hidden_size + 1);  // of one more hidden unit
-  return matching_width(config_.intermediate_size, unit, parameters - size().parameters);
-}
-
-double VitSpec::forward_flops(int64_t) const { return vit_flops(config_); }
-
-TrainingMemory VitSpec::training_memory(const TrainingSetup& setup) const {
-  return vit_training_memory(config_, ModelSpec::training_memory(setup), setup);
-}
-
-std::vector<InfoSection> VitSpec::info(const InfoRequest& request) const {
-  std::vector<InfoSection> sections = ModelSpec::info(request);
-  const double forward = forward_flops(0), of_batch = static_cast<double>(request.batch);
-  sections.push_back({"flops",
-                      str("FLOPs of ", request.batch == 1 ? "an image" : str(request.batch, " images"), " of ",
-                          config_.tokens(), " tokens"),
-                      {{"forward", "forward", forward * of_batch, InfoUnit::flops},
-                       {"training", "training", 3 * forward * of_batch, InfoUnit::flops}}});
-  return sections;
 }
 
 std::vector<std::string> VitSpec::config_notes(const std::string& text, const std::string& file) const {

@@ -16,12 +16,6 @@ class VitSpec final : public ModelSpec {
   std::unique_ptr<const ModelSpec> with(const SettingTexts& settings) const override;
   std::unique_ptr<Model> make(RandomKey key, const dist::ProcessMesh& mesh = {}) const override;
 
-  ModelSize size() const override;
-  SettingTexts matching_settings(int64_t parameters) const override;  // intermediate_size
-  double forward_flops(int64_t seq_len) const override;
-  TrainingMemory training_memory(const TrainingSetup& setup) const override;
-  std::vector<InfoSection> info(const InfoRequest& request) const override;
-
   std::vector<std::string> config_notes(const std::string& text, const std::string& file) const override;
   std::string config_json_like(const std::string& text, const std::string& file,
                                std::optional<DType> stored) const override;

@@ -15,6 +15,7 @@
 #include "braid/tensor/cpu/attention/kept.h"
 #include "braid/tensor/cpu/attention/packing.h"
 #include "braid/tensor/cpu/attention/variants.h"
+#include "braid/tensor/trace_device.h"
 
 namespace braid::cpu {
 
@@ -158,12 +159,27 @@ static AttentionPlan plan(const DcmhaInputs& x, bool derivative) {
   return {.forward = !derivative && x.q.dim(1) <= 4 ? AttentionKernel::decode : AttentionKernel::generic};
 }
 
+// Counts a call that is traced. On a GPU it holds scores, their gradients and the weights of some rows instead of what
+// the kernels below allocate: true.
+static bool traced(const DcmhaInputs& x, double passes) {
+  TraceDevice* trace = TraceDevice::current();
+  if (!trace) [[likely]]
+    return false;
+  trace->add_attention(x, passes);
+  if (!trace->gpu()) return false;
+  const int64_t scores = 3 * x.q.dim(0) * x.q.dim(1) * x.q.dim(2) * x.k.dim(1) * size_of(x.q.dtype());
+  empty({std::min(scores, x.workspace > 0 ? x.workspace : kAttentionWorkspace)}, DType::u8);
+  return true;
+}
+
 static void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y, Out lse) {
+  if (traced(x, 1)) return;
   if (plan.forward == AttentionKernel::decode) return attention::decode(x, y);
   attention::with_call(x, [&](auto call) { call.forward(y, lse); });
 }
 
 static void dcmha_backward(const AttentionPlan&, const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients) {
+  if (traced(x, 2)) return;
   const Tensor of_type = dy.dtype() == y.dtype() ? dy : dy.to(y.dtype());
   attention::with_call(x, [&](auto call) { call.backward(y, lse, of_type, gradients); });
 }

@@ -43,8 +43,8 @@ BOOST_AUTO_TEST_CASE(dry_run_plans_any_layout_without_starting_it) {
       run("train model.preset=dcpythia-6.9b --dry-run parallel.tensor=8 parallel.context=2 parallel.data=64 "
           "train.batch_size=128 --memory 64");
   BOOST_TEST(says(o, 0, "one of 1024 processes: 64 data x 2 context x 8 tensor"));
-  for (const char* line :
-       {"  weights                            3.52 GiB", "  gradients                          3.52 GiB"})
+  for (const char* line : {"  weights                            3.52 GiB",
+                           "  gradients                          6.54 GiB (at most 7.10 GiB)"})
     BOOST_TEST(says(o, 0, line));
   for (const char* line : {"between tensor ranks", "between context ranks", "between ranks with the same weights",
                            "between all ranks", "of it beside the backward pass"})
@@ -87,11 +87,11 @@ BOOST_AUTO_TEST_CASE(a_plan_for_gpus_that_are_not_here) {
       "train model.preset=transformer-tiny train.batch_size=1 train.steps=100000000 checkpoint.keep_every=1 --dry-run");
   BOOST_TEST(says(o, 0, ": NOT ENOUGH; raise checkpoint.keep_every, choose another run.out"));
   // The plan is printed, and then fails as the run would.
-  o = run(model + "--dry-run --for h100x8");
+  o = run(model + "--dry-run --for h100x8 train.batch_size=128");
   BOOST_TEST(says(o, 2, "layouts of 8 processes"));
   BOOST_TEST(
       says(o, 2, "error: a training step does not fit into memory: expected at most 78.6 GiB of one NVIDIA H100"));
-  BOOST_TEST(says(o, 2, "one process then needs, with train.batch_size=8 train.accumulate=8: "));
+  BOOST_TEST(says(o, 2, "one process then needs, with train.batch_size=8 train.accumulate=16: "));
   o = run(model + "--dry-run --for h100x64 train.batch_size=8");
   BOOST_TEST(says(o, 2, "error: train.batch_size is smaller than parallel.data: expected at least 64"));
   BOOST_TEST(says(o, 2, "found 8; of as many processes, parallel.data=8 parallel.tensor=8 runs best"));
@@ -114,14 +114,16 @@ BOOST_AUTO_TEST_CASE(the_time_of_a_step_follows_from_the_rates) {
   apps::Machine machine{
       .memory = 1e11, .flops = 1e14, .efficiency = 0.5, .near_link = 4e11, .far_link = 4e10, .per_node = 8};
   const int64_t T = 512;
-  const apps::StepPlan one = apps::plan_step(config, *model, T, {}, machine);
-  BOOST_TEST(one.compute == model->training_flops(T) * 16 / 5e13, boost::test_tools::tolerance(1e-12));
+  const apps::SampleFlops sample = apps::sample_flops(config, *model, models::blank_batch(*model, 1, T));
+  const apps::StepPlan one = apps::plan_step(config, *model, T, {}, machine, sample);
+  BOOST_TEST(one.compute == 3 * models::forward_flops(*model, T).total() * 16 / 5e13,
+             boost::test_tools::tolerance(1e-12));
   BOOST_TEST(one.communication() == 0);
   const models::MeshShape mesh{4, 1, 4};
-  const apps::StepPlan plan = apps::plan_step(config, *model, T, mesh, machine);
+  const apps::StepPlan plan = apps::plan_step(config, *model, T, mesh, machine, sample);
   BOOST_TEST(plan.compute == one.compute / 16, boost::test_tools::tolerance(1e-12));
   const models::StepVolume volume =
-      model->step_volume(mesh, {}, {.samples = {4}, .seq_len = T, .bytes_per_element = 2});
+      models::trace_step(*model, {.samples = {4}, .seq_len = T, .compute = DType::bf16, .mesh = mesh}).volume;
   const auto reduced = [](const dist::CommStats& s) { return double(s.bytes_of(dist::Collective::reduce_scatter)); };
   const double beside = reduced(volume.replicas) + reduced(volume.world);
   BOOST_TEST(plan.beside == beside / 4e10, boost::test_tools::tolerance(1e-12));
@@ -129,20 +131,20 @@ BOOST_AUTO_TEST_CASE(the_time_of_a_step_follows_from_the_rates) {
                                  (double(volume.replicas.total() + volume.world.total()) - beside) / 4e10,
              boost::test_tools::tolerance(1e-12));
   config.train.recompute = true;
-  BOOST_TEST(apps::plan_step(config, *model, T, mesh, machine).compute == plan.compute * 4 / 3,
+  BOOST_TEST(apps::plan_step(config, *model, T, mesh, machine, sample).compute == plan.compute * 4 / 3,
              boost::test_tools::tolerance(1e-12));
   // A layout that fits comes first, then a fast one; more data ranks than samples cannot be.
   machine.memory = 0;
-  machine.memory = apps::plan_layouts(config, *model, T, 16, machine)[1].needed;
-  const std::vector<apps::StepPlan> layouts = apps::plan_layouts(config, *model, T, 16, machine);
+  machine.memory = apps::plan_layouts(config, *model, T, 16, machine, sample)[1].needed();
+  const std::vector<apps::StepPlan> layouts = apps::plan_layouts(config, *model, T, 16, machine, sample);
   BOOST_REQUIRE(layouts.size() > 3u);
-  BOOST_TEST(layouts.back().needed > machine.memory);
+  BOOST_TEST(layouts.back().needed() > machine.memory);
   for (size_t i = 0; i + 1 < layouts.size(); ++i) {
-    const bool fits = layouts[i].needed <= machine.memory, next = layouts[i + 1].needed <= machine.memory;
+    const bool fits = layouts[i].needed() <= machine.memory, next = layouts[i + 1].needed() <= machine.memory;
     BOOST_TEST((fits > next || (fits == next && layouts[i].seconds() <= layouts[i + 1].seconds())));
   }
   config.train.batch_size = 4;
-  for (const apps::StepPlan& p : apps::plan_layouts(config, *model, T, 16, machine)) {
+  for (const apps::StepPlan& p : apps::plan_layouts(config, *model, T, 16, machine, sample)) {
     BOOST_TEST(p.mesh.data <= 4);
     BOOST_TEST(p.mesh.ranks() == 16);
   }

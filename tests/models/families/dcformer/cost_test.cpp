@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "braid/models/cost/trace.h"
+#include "braid/models/families/dcformer/family.h"
 #include "braid/models/families/dcformer/model.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/memory.h"
@@ -179,18 +181,29 @@ BOOST_AUTO_TEST_CASE(shapes_are_those_of_the_model) {
 }
 
 BOOST_AUTO_TEST_CASE(visible_keys_are_counted_one_by_one) {
-  DcformerConfig c = configure("dcformer-tiny", {{"window_size", "5"}});
-  for (int64_t T : {1, 4, 5, 6, 17}) {
+  const DcformerConfig tiny = configure("dcformer-tiny", {});
+  const double pair = 4.0 * static_cast<double>(tiny.n_head * tiny.head_dim);
+  const auto keys = [&](const Keys& settings, int64_t T) {  // of a query, summed over layers
+    return flops_per_token(configure("dcformer-tiny", settings), T).attention / pair;
+  };
+  for (const int64_t T : {1, 4, 5, 6, 17}) {
     double local = 0;
     for (int64_t i = 0; i < T; ++i) local += static_cast<double>(std::min<int64_t>(i + 1, 5));
-    BOOST_TEST(mean_unmasked_keys(c, 0, T) == local / static_cast<double>(T), boost::test_tools::tolerance(1e-14));
-    BOOST_TEST(mean_unmasked_keys(c, 1, T) == static_cast<double>(T + 1) / 2);
+    const double all = static_cast<double>(T * (T + 1)) / 2;
+    BOOST_TEST(keys({{"n_layer", "2"}, {"window_size", "5"}}, T) == (local + all) / static_cast<double>(T),
+               boost::test_tools::tolerance(1e-14));
   }
-  c.profile.causal = false;
-  BOOST_TEST(mean_unmasked_keys(c, 0, 17) == 17);
-  BOOST_CHECK_EXCEPTION(mean_unmasked_keys(c, 0, 0), Error, [](const Error& e) {
-    return std::string(e.what()).find("expected at least 1, found 0") != std::string::npos;
-  });
+  BOOST_TEST(keys({{"n_layer", "2"}, {"profile.causal", "false"}}, 17) == 2 * 17);
+}
+
+// The products of a trace are those of the weights.
+BOOST_AUTO_TEST_CASE(parts_add_up_to_the_trace) {
+  for (const char* name : {"dcformer-405m", "dcpythia-6.9b", "transformer-2.8b"}) {
+    const DcformerConfig c = configure(name, {});
+    BOOST_TEST(flops_per_token(c, 64).logits == 2.0 * static_cast<double>(c.dim * c.vocab_size), name);
+    BOOST_TEST(flops_per_token(c, 64).forward() == forward_flops(DcformerSpec(c), 64).total() / 64,
+               boost::test_tools::tolerance(1e-14));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(flops_of_the_published_models) {

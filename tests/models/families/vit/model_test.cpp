@@ -1,12 +1,14 @@
 // ViT and DC-ViT: against loops over every head, query and key, the derivative of a whole model, what follows from the
 // formula, presets, and the random omissions of training.
 #include "braid/models/families/vit/model.h"
+#include "braid/models/cost/size.h"
+#include "braid/models/cost/trace.h"
+#include "braid/models/families/vit/family.h"
 
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
 #include "braid/autograd.h"
-#include "braid/models/families/vit/cost.h"
 #include "braid/models/registry.h"
 #include "tests/models/families/vit/support.h"
 #include "tests/models/randomise.h"
@@ -254,7 +256,7 @@ BOOST_AUTO_TEST_CASE(batches_are_checked) {
 
 BOOST_AUTO_TEST_CASE(presets_have_the_published_sizes) {
   const auto size = [](const char* preset, const models::SettingTexts& settings = {}) {
-    return models::configure_model(preset, settings)->size().parameters;
+    return models::model_size(*models::configure_model(preset, settings)).parameters;
   };
   // S/16 of big_vision with 1000 classes: 12 blocks, patches, pre_logits, norm, head.
   const auto expected = [](int64_t D, int64_t F, int64_t L, int64_t K) {
@@ -267,11 +269,11 @@ BOOST_AUTO_TEST_CASE(presets_have_the_published_sizes) {
   BOOST_TEST(size("dc-vit-s16") - size("vit-s16") == 12 * (D * C * K + C * K * 2 * R * N + D * C * N + 2 * N * N));
   for (const char* preset : {"vit-28", "vit-32", "dc-vit-28", "dc-vit-32"}) {
     const auto spec = models::configure_model(preset, {});
-    BOOST_TEST(spec->forward_flops(0) > 0);
-    const int64_t parameters = spec->size().parameters;
+    BOOST_TEST(models::forward_flops(*spec, 1).total() > 0);
+    const int64_t parameters = models::model_size(*spec).parameters;
     BOOST_TEST(parameters > 500'000);
-    const auto wider = spec->with(spec->matching_settings(parameters + 100'000));
-    BOOST_TEST(std::fabs(static_cast<double>(wider->size().parameters - parameters - 100'000)) < 1000);
+    const auto wider = spec->with(models::matching_settings(*spec, parameters + 100'000));
+    BOOST_TEST(std::fabs(static_cast<double>(models::model_size(*wider).parameters - parameters - 100'000)) < 1000);
     BOOST_TEST(
         (models::differing_settings(*spec, *models::read_model_spec(spec->config_json(), "config.json")).empty()));
   }
@@ -289,11 +291,11 @@ BOOST_AUTO_TEST_CASE(flops) {
   c.num_hidden_layers = 1;
   const double T = 6, D = 8, F = 6, N = 2, R = 2, K = 8;
   const double plain = 2 * T * 8 * D + T * (2 * 4 * D * D + 2 * 2 * D * F) + 2 * 2 * T * T * D + 2 * D * 3;
-  BOOST_TEST(models::vit_flops(c) == plain);
+  BOOST_TEST(models::forward_flops(models::VitSpec(c), 1).total() == plain);
   c.use_dcmha = true;
   const double weights = 4 * (2 * D * K + 2 * K * 2 * R * N + 2 * D * N);
   const double pairs = 4 * (2 * 2 * R * N + 2 * N) + 2 * 2 * N * N;
-  BOOST_TEST(models::vit_flops(c) == plain + T * weights + T * T * pairs);
+  BOOST_TEST(models::forward_flops(models::VitSpec(c), 1).total() == plain + T * weights + T * T * pairs);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -4,7 +4,8 @@
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 
-#include "braid/models/families/vit/cost.h"
+#include "braid/models/cost/size.h"
+#include "braid/models/cost/trace.h"
 #include "braid/models/families/vit/model.h"
 #include "braid/models/registry.h"
 #include "tests/models/families/vit/support.h"
@@ -82,9 +83,10 @@ BOOST_AUTO_TEST_CASE(settings_are_checked) {
   const auto spec = models::configure_model("vit-28", {{"stem_channels", "8,16,32"}, {"patch_size", "8"}});
   const auto plain = models::configure_model("vit-28", {{"stem_channels", "[]"}, {"patch_size", "7"}});
   const int64_t D = 128, stem = 9 * (8 + 8 * 16 + 16 * 32) + 2 * (8 + 16 + 32);
-  BOOST_TEST(spec->size().parameters - plain->size().parameters == stem + D * (32 - 49));
+  BOOST_TEST(models::model_size(*spec).parameters - models::model_size(*plain).parameters == stem + D * (32 - 49));
   const double flops = 2 * 9 * (196.0 * 8 + 49 * 8 * 16 + 16 * 16 * 32);
-  BOOST_TEST(spec->forward_flops(0) - plain->forward_flops(0) == flops + 2 * 16 * 128 * (32.0 - 49));
+  BOOST_TEST(models::forward_flops(*spec, 1).total() - models::forward_flops(*plain, 1).total() ==
+             flops + 2 * 16 * 128 * (32.0 - 49));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

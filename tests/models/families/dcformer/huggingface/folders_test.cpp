@@ -2,6 +2,7 @@
 // foreign programs, and Compose in them.
 #include <boost/test/unit_test.hpp>
 
+#include "braid/models/cost/size.h"
 #include "braid/models/registry.h"
 #include "tests/models/families/dcformer/huggingface/support.h"
 
@@ -221,10 +222,10 @@ BOOST_AUTO_TEST_CASE(written_configurations_read_back) {
       }
     }
   }
-  BOOST_TEST(models::configure_model("llama-3-8b", {})->size().parameters == 8030261248);
-  BOOST_TEST(models::configure_model("llama-3.2-1b", {})->size().parameters == 1235814400);
-  BOOST_TEST(models::configure_model("smollm2-135m", {})->size().parameters == 134515008);
-  BOOST_TEST(models::configure_model("gpt-neox-6.9b", {})->size().parameters == 6857302016);
+  BOOST_TEST(models::model_size(*models::configure_model("llama-3-8b", {})).parameters == 8030261248);
+  BOOST_TEST(models::model_size(*models::configure_model("llama-3.2-1b", {})).parameters == 1235814400);
+  BOOST_TEST(models::model_size(*models::configure_model("smollm2-135m", {})).parameters == 134515008);
+  BOOST_TEST(models::model_size(*models::configure_model("gpt-neox-6.9b", {})).parameters == 6857302016);
 }
 
 // Compose in a loaded model: its keys and tensors are kept beside those of transformers, and the model is the same
