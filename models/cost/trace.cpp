@@ -71,7 +71,8 @@ constexpr int64_t kTokens = int64_t{1} << 20;
 
 StepCost trace_step(const ModelSpec& spec, const TrainingSetup& setup) {
   const int64_t count = std::ssize(setup.samples), of_each = count > 0 ? setup.samples[0] : 0;
-  const int64_t most = std::max<int64_t>(2, kTokens / std::max<int64_t>(1, setup.seq_len));
+  const int64_t max_samples = std::max<int64_t>(2, kTokens / std::max<int64_t>(1, setup.seq_len)),
+                half = max_samples / 2;
   const bool equal = count > 0 && all_equal(setup.samples);
   const auto cost_of = [&](int64_t micro_batches, int64_t samples) {
     TrainingSetup some = setup;
@@ -81,9 +82,9 @@ StepCost trace_step(const ModelSpec& spec, const TrainingSetup& setup) {
   if (equal && count > kMicroBatches)
     return extrapolated(cost_of(kMicroBatches, of_each), cost_of(kMicroBatches - 1, of_each),
                         static_cast<double>(count - kMicroBatches));
-  if (equal && of_each > most)
-    return extrapolated(cost_of(count, most), cost_of(count, most / 2),
-                        static_cast<double>(of_each - most) / static_cast<double>(most - most / 2));
+  if (equal && of_each > max_samples)
+    return extrapolated(cost_of(count, max_samples), cost_of(count, half),
+                        static_cast<double>(of_each - max_samples) / static_cast<double>(max_samples - half));
   const EnableGrad on;
   const TraceDevice trace(setup.gpu);
   const dist::ProcessMesh mesh = dist::counting_mesh(setup.mesh, setup.rank);
