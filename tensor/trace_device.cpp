@@ -14,6 +14,8 @@ namespace braid {
 namespace {
 constinit thread_local TraceDevice* current_trace = nullptr;
 constexpr int64_t kArea = int64_t{1} << 36;  // bytes of address space that tensors share
+constexpr int64_t kSmallArea = int64_t{1}
+                               << 28;  // of them where address space is limited (ulimit -v, strict overcommit)
 }  // namespace
 
 TracedFlops TracedFlops::operator-(const TracedFlops& b) const {
@@ -41,10 +43,11 @@ TraceDevice::~TraceDevice() {
   for (const auto& [end, area] : areas_) munmap(end - area.bytes, static_cast<size_t>(area.bytes));
 }
 
-// The end of a new area.
-char* TraceDevice::reserve(int64_t bytes) {
+// The end of a new area of `bytes`; of `least` where the system does not give so many.
+char* TraceDevice::reserve(int64_t bytes, int64_t least) {
   void* begin = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (begin == MAP_FAILED && least < bytes) return reserve(least, least);
   if (begin == MAP_FAILED)
     throw OutOfMemory("cannot trace a step: the system gives no " + detail::mebibytes(bytes) + " of address space");
   char* end = static_cast<char*>(begin) + bytes;
@@ -59,12 +62,12 @@ void* TraceDevice::allocate(int64_t bytes) {
   stats_.peak = std::max(stats_.peak, stats_.current);
   if (size > kArea) {  // nothing is computed: they may lie at one place
     if (size > large_bytes_) {
-      large_ = reserve(size) - size;
+      large_ = reserve(size, size) - size;
       large_bytes_ = size;
     }
     return large_;
   }
-  if (!open_ || areas_[open_].used + size > areas_[open_].bytes) open_ = reserve(kArea);
+  if (!open_ || areas_[open_].used + size > areas_[open_].bytes) open_ = reserve(kArea, std::max(kSmallArea, size));
   Area& area = areas_[open_];
   char* data = open_ - area.bytes + area.used;
   area.used += size;

@@ -56,7 +56,7 @@ class TraceDevice final : private Allocator {
   struct Area {  // of address space
     int64_t bytes = 0, used = 0, tensors = 0;
   };
-  char* reserve(int64_t bytes);
+  char* reserve(int64_t bytes, int64_t least);
   void* allocate(int64_t bytes) override;
   void release(void* data, int64_t bytes) noexcept override;
   MemoryStats stats() const override { return stats_; }

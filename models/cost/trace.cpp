@@ -70,13 +70,14 @@ constexpr int64_t kTokens = int64_t{1} << 20;
 }  // namespace
 
 StepCost trace_step(const ModelSpec& spec, const TrainingSetup& setup) {
-  const int64_t count = std::ssize(setup.samples), of_each = count > 0 ? setup.samples[0] : 0;
+  const int64_t count = std::ssize(setup.samples) * setup.accumulate, of_each = count > 0 ? setup.samples[0] : 0;
   const int64_t max_samples = std::max<int64_t>(2, kTokens / std::max<int64_t>(1, setup.seq_len)),
                 half = max_samples / 2;
   const bool equal = count > 0 && all_equal(setup.samples);
   const auto cost_of = [&](int64_t micro_batches, int64_t samples) {
     TrainingSetup some = setup;
     some.samples.assign(static_cast<size_t>(micro_batches), samples);
+    some.accumulate = 1;
     return trace_step(spec, some);
   };
   if (equal && count > kMicroBatches)
@@ -92,7 +93,8 @@ StepCost trace_step(const ModelSpec& spec, const TrainingSetup& setup) {
   Trainer trainer(*model, setup.optimizer, 1.0, mesh, setup.compute);
   if (setup.average) trainer.average_weights(0.5);
   std::vector<Batch> batches;
-  for (const int64_t samples : setup.samples) batches.push_back(model->blank_batch(samples, setup.seq_len));
+  for (int64_t i = 0; i < setup.accumulate; ++i)
+    for (const int64_t samples : setup.samples) batches.push_back(model->blank_batch(samples, setup.seq_len));
   const TracedFlops before = trace.flops();
   reset_peak_memory(kCpu);
   train(trainer, batches);

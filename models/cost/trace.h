@@ -20,6 +20,7 @@ using dist::MeshShape;
 
 struct TrainingSetup {
   std::vector<int64_t> samples = {1};  // of this rank, one entry per micro-batch
+  int64_t accumulate = 1;              // how often these micro-batches are repeated
   int64_t seq_len = 1;                 // tokens of a sample; without effect where samples are no sequences
   DType compute = DType::f32;          // of the arithmetic; the masters of 16 bits are f32
   nn::OptimizerOptions optimizer = {};

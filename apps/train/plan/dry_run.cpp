@@ -83,8 +83,8 @@ void add_start(Report& report, const Plan& plan) {
 void add_memory(Report& report, const models::TrainingMemory& memory, const std::string& copies) {
   report.line("weights", bytes_text(memory.weights) + copies);
   // Each part at the worst moment of all, and at its own.
-  const auto at_most = [](double bytes, double most) {
-    return bytes_text(bytes) + (most > bytes ? " (at most " + bytes_text(most) + ")" : "");
+  const auto at_most = [](double bytes, double max) {
+    return bytes_text(bytes) + (max > bytes ? " (at most " + bytes_text(max) + ")" : "");
   };
   report.line("gradients", at_most(memory.gradients, memory.max_gradients));
   report.line("optimizer", bytes_text(memory.optimizer));

@@ -21,10 +21,9 @@ double memory_of_this_machine() {
 
 models::TrainingSetup training_setup(const TrainConfig& config, int64_t seq_len, const models::MeshShape& mesh,
                                      bool gpu) {
-  const std::vector<int64_t> samples(static_cast<size_t>(config.train.accumulate),
-                                     detail::ceil_div(config.train.batch_size, mesh.data));
   models::TrainingSetup setup{
-      .samples = samples,
+      .samples = {detail::ceil_div(config.train.batch_size, mesh.data)},
+      .accumulate = config.train.accumulate,
       .seq_len = seq_len,
       .compute = arithmetic(config).compute,
       .optimizer = optimizer_options(config),

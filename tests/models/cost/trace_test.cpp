@@ -1,9 +1,12 @@
 // The traced cost of a step against what a step takes: memory by use, FLOPs, micro-batches, what a trace leaves behind.
 #include "braid/models/cost/trace.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <boost/test/unit_test.hpp>
-#include <chrono>
 #include <cmath>
+#include <fstream>
 
 #include "braid/autograd.h"
 #include "braid/models/registry.h"
@@ -141,6 +144,43 @@ BOOST_AUTO_TEST_CASE(micro_batches_in_the_middle_are_counted_and_not_run) {
   BOOST_TEST(few.flops.total() == all.flops.total());
   BOOST_TEST(few.volume.total() == all.volume.total());
   BOOST_TEST(few.volume.world.bytes == all.volume.world.bytes, boost::test_tools::per_element());
+  setup.samples = {2}, setup.accumulate = 5;
+  const StepCost repeated = trace_step(*spec, setup);
+  BOOST_TEST(repeated.flops.total() == few.flops.total());
+  BOOST_TEST(repeated.volume.total() == few.volume.total());
+  BOOST_TEST(repeated.memory.total() == few.memory.total());
+  setup.accumulate = 4;
+  const double batch = few.memory.total() - trace_step(*spec, setup).memory.total();  // of one micro-batch
+  setup.accumulate = 1'000'000'000;
+  BOOST_TEST(trace_step(*spec, setup).memory.total() == few.memory.total() + (1e9 - 5) * batch);
+}
+
+// Under ulimit -v and where the system does not overcommit, an area is smaller.
+BOOST_AUTO_TEST_CASE(a_trace_needs_little_address_space) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  BOOST_TEST_MESSAGE("skipped: the sanitizer takes address space of its own");
+#else
+  const auto spec = spec_of({"dcformer-tiny", text});
+  const TrainingSetup setup{.samples = {2}, .seq_len = 40};
+  const double expected = trace_step(*spec, setup).memory.total();
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit before{};
+  BOOST_REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
+  rlimit limit = before;
+  limit.rlim_cur = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE) + (int64_t{1} << 30));
+  BOOST_REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
+  double limited = 0;
+  std::string error;
+  try {
+    limited = trace_step(*spec, setup).memory.total();
+  } catch (const Error& e) {
+    error = e.what();
+  }
+  BOOST_REQUIRE(setrlimit(RLIMIT_AS, &before) == 0);
+  BOOST_TEST(error == "");
+  BOOST_TEST(limited == expected);
+#endif
 }
 
 // Beyond 2^20 tokens samples are counted and not run.
@@ -204,14 +244,11 @@ BOOST_AUTO_TEST_CASE(a_trace_takes_no_memory_and_leaves_nothing) {
   release_cached_memory(kCpu);
   reset_peak_memory(kCpu);
   const MemoryStats before = memory_stats(kCpu);
-  const auto start = std::chrono::steady_clock::now();
   const StepCost cost = trace_step(*spec, {.samples = {8}, .seq_len = 4096});
-  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
   BOOST_TEST(cost.memory.optimizer == 2.0 * 4 * 7926857728);
   BOOST_TEST(memory_stats(kCpu).peak == before.peak);
   BOOST_TEST(memory_stats(kCpu).current == before.current);
-  BOOST_TEST(time.count() < 5);  // a tenth of a second; the bound leaves room for sanitizers and busy machines
-  const Tensor x = ones({3});    // the CPU computes again
+  const Tensor x = ones({3});  // the CPU computes again
   BOOST_TEST(sum(x).item() == 3);
 }
 
