@@ -89,6 +89,11 @@ class Demo(unittest.TestCase):
         self.assertFalse(os.path.exists(os.path.join(self.root, "out")))
         self.assertIn("--compare   also trains the Transformer++ baseline", self.demo("--help"))
 
+    def test_build_builds_only(self):
+        text = self.demo("--build")
+        self.assertRegex(text.splitlines()[-1], r"^the program is build/demo/braid; .*PATH=/.*/tree/build/demo:\$PATH$")
+        self.assertFalse(os.path.exists(os.path.join(self.root, "out/demo-data")))
+
     def test_stories_are_the_same_for_a_seed_and_all_different(self):
         def stories(*arguments):
             call = subprocess.run([os.path.join(SOURCE, "scripts/stories"), *arguments, os.path.join(SOURCE, "configs/stories.txt")],
