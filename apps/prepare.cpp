@@ -155,7 +155,7 @@ int run_prepare(const Arguments& arguments) {
   if (!summary.replaced.empty())
     std::printf("replaced %s by data with fingerprint %s; runs that were trained on it will not resume\n",
                 summary.replaced.c_str(), m.fingerprint.c_str());
-  std::printf("next: braid train CONFIG.toml data.path=%s\n", shell_quote(options.output).c_str());
+  std::printf("next: braid train model.preset=dcformer-tiny data.path=%s\n", shell_quote(options.output).c_str());
   return 0;
 }
 

@@ -53,6 +53,10 @@ void set(const Schema& schema, const std::string& key, const Value& value, const
     if (assign(*setting, value)) return;
     reject(key, where, setting->rule, value);
   }
+  if (const Setting* setting = models::find_setting(schema.earlier, key)) {
+    if (assign(*setting, value)) return;
+    reject(key, where, setting->rule, value);
+  }
   for (const OpenTable& table : schema.open) {
     if (!below(table, key)) continue;
     const std::string name = key.substr(table.prefix.size() + 1);
@@ -68,6 +72,9 @@ void set(const Schema& schema, const std::string& key, const Value& value, const
     (*table.values)[name] = value;
     return;
   }
+  for (const std::string& name : {key, key.substr(key.rfind('.') + 1)})
+    if (const auto here = schema.other_names.find(name); here != schema.other_names.end())
+      fail(ErrorKind::setting, "unknown key '" + preview(key) + "' in " + where + "; here it is " + here->second);
   std::string advice = sections_of(schema).contains(key) ? "; it is a section: write '[" + key + "]' and its keys below"
                                                          : did_you_mean(key, all_keys(schema));
   if (advice.empty()) advice = "; " + schema.command + " --print-config lists all keys";
@@ -168,9 +175,12 @@ std::vector<std::string> load_config(const Schema& schema, const std::filesystem
     }
   for (const auto& [key, value] : given) {
     const Setting* setting = models::find_setting(schema.settings, key);
+    if (!setting) setting = models::find_setting(schema.earlier, key);
     const std::optional<Value> typed = setting ? parse_value(setting->rule, value) : std::nullopt;
     set(schema, key, typed.value_or(models::infer_value(value)), "the command line");
   }
+  if (schema.after_loading)
+    for (std::string& note : schema.after_loading()) notes.push_back(std::move(note));
   return notes;
 }
 

@@ -6,6 +6,7 @@
 //   load_config(schema, "run.toml", {"optimizer.lr=1e-3"});
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -35,11 +36,16 @@ struct Schema {
   std::vector<OpenTable> open = {};
   // Names of settings in files of earlier versions, which are still read, and their names now.
   std::map<std::string, std::string> renamed = {};
+  std::map<std::string, std::string> other_names = {};  // what other programs call a setting, for advice
+  // Settings of earlier versions that are still read but never printed; after_loading() turns their values into those
+  // of the settings that replaced them, and returns notes for the user.
+  std::vector<Setting> earlier = {};
+  std::function<std::vector<std::string>()> after_loading = {};
 };
 
 // `file` may be empty: defaults and overrides only. Error(input) if it cannot be read, Error(setting) naming key,
 // value, file and line, what is allowed, and the nearest name of an unknown key. On errors targets may be half set.
-// Returns notes for the user: values of the file that the command line replaced.
+// Returns notes for the user: values of the file that the command line replaced, and those of after_loading().
 std::vector<std::string> load_config(const Schema& schema, const std::filesystem::path& file,
                                      const std::vector<std::string>& overrides);
 

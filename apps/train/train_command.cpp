@@ -24,7 +24,11 @@ int prepare_and_train(const Arguments& arguments, const Job& job) {
   if (job.world().rank() == 0) print_notes(notes);
   check_plan_flags(arguments);
   if (arguments.has("print-config")) {
-    std::fputs((print_config(schema, settings_in_effect(config)) + start_comments(config)).c_str(), stdout);
+    const bool named = !config.model.preset.empty() || !config.model.values.empty() || !config.train.init_from.empty();
+    std::fputs(
+        (named ? print_config(schema, settings_in_effect(config)) + start_comments(config) : print_config(schema))
+            .c_str(),
+        stdout);
     return 0;
   }
   if (arguments.has("dry-run")) {

@@ -42,6 +42,17 @@ double saved_val_loss(const fs::path& checkpoint) {
     return NAN;
   }
 }
+
+// eval.samples of the validation that is saved with a checkpoint; none: not readable.
+std::optional<int64_t> validated_samples(const fs::path& checkpoint) {
+  try {
+    TrainConfig saved;
+    load_config(train_schema(saved, model_settings()), checkpoint / models::kSettingsFile, {});
+    return saved.eval.samples;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
 }  // namespace
 
 TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const dist::ProcessMesh& mesh, Device device)
@@ -88,11 +99,14 @@ void TrainingRun::open(const RunRecord& record) {
     const fs::path settings = out() / "config.resolved.toml";  // of a finished run they stay those that it had
     if (!complete() || !fs::exists(settings)) io::write_file(settings.string(), record.comments() + resolved_config());
   });
-  std::vector<double> losses{saves_.best_val_loss};
+  for (const LogRow& row : files_.earlier_rows()) patience_.add(row.step, row["val_loss"]);
+  std::vector<double> losses{saves_.best_val_loss, patience_.lowest, double(patience_.step), double(patience_.since)};
+  const size_t first = losses.size();
   for (const LogRow& row : files_.earlier_rows()) losses.push_back(row["loss"]);
   losses = from_root(losses, mesh_.world);
   saves_.best_val_loss = losses[0];
-  for (size_t i = 1; i < losses.size(); ++i) spikes_.add(losses[i]);
+  patience_ = {losses[1], static_cast<int64_t>(losses[2]), static_cast<int64_t>(losses[3])};
+  for (size_t i = first; i < losses.size(); ++i) spikes_.add(losses[i]);
 }
 
 void TrainingRun::open_log() {
@@ -120,14 +134,22 @@ void TrainingRun::open_log() {
 void TrainingRun::find_best(const std::vector<LogRow>& rows) {
   const std::optional<int64_t> named = models::named_step(out() / models::kBestFile);
   std::vector<std::pair<double, models::StepFolder>> measured;
+  bool other_samples = false;
   for (const models::StepFolder& checkpoint : models::step_folders(out())) {
     if (checkpoint.step > state_.step) continue;  // damaged
+    if (validated_samples(checkpoint.path).value_or(config_.eval.samples) != config_.eval.samples) {
+      other_samples = true;
+      continue;
+    }
     double loss = NAN;
     for (const LogRow& row : rows)
       if (row.step == checkpoint.step) loss = row["val_loss"];
     if (std::isnan(loss)) loss = saved_val_loss(checkpoint.path);
     if (!std::isnan(loss)) measured.emplace_back(loss, checkpoint);
   }
+  if (other_samples)
+    progress_.note(str("note: checkpoints that were validated with another eval.samples than ", config_.eval.samples,
+                       " cannot be compared with those to come; the best checkpoint is chosen among the others"));
   std::ranges::stable_sort(measured, {}, [](const auto& pair) { return pair.first; });  // of equal ones the first
   for (const auto& [loss, checkpoint] : measured) {
     if (checkpoint.step != named && models::find_damage(checkpoint.path)) continue;
@@ -223,6 +245,7 @@ std::string TrainingRun::without_numerical_failure(const std::string& name, cons
 void TrainingRun::measure(LogRow& row) {
   state_.measured = measure(row, due_or_finished(config_.eval.interval), due_or_finished(config_.sample.interval));
   state_.val_loss = row["val_loss"];
+  if (state_.measured) patience_.add(row.step, row["val_loss"]);
 }
 
 bool TrainingRun::measure(LogRow& row, bool validate, bool sample) {
@@ -258,6 +281,7 @@ bool TrainingRun::finish_measurements() {
   LogRow row = measured_.unfinished.value_or(LogRow(state_.step));
   state_.measured = measure(row, validate, sample && due_or_finished(config_.sample.interval));
   if (measured_.unfinished) files_.complete(row, state_.measured);
+  if (validate && state_.measured) patience_.add(row.step, row["val_loss"]);
   if (best_so_far(row)) saves_.checkpoints.mark_best(state_.step, mesh_.world), saves_.best_val_loss = row["val_loss"];
   return state_.measured;
 }
@@ -296,7 +320,12 @@ void TrainingRun::print_stopped() {
 void TrainingRun::print_summary() {
   progress_.finish();
   if (!root()) return;
-  if (state_.step == saves_.first_step) std::printf("already finished (a larger train.steps continues): ");
+  const bool early = state_.step < config_.train.steps;
+  if (early)
+    std::printf("no lower validation loss in %lld validations (eval.patience): the lowest is %.6f at step %lld\n",
+                static_cast<long long>(patience_.since), patience_.lowest, static_cast<long long>(patience_.step));
+  if (state_.step == saves_.first_step)
+    std::printf("already finished (a larger %s continues): ", early ? "eval.patience" : "train.steps");
   const std::string seconds =
       state_.elapsed_s < 10 ? human(state_.elapsed_s, 2) : std::to_string(std::llround(state_.elapsed_s));
   std::printf("trained %lld steps in %s s, loss %.4f", static_cast<long long>(state_.step), seconds.c_str(),

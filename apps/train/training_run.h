@@ -14,6 +14,7 @@
 #include "apps/train/log/spike.h"
 #include "apps/train/run/failed_step.h"
 #include "apps/train/run/output_retry.h"
+#include "apps/train/run/patience.h"
 #include "apps/train/run/run_lock.h"
 #include "apps/train/run/run_record.h"
 #include "apps/train/task/from_config.h"
@@ -38,7 +39,7 @@ class TrainingRun {
   models::Trainer& trainer() { return trainer_; }
   SpikeDetector& spikes() { return spikes_; }
   int64_t step() const { return state_.step; }  // steps done
-  bool finished() const { return state_.step >= config_.train.steps; }
+  bool finished() const { return state_.step >= config_.train.steps || patience_.ended(config_.eval.patience); }
   bool complete() const { return finished() && state_.measured; }  // nothing is left to do
 
   // The next step's micro-batches of this data rank, and its learning rate.
@@ -120,6 +121,7 @@ class TrainingRun {
   RunFiles files_;
   Saves saves_;
   SpikeDetector spikes_;
+  Patience patience_;           // the same on all ranks
   std::string attention_;       // the kernels that were noted
   bool capture_noted_ = false;  // that a step could not be captured
 };

@@ -193,7 +193,7 @@ def training(programs, tools, out, torch):
         folder = folders[name] = os.path.join(out, "training-" + name.replace(" ", "-"))
         arguments = ["train", programs.config, *TRAINING, f"data.path={programs.data}", f"run.out={folder}", f"train.dtype={dtype}"]
         dry = [*arguments, "model.dim=64", "model.n_layer=1", "model.block_size=32", "train.batch_size=1", "schedule.warmup=2", "train.steps=20",
-               "eval.batches=1", "run.device=cpu", "run.threads=1"]
+               "eval.samples=4", "run.device=cpu", "run.threads=1"]
         rows.append(Row(name, programs.command(programs.braid, *arguments, "train.steps=200", f"run.device={device}"), limit=limit,
                         dry=programs.command(programs.braid, *dry), values=lambda text: attention_lines(text),
                         after=lambda: [{"run": name, "losses": losses(folder)}]))

@@ -19,7 +19,7 @@ BOOST_AUTO_TEST_CASE(text_and_tasks_become_a_data_folder) {
                           " --tasks 20 --task-items 1 --val-fraction 0.25 -o " + (scratch / "data").string());
   BOOST_TEST(result.code == 0, result.output);
   for (const char* part : {"reading text", "making tasks", "from 40 files", "training", "validation",
-                           "samples to grade", "next: braid train CONFIG.toml data.path="})
+                           "samples to grade", "next: braid train model.preset=dcformer-tiny data.path="})
     BOOST_TEST(result.output.find(part) != std::string::npos, part);
   const auto manifest = braid::models::text::read_manifest((scratch / "data").string());
   BOOST_TEST(manifest.train.documents + manifest.val.documents == 40 + 20 + 5);

@@ -18,7 +18,7 @@ fs::path study_file(const fs::path& out, const std::string& base, const std::str
                       << "data.path = \"" << world().data() << "\"\n"
                       << "model.n_layer = 1\nmodel.dim = 16\nmodel.n_head = 2\nmodel.block_size = 32\n"
                          "train.batch_size = 2\ntrain.dtype = \"f64\"\nschedule.warmup = 1\neval.interval = 4\n"
-                         "eval.batches = 1\ncheckpoint.interval = 2\nguard.spike = 0\nrun.threads = 1\n"
+                         "eval.samples = 2\ncheckpoint.interval = 2\nguard.spike = 0\nrun.threads = 1\n"
                       << base
                       << "[variants.plain]\nmodel.compose = \"none\"\n[variants.full]\nmodel.compose = \"full\"\n"
                       << more;

@@ -81,7 +81,7 @@ inline std::string train(const fs::path& out, const std::string& more) {
   std::ostringstream line;
   line << braid_program() << " train run.out=" << out.string() << " data.path=" << world().data()
        << " model.dim=24 model.n_layer=2 model.n_head=4 model.block_size=32 train.batch_size=4 schedule.warmup=2"
-          " eval.interval=5 eval.batches=2 log.interval=1 guard.spike=0 train.dtype=f64 run.threads=1 train.steps=10"
+          " eval.interval=5 eval.samples=8 log.interval=1 guard.spike=0 train.dtype=f64 run.threads=1 train.steps=10"
           " checkpoint.interval=0 "
        << more;
   return line.str();

@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(images_are_trained_on_as_by_one_process) {
          << " model.preset=dc-vit-28 model.hidden_size=32 model.num_hidden_layers=2 model.intermediate_size=64"
             " model.drop_path_rate=0.1 model.compose_dropout=0.1 model.hidden_dropout_prob=0.05"
             " augment.crop_padding=1 augment.erase=0.2 augment.mixup=0.2 train.steps=6 train.batch_size=7"
-            " train.accumulate=2 train.dtype=f64 schedule.warmup=2 eval.interval=3 eval.batches=0"
+            " train.accumulate=2 train.dtype=f64 schedule.warmup=2 eval.interval=3 eval.samples=0"
             " log.interval=1 guard.spike=0 run.threads=1 "
          << more;
     return run(line.str());

@@ -15,7 +15,7 @@ import unittest
 
 SOURCE, BRAID = (os.path.abspath(path) for path in sys.argv[1:3])
 SHORT = ["train.steps=6", "schedule.warmup=2", "eval.interval=3", "eval.tasks=2", "train.batch_size=2", "run.threads=1",
-         "eval.batches=1", "sample.interval=6", "sample.tokens=3"]
+         "eval.samples=4", "sample.interval=6", "sample.tokens=3"]
 
 
 class Demo(unittest.TestCase):

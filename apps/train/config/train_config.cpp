@@ -1,10 +1,12 @@
 #include "apps/train/config/train_config.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "apps/cli/model_flags.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/text.h"
+#include "apps/train/config/other_names.h"
 #include "braid/models/data/text/manifest.h"
 #include "braid/models/data/text/packing.h"
 #include "braid/nn/optim/groups.h"
@@ -138,7 +140,11 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                between(0, 1)},
 
               {"eval.interval", &c.eval.interval, "steps between validations, 0 = none", count_or_none},
-              {"eval.batches", &c.eval.batches, "validation micro-batches, 0 = the whole split", count_or_none},
+              {"eval.samples", &c.eval.samples,
+               "sequences, pairs or images of a validation, the same ones at any batch size, 0 = the whole split",
+               count_or_none},
+              {"eval.patience", &c.eval.patience,
+               "end the run when so many validations in a row bring no lower loss, 0 = never", count_or_none},
               {"eval.tasks", &c.eval.tasks, "held-out in-context tasks per validation, 0 = none", count_or_none},
               {"eval.task_set", &c.eval.task_set, "which tasks", one_of({"in-context", "recall"})},
 
@@ -172,6 +178,17 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
           },
       .open = {{.prefix = "model", .base = "model.preset", .keys = model_keys, .values = &c.model.values}},
       .renamed = {{"train.checkpoint_activations", "train.recompute"}},
+      .other_names = other_names,
+      .earlier = {{"eval.batches", &c.eval.batches, "validation micro-batches, 0 = the whole split", count_or_none}},
+      .after_loading = [&c]() -> std::vector<std::string> {
+        if (c.eval.batches < 0) return {};
+        const int64_t batches = std::exchange(c.eval.batches, -1);
+        c.eval.samples = batches <= (int64_t{1} << 40) / c.train.batch_size ? batches * c.train.batch_size : 0;
+        return {
+            str("eval.batches counted micro-batches, so that a validation changed with train.batch_size; it is now "
+                "eval.samples = ",
+                c.eval.samples)};
+      },
   };
 }
 
@@ -191,6 +208,8 @@ void check_relations(const TrainConfig& c) {
         "train.init_base is the model of an adapter: expected train.init_from=FOLDER beside it");
   check(!c.checkpoint.best || c.eval.interval > 0, ErrorKind::setting,
         "checkpoint.best needs a validation: expected eval.interval of at least 1, found 0");
+  check(c.eval.patience == 0 || c.eval.interval > 0, ErrorKind::setting,
+        "eval.patience needs validations: expected eval.interval of at least 1, found 0");
   check(c.schedule.warmup <= c.train.steps, ErrorKind::setting, [&] {
     return str("schedule.warmup is longer than the run: expected at most train.steps = ", c.train.steps, ", found ",
                c.schedule.warmup, "; give schedule.warmup too, for example ", c.train.steps / 10);

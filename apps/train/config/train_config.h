@@ -77,7 +77,9 @@ struct TrainConfig {
   } schedule;
   struct Eval {
     int64_t interval = 100;
-    int64_t batches = 8;
+    int64_t samples = 128;
+    int64_t batches = -1;  // of earlier versions: micro-batches; load_config() turns it into samples
+    int64_t patience = 0;
     int64_t tasks = 0;
     std::string task_set = "in-context";
   } eval;

@@ -9,7 +9,6 @@
 #include "braid/models/eval/icl_tasks.h"
 #include "braid/models/inference/generate.h"
 #include "braid/models/training/trainer.h"
-#include "braid/tensor/base/integers.h"
 
 namespace braid::apps {
 
@@ -17,9 +16,7 @@ Evaluation::Evaluation(const TrainConfig& config, const models::LanguageModel& m
                        const models::text::Tokenizer& tokenizer, const models::text::Dataset* validation)
     : config_(config), model_(model), mesh_(mesh), tokenizer_(tokenizer) {
   if (validation) {
-    const int64_t B = config.train.batch_size, all = detail::ceil_div(validation->size(), B);
-    batches_ =
-        models::text::validation_batches(*validation, B, config.eval.batches > 0 ? config.eval.batches : all, mesh);
+    batches_ = models::text::validation_batches(*validation, config.train.batch_size, config.eval.samples, mesh);
   }
   const models::text::TaskSet set = models::text::parse_task_set(config.eval.task_set);
   for (int64_t i = 0; i < config.eval.tasks; ++i)

@@ -22,7 +22,7 @@ class Evaluation {
 
   // All are collective. None, on all ranks: a stop signal came before the end. task_accuracy() and sample() throw
   // Error(numerical) on all ranks when logits are NaN or Inf.
-  // Mean loss in nats per token over eval.batches batches (0: the split), the same at every call.
+  // Mean loss in nats per token over eval.samples samples (0: the split), the same at every call.
   std::optional<double> validation_loss() const;
   // Share of eval.tasks held-out tasks that the model solves, 0..1; on data rank 0, not_measured elsewhere and where
   // gradable_answers() is 0.

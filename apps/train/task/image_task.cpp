@@ -67,10 +67,9 @@ void ImageTask::start(const models::Model& model, const dist::ProcessMesh& mesh)
 }
 
 bool ImageTask::validate(LogRow& row, const Attempt&) const {
-  const int64_t max_images = config_.eval.batches * config_.train.batch_size;
   models::eval::ClassificationCounts counts(model_->classes());
   for (const std::vector<int64_t>& indices :
-       models::vision::validation_images(*validation_, config_.train.batch_size, max_images, *mesh_)) {
+       models::vision::validation_images(*validation_, config_.train.batch_size, config_.eval.samples, *mesh_)) {
     if (mesh_->world.any(StopSignals::requested())) return false;
     if (indices.empty()) continue;  // a data rank may have no image of a batch
     const models::Batch batch = models::vision::read_batch(*validation_, indices);

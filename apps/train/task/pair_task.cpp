@@ -47,9 +47,9 @@ void PairTrainingTask::start(const models::Model& model, const dist::ProcessMesh
 }
 
 std::vector<std::vector<int64_t>> PairTrainingTask::validation_pairs() const {
-  const int64_t B = config_.train.batch_size, all = task_.size(Split::val);
-  const int64_t count = config_.eval.batches > 0 ? std::min(all, config_.eval.batches * B) : all;
-  return models::text::validation_samples(count, B, 0, *mesh_);  // the first ones
+  const int64_t all = task_.size(Split::val);
+  const int64_t count = config_.eval.samples > 0 ? std::min(all, config_.eval.samples) : all;
+  return models::text::validation_samples(count, config_.train.batch_size, 0, *mesh_);  // the first ones
 }
 
 bool PairTrainingTask::validate(LogRow& row, const Attempt& attempt) const {

@@ -27,10 +27,10 @@ std::vector<Batch> step_batches(const Dataset& data, const Sampler& sampler, int
   return batches;
 }
 
-std::vector<Batch> validation_batches(const Dataset& data, int64_t batch_size, int64_t count,
+std::vector<Batch> validation_batches(const Dataset& data, int64_t batch_size, int64_t max_samples,
                                       const dist::ProcessMesh& mesh) {
   std::vector<Batch> batches;
-  for (const std::vector<int64_t>& samples : validation_samples(data.size(), batch_size, count * batch_size, mesh))
+  for (const std::vector<int64_t>& samples : validation_samples(data.size(), batch_size, max_samples, mesh))
     batches.push_back(read_batch(data, samples));
   return batches;
 }

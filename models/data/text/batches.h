@@ -18,9 +18,9 @@ Batch read_batch(const Dataset& data, const std::vector<int64_t>& indices);
 std::vector<Batch> step_batches(const Dataset& data, const Sampler& sampler, int64_t first, int64_t batch_size,
                                 int64_t count, const dist::ProcessMesh& mesh);
 
-// At most count * batch_size windows, spread evenly over the data set: the same at every validation. Returns this data
-// rank's share of each batch; may be empty.
-std::vector<Batch> validation_batches(const Dataset& data, int64_t batch_size, int64_t count,
+// At most `max_samples` windows (0: all), spread evenly over the data set: the same at every validation and batch size.
+// Returns this data rank's share of each batch; may be empty.
+std::vector<Batch> validation_batches(const Dataset& data, int64_t batch_size, int64_t max_samples,
                                       const dist::ProcessMesh& mesh);
 
 }  // namespace braid::models::text

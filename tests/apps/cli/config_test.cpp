@@ -247,6 +247,33 @@ BOOST_AUTO_TEST_CASE(the_printed_file_loads_back_to_the_same_values) {
   BOOST_TEST(again.model.values.size() == 2u);
 }
 
+BOOST_AUTO_TEST_CASE(names_of_other_programs_are_known) {
+  TrainConfig config;
+  const Schema schema = train_schema(config, model_keys);
+  for (const auto& [text, advice] : {std::pair{"train.max_steps=3", "here it is train.steps"},
+                                     {"learning_rate=1", "here it is optimizer.lr"},
+                                     {"early_stopping.patience=3", "here it is eval.patience"}})
+    BOOST_CHECK_EXCEPTION(load_config(schema, "", {text}), Error, says(ErrorKind::setting, advice));
+  for (const auto& [name, here] : schema.other_names)  // every one leads to a setting
+    BOOST_TEST((here.starts_with("model.") || models::find_setting(schema.settings, here)), name);
+}
+
+BOOST_AUTO_TEST_CASE(a_setting_of_earlier_versions_becomes_the_one_that_replaced_it) {
+  const Scratch scratch;
+  write(scratch / "old.toml", "[eval]\nbatches = 3\n[train]\nbatch_size = 5\n");  // the value that it needs follows it
+  TrainConfig config;
+  const Schema schema = train_schema(config, model_keys);
+  const std::vector<std::string> notes = load_config(schema, scratch / "old.toml", {});
+  BOOST_TEST(config.eval.samples == 15);
+  BOOST_TEST(notes.size() == 1u);
+  BOOST_TEST(notes.at(0).find("eval.samples = 15") != std::string::npos);
+  BOOST_TEST(print_config(schema).find("\nbatches") == std::string::npos);
+  load_config(schema, "", {"eval.batches=0"});
+  BOOST_TEST(config.eval.samples == 0);  // the whole split
+  BOOST_CHECK_EXCEPTION(load_config(schema, "", {"eval.batches=-3"}), Error,
+                        says(ErrorKind::setting, "bad value for eval.batches"));
+}
+
 BOOST_AUTO_TEST_CASE(lists) {
   std::vector<int64_t> sizes = {1};
   std::vector<std::string> names;

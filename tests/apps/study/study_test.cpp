@@ -18,7 +18,7 @@ std::string study_text(const fs::path& out, const std::string& more = "", const 
          "\"\nbaseline = \"plain\"\nseeds = [1, 2]\nsteps = [4]\n" + more + "[base]\ndata.path = \"" +
          world().data().string() +
          "\"\nmodel.n_layer = 1\nmodel.n_head = 2\nmodel.block_size = 32\ntrain.batch_size = 2\nschedule.warmup = 1\n"
-         "eval.interval = 4\neval.batches = 1\ncheckpoint.interval = 2\nguard.spike = 0\nrun.threads = 1\n" +
+         "eval.interval = 4\neval.samples = 2\ncheckpoint.interval = 2\nguard.spike = 0\nrun.threads = 1\n" +
          base +
          "[sizes.a]\nmodel.dim = 16\n[sizes.b]\nmodel.dim = 32\n"
          "[variants.plain]\nmodel.compose = \"none\"\n[variants.full]\nmodel.compose = \"full\"\n";
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(runs_are_trained_once_and_collected) {
   const fs::path alone = world().fresh();
   const Outcome trained =
       train(alone, {"model.dim=16", "model.n_layer=1", "train.steps=4", "schedule.warmup=1", "eval.interval=4",
-                    "eval.batches=1", "run.threads=1", "model.compose=full", "run.seed=2"});
+                    "eval.samples=2", "run.threads=1", "model.compose=full", "run.seed=2"});
   BOOST_TEST(trained.code == 0, trained.output);
   BOOST_TEST((weights(step(alone, 4)) == weights(step(out / "runs/a-full-4-s2", 4))));
 

@@ -30,7 +30,7 @@ Outcome train_images(const std::filesystem::path& out, const std::string& more =
                  " model.drop_path_rate=0.1 model.compose_dropout=0.1 model.hidden_dropout_prob=0.05"
                  " augment.crop_padding=1 augment.erase=0.2 augment.mixup=0.2 augment.label_smoothing=0.1"
                  " train.steps=10 train.batch_size=6 train.accumulate=2 optimizer.lr=3e-3 schedule.warmup=2"
-                 " eval.interval=5 eval.batches=0 checkpoint.interval=0 log.interval=1 guard.spike=0 run.threads=1 " +
+                 " eval.interval=5 eval.samples=0 checkpoint.interval=0 log.interval=1 guard.spike=0 run.threads=1 " +
                  more,
              before);
 }

@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(a_bigram_model_is_trained_and_resumed_by_the_program) {
                                     "schedule.warmup=0",
                                     "optimizer.lr=0.01",
                                     "eval.interval=5",
-                                    "eval.batches=2",
+                                    "eval.samples=8",
                                     "sample.interval=10",
                                     "sample.tokens=5",
                                     "checkpoint.interval=5",

@@ -14,7 +14,7 @@ Outcome train_pairs(const std::filesystem::path& out, const std::string& more = 
   return run("train run.out=" + out.string() +
                  " data.path=pairs:reverse model.preset=dc-seq2seq-tiny model.hidden_size=32 model.encoder_layers=1"
                  " model.decoder_layers=1 model.intermediate_size=64 train.steps=10 train.batch_size=6"
-                 " train.accumulate=2 optimizer.lr=3e-3 schedule.warmup=2 eval.interval=5 eval.batches=3"
+                 " train.accumulate=2 optimizer.lr=3e-3 schedule.warmup=2 eval.interval=5 eval.samples=18"
                  " checkpoint.interval=0 log.interval=1 guard.spike=0 run.threads=1 " +
                  more,
              before);

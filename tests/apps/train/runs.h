@@ -43,7 +43,7 @@ inline constexpr int kSteps = 10;
 inline std::vector<std::string> settings(const std::filesystem::path& out, const std::vector<std::string>& more = {}) {
   std::vector<std::string> all = {"train", "run.out=" + out.string(), "data.path=" + world().data().string()};
   for (const char* text : {"model.dim=32", "model.n_layer=2", "model.n_head=2", "model.block_size=32", "train.steps=10",
-                           "train.batch_size=2", "schedule.warmup=2", "eval.interval=5", "eval.batches=2",
+                           "train.batch_size=2", "schedule.warmup=2", "eval.interval=5", "eval.samples=4",
                            "checkpoint.interval=0", "log.interval=1", "guard.spike=0"})
     all.push_back(text);
   all.insert(all.end(), more.begin(), more.end());  // the last one counts

@@ -150,6 +150,19 @@ BOOST_AUTO_TEST_CASE(bf16_runs_resume_exactly_and_follow_f32) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_validation_takes_the_same_samples_at_any_batch_size) {
+  std::vector<double> losses;
+  for (const char* batch : {"4 train.accumulate=1", "2 train.accumulate=2", "1 train.accumulate=4"}) {
+    const fs::path out = world().fresh();
+    const Outcome result = train(out, {std::string("train.batch_size=") + batch, "train.dtype=f64", "eval.samples=6",
+                                       "train.steps=5", "optimizer.eps=1e-4"});
+    BOOST_REQUIRE_MESSAGE(result.code == 0, result.output);
+    losses.push_back(apps::read_log(out).back()["val_loss"]);
+  }
+  BOOST_TEST(losses[1] == losses[0], boost::test_tools::tolerance(1e-10));
+  BOOST_TEST(losses[2] == losses[0], boost::test_tools::tolerance(1e-10));
+}
+
 BOOST_AUTO_TEST_CASE(samples_of_a_padded_vocabulary_have_ids_of_the_tokenizer) {  // nearly all ids are padding
   const fs::path out = world().fresh();
   const Outcome result =
@@ -285,6 +298,42 @@ BOOST_AUTO_TEST_CASE(the_best_and_every_so_many_checkpoints_are_kept) {
   flip_byte(step(out, static_cast<int>(best)) / "model.safetensors");
   check_failure(run("info " + (out / "best").string()), 7, "is damaged: model.safetensors has checksum");
   check_failure(train(out, {"checkpoint.best=true", "eval.interval=0"}), 2, "checkpoint.best needs a validation");
+}
+
+BOOST_AUTO_TEST_CASE(the_best_checkpoint_is_not_chosen_across_two_measures) {
+  const std::vector<std::string> few = {"checkpoint.best=true", "eval.interval=2", "train.steps=4", "eval.samples=1"};
+  const fs::path out = world().fresh();
+  BOOST_TEST(train(out, few).code == 0);
+  std::vector<std::string> more = few;
+  more.insert(more.end(), {"train.steps=6", "eval.samples=0", "optimizer.lr=1e-9", "schedule.name=constant"});
+  const Outcome result = train(out, more);
+  BOOST_TEST(result.code == 0, result.output);
+  BOOST_TEST(result.output.find("validated with another eval.samples than 0") != std::string::npos, result.output);
+  BOOST_TEST(slurp(out / "best") == "step-00000006\n");
+}
+
+BOOST_AUTO_TEST_CASE(a_run_ends_when_validation_no_longer_falls) {
+  std::vector<std::string> patient = {"eval.patience=2",      "eval.interval=1",   "train.steps=60",
+                                      "checkpoint.best=true", "optimizer.lr=0.05", "schedule.name=constant"};
+  const fs::path out = world().fresh();
+  const Outcome ended = train(out, patient);
+  BOOST_TEST(ended.code == 0, ended.output);
+  const std::vector<apps::LogRow> rows = apps::read_log(out);
+  const int64_t last = rows.back().step;
+  const auto lowest = std::ranges::min_element(rows, {}, [](const apps::LogRow& row) { return row["val_loss"]; });
+  BOOST_TEST(last < 60);
+  BOOST_TEST(lowest->step == last - 2);
+  BOOST_TEST(ended.output.find("at step " + std::to_string(lowest->step)) != std::string::npos, ended.output);
+  BOOST_TEST(fs::exists(step(out, static_cast<int>(last))));  // its weights are saved
+  const Outcome again = train(out, patient);
+  BOOST_TEST(again.code == 0, again.output);
+  BOOST_TEST(again.output.find("already finished (a larger eval.patience continues)") != std::string::npos);
+  patient[0] = "eval.patience=0";
+  patient[2] = "train.steps=" + std::to_string(last + 2);
+  BOOST_TEST(train(out, patient).code == 0);
+  BOOST_TEST(apps::read_log(out).back().step == last + 2);
+  const Outcome never = train(world().fresh(), {"eval.patience=2", "eval.interval=0"});
+  BOOST_TEST(never.code == 2, never.output);
 }
 
 BOOST_AUTO_TEST_CASE(checkpoints_by_the_clock) {

@@ -1,0 +1,68 @@
+// What other training programs call a setting (nanoGPT, Hugging Face's Trainer, LitGPT, Megatron), for the advice at an
+// unknown key. Looked up as a whole and by the part behind the last point.
+#pragma once
+#include <map>
+#include <string>
+
+namespace braid::apps {
+
+inline const std::map<std::string, std::string> other_names = {
+    {"accumulate_grad_batches", "train.accumulate"},
+    {"adam_beta1", "optimizer.beta1"},
+    {"adam_beta2", "optimizer.beta2"},
+    {"adam_epsilon", "optimizer.eps"},
+    {"clip_grad", "optimizer.clip"},
+    {"context_length", "model.block_size"},
+    {"d_model", "model.dim"},
+    {"data_dir", "data.path"},
+    {"dataset", "data.path"},
+    {"early_stopping.patience", "eval.patience"},
+    {"early_stopping_patience", "eval.patience"},
+    {"eval_batches", "eval.samples"},
+    {"eval_interval", "eval.interval"},
+    {"eval_iters", "eval.samples"},
+    {"eval_steps", "eval.interval"},
+    {"grad_accum_steps", "train.accumulate"},
+    {"grad_clip", "optimizer.clip"},
+    {"gradient_accumulation_steps", "train.accumulate"},
+    {"gradient_checkpointing", "train.recompute"},
+    {"hidden_size", "model.dim"},
+    {"learning_rate", "optimizer.lr"},
+    {"log_interval", "log.interval"},
+    {"logging_steps", "log.interval"},
+    {"lora_alpha", "lora.alpha"},
+    {"lora_r", "lora.rank"},
+    {"lr_decay_style", "schedule.name"},
+    {"lr_scheduler_type", "schedule.name"},
+    {"max_epochs", "train.epochs"},
+    {"max_grad_norm", "optimizer.clip"},
+    {"max_iters", "train.steps"},
+    {"max_lr", "optimizer.lr"},
+    {"max_seq_length", "model.block_size"},
+    {"max_steps", "train.steps"},
+    {"micro_batch_size", "train.batch_size"},
+    {"min_lr", "schedule.final_fraction"},
+    {"n_ctx", "model.block_size"},
+    {"n_embd", "model.dim"},
+    {"num_attention_heads", "model.n_head"},
+    {"num_hidden_layers", "model.n_layer"},
+    {"num_iterations", "train.steps"},
+    {"num_train_epochs", "train.epochs"},
+    {"out_dir", "run.out"},
+    {"output_dir", "run.out"},
+    {"patience", "eval.patience"},
+    {"per_device_train_batch_size", "train.batch_size"},
+    {"precision", "train.dtype"},
+    {"save_every", "checkpoint.interval"},
+    {"save_interval", "checkpoint.interval"},
+    {"save_steps", "checkpoint.interval"},
+    {"save_total_limit", "checkpoint.keep"},
+    {"seq_len", "data.seq_len"},
+    {"seq_length", "model.block_size"},
+    {"train_iters", "train.steps"},
+    {"val_interval", "eval.interval"},
+    {"warmup_iters", "schedule.warmup"},
+    {"warmup_steps", "schedule.warmup"},
+};
+
+}  // namespace braid::apps
