@@ -17,9 +17,11 @@ std::vector<Flag> text_model_flags() {
       integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096)};
 }
 
-TextModel load_text_model(const Arguments& arguments) {
+TextModel load_text_model(const Arguments& arguments) { return load_text_model(arguments, arguments.get("MODEL")); }
+
+TextModel load_text_model(const Arguments& arguments, const std::string& model) {
   const Device device = device_of(arguments);
-  TextModel result{.folder = model_folder(arguments.get("MODEL")), .model = {}, .tokenizer = {}, .ends = {}};
+  TextModel result{.folder = model_folder(model), .model = {}, .tokenizer = {}, .ends = {}};
   models::LoadedModel loaded = models::load_model(result.folder, {.dtype = dtype_of(arguments),
                                                                   .settings = model_keys(arguments),
                                                                   .base = base_of(arguments),

@@ -24,6 +24,7 @@ std::vector<Flag> text_model_flags();
 // The model of the positional MODEL, on its device, for inference alone: its weights are gathered and frozen
 // (nn/inference/gather_weights.h). Notes of the loader go to stderr. Error(input) without a tokenizer.
 TextModel load_text_model(const Arguments& arguments);
+TextModel load_text_model(const Arguments& arguments, const std::string& model);  // another one than MODEL
 
 // The tokenizer of --tokenizer, or else the loaded folder's; none: null.
 std::unique_ptr<models::text::Tokenizer> chosen_tokenizer(const Arguments& arguments, models::LoadedModel& loaded);

@@ -110,6 +110,77 @@ std::vector<TaskArgument> task_arguments(const Arguments& arguments, const TaskS
   return tasks;
 }
 
+// A model and what it scores on every task. The tasks refer to the encoder, and that to the tokenizer.
+struct ScoredModel {
+  TextModel text;
+  std::optional<models::eval::PairEncoder> encoder;
+  std::vector<std::unique_ptr<EvalTask>> tasks;
+  std::vector<std::vector<models::eval::ItemScores>> scores;  // of each item of each task
+  std::vector<TaskResult> results;
+};
+
+// Files of results are in `out`, if that is not empty. Null: stopped.
+std::unique_ptr<ScoredModel> score_model(const Arguments& arguments, const std::string& model, const std::string& out,
+                                         const std::vector<TaskArgument>& tasks, const TaskSettings& settings) {
+  auto scored = std::make_unique<ScoredModel>(ScoredModel{.text = load_text_model(arguments, model)});
+  const models::LanguageModel& language = *scored->text.model;
+  const Fingerprint fingerprint = model_fingerprint(arguments, scored->text);
+  const int64_t longest =
+      arguments.has("max-length") ? arguments.get_int("max-length") : language.max_sequence_length();
+  check(longest <= language.max_sequence_length(), ErrorKind::setting, [&] {
+    return str("bad value for --max-length: expected at most ", language.max_sequence_length(),
+               ", the longest sequence of ", preview(model), ", found ", longest);
+  });
+  scored->encoder.emplace(*scored->text.tokenizer, longest, language.vocab_size());
+  std::vector<Fingerprint> prints;
+  for (const TaskArgument& task : tasks) {  // all of them, so that a bad line is found before anything is computed
+    scored->tasks.push_back(task.make(settings, *scored->encoder));
+    for (const std::string& note : scored->tasks.back()->notes())
+      std::fprintf(stderr, "note: %s: %s\n", preview(task.name()).c_str(), note.c_str());
+    Fingerprint print = fingerprint;
+    print.emplace_back("max_length", std::to_string(longest));
+    for (auto& entry : task.fingerprint(settings)) print.push_back(std::move(entry));
+    prints.push_back(std::move(print));
+  }
+
+  const int64_t batch = arguments.get_int("batch");
+  const auto engine = models::eval::make_scoring_engine(language, batch, longest);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const EvalTask& task = *scored->tasks[i];
+    const std::string file = out.empty() ? "" : (fs::path(out) / (tasks[i].file_stem() + ".jsonl")).string();
+    ResultFile scores(file, prints[i], task);
+    if (scores.resumed() > 0)
+      std::fprintf(stderr, "note: %s: %lld of %lld items were there\n", preview(tasks[i].name()).c_str(),
+                   static_cast<long long>(scores.resumed()), static_cast<long long>(task.size()));
+    if (!score_missing(*engine, tasks[i].name(), task, scores, 4 * batch)) {
+      std::fprintf(
+          stderr, "stopped by %s; %s\n", StopSignals::name(),
+          out.empty() ? "nothing was saved, for --out was not given" : "the same command resumes where it stopped");
+      return nullptr;
+    }
+    scored->scores.push_back(scores.finish());
+    scored->results.push_back({.task = tasks[i].name(),
+                               .items = task.size(),
+                               .settings = prints[i],
+                               .metrics = task.metrics(scored->scores.back())});
+  }
+  return scored;
+}
+
+Comparison compare(const ScoredModel& first, const ScoredModel& second, const std::string& model) {
+  Comparison comparison{.model = model, .results = second.results, .differences = {}};
+  const bool one_tokenizer = first.text.tokenizer->fingerprint() == second.text.tokenizer->fingerprint();
+  for (size_t i = 0; i < first.tasks.size(); ++i) {
+    check(one_tokenizer || !first.tasks[i]->items_follow_tokenizer(), ErrorKind::input, [&] {
+      return "--compare: " + preview(first.results[i].task) + " has other windows for " + preview(model) +
+             ", whose tokenizer is another one; evaluate each model alone and compare bits_per_byte";
+    });
+    comparison.differences.push_back(
+        models::eval::paired_differences(*first.tasks[i], first.scores[i], *second.tasks[i], second.scores[i]));
+  }
+  return comparison;
+}
+
 int run_eval(const Arguments& arguments) {
   if (names_images(arguments)) return eval_images(arguments);
   if (names_pairs(arguments)) return eval_pairs(arguments);
@@ -120,55 +191,28 @@ int run_eval(const Arguments& arguments) {
                               .stride = arguments.get_int("stride")};
   const std::vector<TaskArgument> tasks = task_arguments(arguments, settings);
   if (const int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
-  const std::string out = arguments.get("out"), json = arguments.get("json");
-  std::optional<RunFolder> folder;
+  const std::string out = arguments.get("out"), json = arguments.get("json"), other = arguments.get("compare");
+  if (!other.empty()) model_folder(other);  // is there a model?
+  std::optional<RunFolder> folder, other_folder;
+  const std::string other_out = out.empty() || other.empty() ? "" : (fs::path(out) / "compare").string();
   if (!out.empty()) folder.emplace(out);
+  if (!other_out.empty()) other_folder.emplace(other_out);
   if (!json.empty()) io::AtomicFile place(json);  // can it be written?
 
   const StopSignals listening;
-  const TextModel loaded = load_text_model(arguments);
-  const Fingerprint fingerprint = model_fingerprint(arguments, loaded);
-  const int64_t longest =
-      arguments.has("max-length") ? arguments.get_int("max-length") : loaded.model->max_sequence_length();
-  check(longest <= loaded.model->max_sequence_length(), ErrorKind::setting, [&] {
-    return str("bad value for --max-length: expected at most ", loaded.model->max_sequence_length(),
-               ", the model's longest sequence, found ", longest);
-  });
-  models::eval::PairEncoder encoder(*loaded.tokenizer, longest, loaded.model->vocab_size());
-  std::vector<std::unique_ptr<EvalTask>> made;  // all of them, so that a bad line is found before anything is computed
-  std::vector<Fingerprint> prints;
-  for (const TaskArgument& task : tasks) {
-    made.push_back(task.make(settings, encoder));
-    for (const std::string& note : made.back()->notes())
-      std::fprintf(stderr, "note: %s: %s\n", preview(task.name()).c_str(), note.c_str());
-    Fingerprint print = fingerprint;
-    print.emplace_back("max_length", std::to_string(longest));
-    for (auto& entry : task.fingerprint(settings)) print.push_back(std::move(entry));
-    prints.push_back(std::move(print));
+  const auto first = score_model(arguments, arguments.get("MODEL"), out, tasks, settings);
+  if (!first) return exit_stopped;
+  std::optional<Comparison> comparison;
+  if (!other.empty()) {
+    const auto second = score_model(arguments, other, other_out, tasks, settings);
+    if (!second) return exit_stopped;
+    comparison = compare(*first, *second, other);
   }
-
-  const int64_t batch = arguments.get_int("batch");
-  const auto engine = models::eval::make_scoring_engine(*loaded.model, batch, longest);
-  std::vector<TaskResult> results;
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    const std::string file = out.empty() ? "" : (fs::path(out) / (tasks[i].file_stem() + ".jsonl")).string();
-    ResultFile scores(file, prints[i], *made[i]);
-    if (scores.resumed() > 0)
-      std::fprintf(stderr, "note: %s: %lld of %lld items were there\n", preview(tasks[i].name()).c_str(),
-                   static_cast<long long>(scores.resumed()), static_cast<long long>(made[i]->size()));
-    if (!score_missing(*engine, tasks[i].name(), *made[i], scores, 4 * batch)) {
-      std::fprintf(
-          stderr, "stopped by %s; %s\n", StopSignals::name(),
-          out.empty() ? "nothing was saved, for --out was not given" : "the same command resumes where it stopped");
-      return exit_stopped;
-    }
-    results.push_back({.task = tasks[i].name(),
-                       .items = made[i]->size(),
-                       .settings = prints[i],
-                       .metrics = made[i]->metrics(scores.finish())});
-  }
-  std::fputs(result_table(results).c_str(), stdout);
-  if (!json.empty()) io::write_file(json, result_json(results));
+  std::fputs(result_table(first->results).c_str(), stdout);
+  if (comparison)
+    std::printf("\n%s:\n%s\nper item, first and second model:\n%s", preview(other).c_str(),
+                result_table(comparison->results).c_str(), comparison_table(*comparison).c_str());
+  if (!json.empty()) io::write_file(json, result_json(first->results, comparison ? &*comparison : nullptr));
   return 0;
 }
 
@@ -179,6 +223,9 @@ std::vector<Flag> eval_flags() {
        .value = "DIR",
        .help = "append the result of each item to files there; a stopped call is resumed"},
       {.name = "json", .value = "FILE", .help = "write the metrics there as JSON, to the last bit"},
+      {.name = "compare",
+       .value = "MODEL",
+       .help = "score a second model too and show the differences item by item, with standard error and sign test"},
       integer_flag("shots", "K", "examples in front of each item", "0", 0, 1e4),
       {.name = "shots-from", .value = "FILE", .help = "examples of this file instead of the task's own"},
       integer_flag("limit", "N", "only the first N items, texts or samples; 0 = all", "0", 0, 1e12),
@@ -216,6 +263,7 @@ Command eval_command() {
                    "braid eval MODEL arc:arc-easy-test.jsonl --shots 5 --shots-from arc-easy-train.jsonl -o out/eval",
                    "braid eval MODEL lambada:lambada_test.jsonl wikitext:wikitext2.jsonl.zst --json scores.json",
                    "braid eval MODEL text:book.txt --stride 512",
+                   "braid eval out/demo recall --compare out/demo-transformer",
                    "braid eval out/fashion-mnist pictures:out/fashion-mnist-data --json classes.json",
                    "braid eval out/dates pairs:dates"},
       .run = run_eval};

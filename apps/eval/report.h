@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "braid/models/eval/eval_task.h"
+#include "braid/models/eval/paired.h"
 
 namespace braid::apps {
 
@@ -16,8 +17,20 @@ struct TaskResult {
 
 // One line for each metric, with its standard error where there is one.
 std::string result_table(const std::vector<TaskResult>& results);
+
+// --compare: a second model, and the differences for each task.
+struct Comparison {
+  std::string model;
+  std::vector<TaskResult> results;
+  std::vector<std::vector<models::eval::PairedDifference>> differences;  // of each task
+};
+// One line for each result of an item; every difference is that model's value minus the first one's.
+std::string comparison_table(const Comparison& comparison);
+
 // {"results": [{"task", "items", "settings": {...}, "metrics": {name: {"value", "stderr"}}}]}; stderr is null where
-// there is none. Numbers read back to the same bits.
-std::string result_json(const std::vector<TaskResult>& results);
+// there is none. With a comparison also {"compare": {"model", "results": as above, "differences": [{"task", "result",
+// "first", "second", "difference", "stderr", "first_higher", "second_higher", "p"}]}}. Numbers read back to the same
+// bits.
+std::string result_json(const std::vector<TaskResult>& results, const Comparison* comparison = nullptr);
 
 }  // namespace braid::apps

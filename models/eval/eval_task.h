@@ -50,6 +50,8 @@ class EvalTask {
   virtual std::vector<std::pair<std::string, double>> verdict(int64_t item, const ItemScores& scores) const = 0;
   // The metrics over all items; `scores` are in their order.
   virtual std::vector<Metric> metrics(std::span<const ItemScores> scores) const = 0;
+  // Does the tokenizer decide what an item is, so that models of different tokenizers have different items?
+  virtual bool items_follow_tokenizer() const { return false; }
   // Remarks for the user, for example how many contexts were cut.
   virtual std::vector<std::string> notes() const { return {}; }
 };

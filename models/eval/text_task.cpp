@@ -41,6 +41,7 @@ class TextTask final : public EvalTask {
   std::vector<std::pair<std::string, double>> verdict(int64_t, const ItemScores& scores) const override {
     return {{"logprob", scores[0].logprob}, {"tokens", static_cast<double>(scores[0].greedy.size())}};
   }
+  bool items_follow_tokenizer() const override { return true; }  // windows
   std::vector<Metric> metrics(std::span<const ItemScores> scores) const override {
     std::vector<double> nats, tokens;
     for (size_t i = 0; i < scores.size(); ++i) {

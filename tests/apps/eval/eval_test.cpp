@@ -1,5 +1,6 @@
 // braid eval as the real program.
 #include <boost/test/unit_test.hpp>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "braid/models/folders/pretrained.h"
@@ -88,6 +89,32 @@ BOOST_AUTO_TEST_CASE(the_same_bits_for_any_batch_and_threads) {
   const std::string tasks = files().tasks() + " --shots 0 --limit 8";
   const std::string one = json_of(tasks + " --batch 1 --threads 1");
   BOOST_TEST(json_of(tasks + " --batch 7 --threads 2") == one);
+}
+
+BOOST_AUTO_TEST_CASE(two_models_are_compared_item_by_item) {
+  const models::text::ByteTokenizer tokenizer;
+  const std::string other = files().path("other"), task = "lambada:" + files().path("words.jsonl"),
+                    out = files().path("compared");
+  fs::create_directory(other);
+  models::save_model(*byte_model("258", 6), &tokenizer, other);
+  const json report = json::parse(json_of(task + " --compare " + other + " -o " + out));
+  const json& compare = report["compare"];
+  BOOST_TEST(compare["model"] == other);
+  // The means are those of the metrics; the logarithms of the two perplexities differ by the paired difference.
+  const json& logprob = compare["differences"][1];
+  BOOST_TEST(logprob["result"] == "logprob");
+  const double first = report["results"][0]["metrics"]["perplexity"]["value"],
+               second = compare["results"][0]["metrics"]["perplexity"]["value"];
+  BOOST_TEST(first != second);
+  BOOST_TEST(logprob["difference"].get<double>() == std::log(first / second), boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(logprob["stderr"].get<double>() > 0);
+  BOOST_TEST(logprob["first_higher"].get<int>() + logprob["second_higher"].get<int>() == 12);
+  BOOST_TEST(fs::exists(out + "/compare/lambada-words.jsonl"));
+  const json same = json::parse(json_of(task + " --compare " + files().model))["compare"]["differences"][1];
+  BOOST_TEST(same["difference"] == 0.0);
+  BOOST_TEST(same["p"] == 1.0);
+  const Outcome none = run("eval " + files().model + " " + task + " --compare " + files().path("nowhere"));
+  BOOST_TEST(none.code == 3, none.output);
 }
 
 // A file that holds the first lines alone stands for a process that was killed behind them.

@@ -4,7 +4,7 @@
 
 namespace braid::test {
 
-inline std::unique_ptr<models::Model> byte_model(const std::string& vocabulary = "258") {
+inline std::unique_ptr<models::Model> byte_model(const std::string& vocabulary = "258", uint64_t seed = 5) {
   return models::configure_model("dcformer-tiny", {{"dim", "16"},
                                                    {"n_head", "2"},
                                                    {"n_layer", "2"},
@@ -13,7 +13,7 @@ inline std::unique_ptr<models::Model> byte_model(const std::string& vocabulary =
                                                    {"block_size", "64"},
                                                    {"initializer_std", "0.3"},
                                                    {"vocab_size", vocabulary}})
-      ->make({5, 0});
+      ->make({seed, 0});
 }
 
 }  // namespace braid::test
