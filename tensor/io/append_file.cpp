@@ -17,7 +17,7 @@ static void check_output(bool ok, const char* doing, const std::string& path) {
 
 AppendFile::AppendFile(const std::string& path, int64_t keep) : path_(path) {
   // O_NONBLOCK for the opening alone: it must not wait for the reader of a named pipe.
-  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666);
+  fd_ = open_file(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC);
   struct stat info {};
   check_output(fd_ >= 0 && ::fcntl(fd_, F_SETFL, O_APPEND) == 0 && ::fstat(fd_, &info) == 0, "write", path_);
   check_output(info.st_size <= keep || ::ftruncate(fd_, keep) == 0, "shorten", path_);

@@ -6,10 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <vector>
 
-#include "braid/tensor/error.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::io {
 
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 namespace {
 // 0, or the cause of the failure.
 int try_sync_folder(const fs::path& folder) {
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int fd = open_file(folder.string(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const bool ok = fd >= 0 && (::fsync(fd) == 0 || errno == EINVAL);  // EINVAL: a file system without folder sync
   const int cause = ok ? 0 : errno;
   if (fd >= 0) ::close(fd);
@@ -35,9 +36,7 @@ void check_synced(int cause, const fs::path& folder) {
 std::string system_message() { return std::strerror(errno); }
 
 void check_readable(const fs::path& folder) {
-  std::error_code none;
-  check(!fs::is_directory(folder, none) || ::faccessat(AT_FDCWD, folder.c_str(), R_OK | X_OK, AT_EACCESS) == 0,
-        ErrorKind::input,
+  check(!is_folder(folder) || ::faccessat(AT_FDCWD, folder.c_str(), R_OK | X_OK, AT_EACCESS) == 0, ErrorKind::input,
         [&] { return "cannot read the folder " + folder.string() + ": " + system_message() + "; check its rights"; });
 }
 
@@ -56,11 +55,12 @@ int64_t write_fully(int descriptor, const void* bytes, int64_t n, int64_t offset
 }
 
 void make_folder(const fs::path& folder) {
-  std::error_code error, ignored;
+  constexpr ErrorKind kind = ErrorKind::output;
+  std::error_code error;
   std::vector<fs::path> made;
-  for (fs::path at = folder; !at.empty() && !fs::exists(at, ignored); at = at.parent_path()) made.push_back(at);
+  for (fs::path at = folder; !at.empty() && !exists(at, kind); at = at.parent_path()) made.push_back(at);
   fs::create_directories(folder, error);
-  if (fs::is_directory(folder, ignored)) {
+  if (is_folder(folder, kind)) {
     for (const fs::path& at : made) {
       const fs::path parent = at.has_parent_path() ? at.parent_path() : fs::path(".");
       const int cause = try_sync_folder(parent);
@@ -68,28 +68,60 @@ void make_folder(const fs::path& folder) {
     }
     return;
   }
-  check(!fs::exists(folder, ignored), ErrorKind::setting,
+  check(!exists(folder, kind), ErrorKind::setting,
         [&] { return "cannot use " + folder.string() + ": expected a folder, found a file; choose another name"; });
   fail(ErrorKind::output, "cannot create folder " + folder.string() + ": " + error.message());
 }
 
 void sync_folder(const fs::path& folder) { check_synced(try_sync_folder(folder), folder); }
 
+void rename_path(const fs::path& from, const fs::path& to) {
+  check(std::rename(from.c_str(), to.c_str()) == 0, ErrorKind::output, [&] {
+    return "cannot rename " + from.string() + " to " + to.string() + ": " + system_message() + "; check the disk";
+  });
+}
+
+void remove_path(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) fs::remove_all(path, error);
+  check(!error, ErrorKind::output,
+        [&] { return "cannot remove " + path.string() + ": " + error.message() + "; remove it by hand"; });
+}
+
+int open_file(const std::string& path, int flags) {
+  int fd = -1;
+  do fd = ::open(path.c_str(), flags, 0666);
+  while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
 int open_locked(const std::string& path, int flags) {
   for (;;) {
-    const int fd = ::open(path.c_str(), flags, 0666);
+    const int fd = open_file(path, flags);
     if (fd < 0) return -1;
+    int result = 0;
+    do result = ::flock(fd, LOCK_EX | LOCK_NB);
+    while (result != 0 && errno == EINTR);
     struct stat locked {
     }, named{};
-    if (::flock(fd, LOCK_EX | LOCK_NB) != 0 || ::fstat(fd, &locked) != 0) {
-      const int cause = errno;
-      ::close(fd);
-      errno = cause;
-      return -1;
-    }
-    if (::stat(path.c_str(), &named) == 0 && locked.st_ino == named.st_ino && locked.st_dev == named.st_dev) return fd;
+    if (result == 0) result = ::fstat(fd, &locked);
+    const bool there = result == 0 && ::stat(path.c_str(), &named) == 0;
+    if (there && locked.st_ino == named.st_ino && locked.st_dev == named.st_dev) return fd;
+    const int cause = errno;
     ::close(fd);
+    errno = cause;
+    if (result != 0 || (!there && cause != ENOENT)) return -1;
   }
+}
+
+int make_locked_folder(const fs::path& folder) {
+  int lock = -1;
+  do {  // again when its holder has renamed or removed it in between
+    make_folder(folder);
+    lock = open_locked(folder.string(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  } while (lock < 0 && errno == ENOENT);
+  return lock;
 }
 
 }  // namespace braid::io

@@ -7,6 +7,7 @@
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/json.h"
 #include "braid/tensor/io/line_reader.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::io {
 namespace {
@@ -33,8 +34,7 @@ void check_head(const json& found, const Fingerprint& expected, const std::strin
 // Returns the bytes of the complete lines.
 int64_t read_units(const std::string& path, const std::string& kind, const Fingerprint& fingerprint,
                    const std::string& advice, const Journal::Take& take) {
-  std::error_code none;
-  if (!std::filesystem::exists(path, none)) return 0;
+  if (!io::exists(path)) return 0;
   int64_t kept = 0;
   for (LineReader lines(path); lines.next() && lines.complete(); kept = lines.end()) {
     const json object = parse_json(lines.text(), path, lines.begin());

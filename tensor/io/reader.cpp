@@ -7,12 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <utility>
 
 #include "braid/tensor/error.h"
-#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::io {
 
@@ -27,13 +26,21 @@ void fail_input(const std::string& what, const std::string& path, int64_t byte, 
 
 Reader::Reader(const std::string& path) : path_(path) {
   // O_NONBLOCK: opening a named pipe must not wait for a writer; regular files ignore it.
-  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd_ < 0) braid::fail(ErrorKind::input, "cannot open " + path + ": " + system_message() + "; check the path");
+  fd_ = open_file(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd_ < 0) {
+    const bool missing = errno == ENOENT || errno == ENOTDIR;
+    const std::string text = "cannot open " + path + ": " + system_message() + "; check the path";
+    if (missing) braid::fail(ErrorKind::input, text);
+    throw SystemError(ErrorKind::input, text);
+  }
   struct stat info {};
   std::string problem;
-  if (::fstat(fd_, &info) != 0)
+  if (::fstat(fd_, &info) != 0) {
     problem = system_message();
-  else if (S_ISDIR(info.st_mode))
+    ::close(fd_);
+    throw SystemError(ErrorKind::input, "cannot read " + path + ": " + problem + "; check the disk");
+  }
+  if (S_ISDIR(info.st_mode))
     problem = "expected a file, found a folder";
   else if (!S_ISREG(info.st_mode))
     problem = "expected a file, found a device or pipe";
@@ -85,8 +92,8 @@ void Reader::read_at(int64_t offset, void* into, int64_t n) const {
     const ssize_t got = ::pread(fd_, out + done, static_cast<size_t>(n - done), offset + done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0)
-      braid::fail(ErrorKind::input,
-                  str("cannot read ", path_, " at byte ", offset + done, ": ", system_message(), "; check the disk"));
+      throw SystemError(ErrorKind::input, str("cannot read ", path_, " at byte ", offset + done, ": ", system_message(),
+                                              "; check the disk"));
     if (got == 0)  // shorter than when it was opened
       fail("cannot read", offset + done, str(n - done, " more bytes"), "the end of the file",
            "something truncated it while it was being read");
@@ -120,8 +127,7 @@ std::string read_text_file(const std::string& path, int64_t max_bytes) {
       fail_input("the file is too large", path, -1, str("at most ", max_bytes, " bytes"), found,
                  "check that it is the right file");
   };
-  std::error_code ignored;
-  if (std::filesystem::is_fifo(path, ignored)) {  // its size is known at its end only
+  if (const auto found = path_status(path); found && S_ISFIFO(found->st_mode)) {  // its size is known at its end only
     std::ifstream pipe(path);
     std::string text;
     for (char c; pipe.get(c); check_size(std::ssize(text), "more")) text += c;

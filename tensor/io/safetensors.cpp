@@ -8,6 +8,7 @@
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/checksum.h"
 #include "braid/tensor/io/json.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/weight_index.h"
 
 namespace braid::io {
@@ -169,11 +170,10 @@ void SafetensorsFile::read(const TensorInfo& tensor, int64_t first, int64_t coun
 TensorFiles::TensorFiles(const std::string& path) : path_(path) {
   namespace fs = std::filesystem;
   std::string index, single = path;
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {
+  if (io::is_folder(path)) {
     single = (fs::path(path) / "model.safetensors").string();
     index = (fs::path(path) / "model.safetensors.index.json").string();
-    const bool has_single = fs::exists(single, ignored), has_index = fs::exists(index, ignored);
+    const bool has_single = io::exists(single), has_index = io::exists(index);
     check(has_single || has_index, ErrorKind::input, [&] {
       return "there are no weights in " + path +
              ": expected model.safetensors or model.safetensors.index.json, found " + "neither; check the folder";

@@ -21,16 +21,18 @@ namespace {
 }  // namespace
 
 void make_shared_file(const std::string& path, int64_t bytes) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const int fd = open_file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) cannot_write(path, 0, errno);
   int cause = ::ftruncate(fd, bytes) == 0 ? 0 : errno;
   if (cause == 0 && bytes > 0 && ::fallocate(fd, 0, 0, bytes) != 0 && errno != EOPNOTSUPP) cause = errno;
   if (::close(fd) != 0 && cause == 0) cause = errno;
-  if (cause != 0) cannot_write(path, 0, cause);
+  if (cause == 0) return;
+  ::unlink(path.c_str());
+  cannot_write(path, 0, cause);
 }
 
 SharedFile::SharedFile(const std::string& path) : path_(path) {
-  fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  fd_ = open_file(path, O_WRONLY | O_CLOEXEC);
   struct stat info {};
   check(fd_ >= 0 && ::fstat(fd_, &info) == 0, ErrorKind::output, [&] {
     return "cannot write " + path + ": " + system_message() +

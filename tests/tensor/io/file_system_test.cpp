@@ -7,16 +7,30 @@
 
 #include <boost/test/unit_test.hpp>
 #include <cerrno>
+#include <cstdarg>
 #include <functional>
 
+#include "braid/tensor/io/append_file.h"
+#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/reader.h"
+#include "braid/tensor/io/shared_file.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 
 namespace {
 std::function<void()> before_flock;  // once
-}
+int interrupted_opens = 0;           // of those to come
+}  // namespace
 
-// Takes the place of the C library's in this program.
+// These take the place of the C library's in this program.
+extern "C" int open(const char* path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;
+  va_end(arguments);
+  if (interrupted_opens > 0) return --interrupted_opens, errno = EINTR, -1;
+  return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+}
 extern "C" int flock(int fd, int operation) noexcept {
   if (before_flock) std::exchange(before_flock, {})();
   return static_cast<int>(::syscall(SYS_flock, fd, operation));
@@ -44,6 +58,23 @@ BOOST_AUTO_TEST_CASE(a_lock_is_on_the_file_that_bears_the_name) {
   before_flock = [&] { fs::rename(place, folder.path / "moved"); };
   BOOST_TEST(io::open_locked(place.string(), O_RDONLY | O_DIRECTORY | O_CLOEXEC) == -1);
   BOOST_TEST(errno == ENOENT);
+}
+
+BOOST_AUTO_TEST_CASE(an_interrupted_open_is_repeated) {
+  const TempFolder folder;
+  const auto interrupted = [](auto&& work) {
+    interrupted_opens = 2;
+    work();
+    BOOST_TEST(interrupted_opens == 0);
+  };
+  interrupted([&] { io::write_file(folder / "a", "text"); });
+  interrupted([&] { BOOST_TEST(io::read_text_file(folder / "a", 10) == "text"); });
+  interrupted([&] { io::AppendFile(folder / "b").append("text"); });
+  interrupted([&] { io::make_shared_file(folder / "c", 4); });
+  interrupted([&] { io::SharedFile file(folder / "c"); });
+  interrupted([&] { io::sync_folder(folder.path); });
+  interrupted([&] { ::close(io::open_locked(folder / "d", O_RDWR | O_CREAT)); });
+  BOOST_TEST(folder.entries() == 4u);
 }
 
 // As a user who may not: the superuser may.
