@@ -1,14 +1,17 @@
 #include "braid/tensor/io/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <cerrno>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 
-#include "braid/tensor/error.h"
-#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/base/strings.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::io {
 namespace {
@@ -26,7 +29,7 @@ std::string resolve_link(const std::string& path) {
   constexpr int max_links = 40;  // links that follow each other, as in Linux
   std::filesystem::path at = path;
   std::error_code error;
-  for (int i = 0; i < max_links && std::filesystem::is_symlink(at, error); ++i) {
+  for (int i = 0; i < max_links && is_link(at, ErrorKind::output); ++i) {
     const std::filesystem::path target = std::filesystem::read_symlink(at, error);
     if (error) return path;
     at = at.parent_path() / target;  // the target alone where it is absolute
@@ -36,32 +39,57 @@ std::string resolve_link(const std::string& path) {
 
 // A pipe, a device or a socket: what is written goes through it, and nothing may be renamed over it.
 bool passes_through(const std::string& path) {
-  std::error_code ignored;
-  const auto status = std::filesystem::status(path, ignored);
-  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
-         !std::filesystem::is_directory(status);
+  const auto status = path_status(path, ErrorKind::output);
+  return status && !S_ISREG(status->st_mode) && !S_ISDIR(status->st_mode);
+}
+
+constexpr std::string_view temporary_mark = ".tmp-";
+
+// "PATH.tmp-PID-RANDOM": nobody can lay a link there before.
+std::string temporary_name(const std::string& path) {
+  uint32_t random = 0;
+  if (::getrandom(&random, sizeof random, GRND_NONBLOCK) < 0) random = static_cast<uint32_t>(::time(nullptr));
+  return str(path, temporary_mark, ::getpid(), "-", detail::hex(random, 8));
+}
+
+// Whether the file `name` may be a temporary of the file `of`.
+bool is_temporary(const std::string& name, const std::string& of) {
+  const std::string head = str(of, temporary_mark);
+  return name.starts_with(head) && name.find_first_not_of("0123456789abcdef-", head.size()) == std::string::npos;
 }
 
 }  // namespace
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path), through_(passes_through(path)) {
-  static std::atomic<int> counter{0};
   if (through_) {
     if (::access(path_.c_str(), W_OK) != 0) cannot_open();
     return;  // opened by the first flush(): a pipe has a reader for each time that it is opened
   }
   path_ = resolve_link(path);
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path_, ignored))
+  if (is_folder(path_, ErrorKind::output))
     fail(ErrorKind::output, "cannot write " + path_ + ": it is a folder; choose another name");
-  temporary_ = str(path_, ".tmp-", ::getpid(), "-", counter++);
-  // A leftover of this name is from a process that died; the names of a living process are unique.
-  open(temporary_, O_CREAT | O_TRUNC);
+  remove_leftovers(path_);
+  open_temporary();
 }
 
 void AtomicFile::open(const std::string& name, int flags) {
-  fd_ = ::open(name.c_str(), O_WRONLY | O_CLOEXEC | flags, 0666);
+  fd_ = open_file(name, O_WRONLY | O_CLOEXEC | flags);
   if (fd_ < 0) cannot_open();
+}
+
+void AtomicFile::open_temporary() {
+  for (;;) {
+    temporary_ = temporary_name(path_);
+    const int fd = open_file(temporary_, O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW);
+    if (fd < 0 && errno == EEXIST) continue;
+    fd_ = fd;
+    if (fd_ < 0) cannot_open();
+    struct stat info {};
+    // Other failures: a file system without locks.
+    const bool taken = ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!taken && (::fstat(fd_, &info) != 0 || info.st_nlink > 0)) return;
+    ::close(fd_);  // another process took it for a leftover, in the moment before it was locked
+  }
 }
 
 void AtomicFile::cannot_open() {
@@ -123,15 +151,31 @@ void AtomicFile::write_at(int64_t offset, const void* bytes, int64_t n) {
 void AtomicFile::commit() {
   check(!closed_, "atomic_file", [&] { return "commit of a file that is closed: " + path_; });
   flush();
-  if (!through_ && ::fsync(fd_) != 0) give_up("write", size_);
+  if (!through_) {
+    if (::fsync(fd_) != 0) give_up("write", size_);
+    // While it is locked; closing it tells nothing new after fsync.
+    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) give_up("rename the finished file to", size_);
+    temporary_.clear();
+  }
   const int fd = fd_;
   fd_ = -1;
   closed_ = true;
-  if (::close(fd) != 0) give_up("write", size_);
-  if (through_) return;
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) give_up("rename the finished file to", size_);
-  temporary_.clear();
-  sync_folder(folder_of(path_));
+  if (::close(fd) != 0 && through_) give_up("write", size_);
+  if (!through_) sync_folder(folder_of(path_));
+}
+
+void remove_leftovers(const std::string& path) {
+  try {
+    const std::filesystem::path target = path;
+    for (const std::filesystem::path& entry : list_folder(folder_of(path), ErrorKind::output)) {
+      if (!is_temporary(entry.filename().string(), target.filename().string())) continue;
+      const int fd = open_file(entry.string(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+      if (fd < 0) continue;
+      if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(entry.c_str());
+      ::close(fd);
+    }
+  } catch (const Error&) {  // they only take space
+  }
 }
 
 void write_file(const std::string& path, std::string_view bytes) {

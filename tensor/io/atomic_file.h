@@ -1,6 +1,9 @@
 // A file that appears complete or not at all: written to a temporary beside the target, synchronised to the disk, then
 // renamed over the target. When anything fails before commit() returns, the old file is intact and the temporary is
 // gone. A pipe or a device, such as /dev/stdout, is never replaced: bytes go to it as they are written.
+//
+// The temporary is "NAME.tmp-PID-RANDOM", made anew and locked. One without a lock is of a process that was killed: the
+// next AtomicFile of that name removes it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -24,6 +27,7 @@ class AtomicFile {
 
  private:
   void open(const std::string& name, int flags);
+  void open_temporary();
   [[noreturn]] void cannot_open();
   void flush();
   void write_out(int64_t offset, const char* bytes, int64_t n);
@@ -40,5 +44,8 @@ class AtomicFile {
 
 // Replaces the file at `path` by `bytes`, completely or not at all.
 void write_file(const std::string& path, std::string_view bytes);
+
+// Removes the temporaries of `path` that killed processes have left; best effort.
+void remove_leftovers(const std::string& path);
 
 }  // namespace braid::io

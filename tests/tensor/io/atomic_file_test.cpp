@@ -10,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/support/in_child.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 using namespace braid;
@@ -86,6 +87,31 @@ BOOST_AUTO_TEST_CASE(a_full_disk_leaves_the_old_file_and_no_temporary) {
     BOOST_TEST(folder.entries() == 1u);
   }
   BOOST_TEST(folder.read("a.bin") == "old");
+}
+
+// Temporaries of the same name that no process holds.
+BOOST_AUTO_TEST_CASE(what_a_killed_process_has_left_is_removed) {
+  TempFolder folder;
+  for (const char* name : {"a.bin.tmp-12-0", "a.bin.tmp-12-0a1b2c3d", "a.bin.tmp-x", "b.bin.tmp-12-0"})
+    folder.write(name, "large");
+  folder.write("victim", "x");
+  std::filesystem::create_symlink("victim", folder / "a.bin.tmp-1-2");  // is not followed
+  BOOST_TEST(test::in_child([&] {
+    io::AtomicFile file(folder / "a.bin");
+    file.write("half");
+    ::_exit(0);
+    return true;
+  }));
+  BOOST_TEST(folder.entries() == 5u);  // what was there before is gone, but for that of the child
+  io::AtomicFile held(folder / "a.bin"), other(folder / "a.bin");  // living ones stay
+  BOOST_TEST(folder.entries() == 6u);
+  held.write("1");
+  held.commit();
+  other.commit();
+  BOOST_TEST(folder.entries() == 5u);
+  for (const char* name : {"a.bin", "a.bin.tmp-x", "b.bin.tmp-12-0", "a.bin.tmp-1-2"})
+    BOOST_TEST(std::filesystem::is_symlink(folder / name) + std::filesystem::exists(folder / name) > 0, name);
+  BOOST_TEST(folder.read("victim") == "x");
 }
 
 BOOST_AUTO_TEST_CASE(says_where_it_cannot_write) {
