@@ -7,22 +7,23 @@
 #include "braid/models/folders/adapter.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/models/training/checkpoint/find_model.h"
-#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/atomic_folder.h"
 
 namespace braid::apps {
 namespace {
+
+constexpr const char* kUnchanged = " (it was there already)";
 
 // LoRA alone, without the weights that it was trained beside.
 int write_adapter(models::Model& model, const std::string& from, const std::filesystem::path& out) {
   const auto lora = models::lora_of(model);
   check(lora.has_value(), ErrorKind::input,
         [&] { return from + " has no LoRA: expected a run with lora.rank, or leave --adapter out"; });
-  check(!models::has_adapter(out), ErrorKind::output,
-        [&] { return out.string() + " already holds an adapter; choose another folder, nothing was written"; });
-  io::make_folder(out);
-  models::save_adapter(model, out);
-  std::printf("LoRA of rank %lld for %zu layers in %s\n", static_cast<long long>(lora->rank), lora->targets.size(),
-              out.c_str());
+  io::AtomicFolder draft(out, models::kAdapterConfig);
+  models::save_adapter(model, draft.path());
+  const bool written = draft.commit();
+  std::printf("LoRA of rank %lld for %zu layers in %s%s\n", static_cast<long long>(lora->rank), lora->targets.size(),
+              out.c_str(), written ? "" : kUnchanged);
   return 0;
 }
 
@@ -48,10 +49,10 @@ int run_convert(const Arguments& arguments) {
   std::optional<int64_t> max_file_bytes;
   if (arguments.has("max-shard-size"))
     max_file_bytes = static_cast<int64_t>(std::ceil(1e9 * arguments.get_float("max-shard-size")));
-  models::save_as_loaded(*loaded.model, format, out, dtype, max_file_bytes);
+  const bool new_files = models::save_as_loaded(*loaded.model, format, out, dtype, max_file_bytes);
   const models::ModelFolder written = models::inspect_model(out);
-  std::printf("%zu tensors in %s: %s\n", written.format->tensors.size(), out.c_str(),
-              written.format->describe().c_str());
+  std::printf("%zu tensors in %s: %s%s\n", written.format->tensors.size(), out.c_str(),
+              written.format->describe().c_str(), new_files ? "" : kUnchanged);
   return 0;
 }
 
@@ -65,7 +66,7 @@ Command convert_command() {
       .flags = {{.name = "out",
                  .alias = 'o',
                  .value = "DIR",
-                 .help = "folder to write; it must hold no model yet and be no run folder",
+                 .help = "folder to write, all or nothing; it must hold no other model and be no run folder",
                  .required = true},
                 {.name = "dtype",
                  .value = "TYPE",
@@ -91,7 +92,9 @@ Command convert_command() {
           "cache (attention.kv_cache.*) are left out; copies of the dynamic weights (dw_m, qkw_m)\nare made "
           "anew.\nLoRA that a run keeps beside the weights is added to them, also one in a folder of its own "
           "(--base);\n"
-          "--adapter writes it alone, with the names and files of the package PEFT.",
+          "--adapter writes it alone, with the names and files of the package PEFT.\n"
+          "All files appear or none: after an interrupted call the same call starts anew, after a complete one it\n"
+          "changes nothing.",
       .examples = {"braid convert DCFormer-2.8B -o dcformer-f32 --dtype f32",
                    "braid convert out/llama -o for-transformers --dtype bf16 --max-shard-size 2",
                    "braid convert trained -o healed profile.dynamic_weights=dw_m",

@@ -7,6 +7,7 @@
 #include "braid/models/model_spec.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/io/json.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::models {
 
@@ -43,10 +44,7 @@ json read_config(const fs::path& folder) {
 
 }  // namespace
 
-bool has_adapter(const fs::path& folder) {
-  std::error_code none;
-  return fs::exists(folder / kAdapterConfig, none);
-}
+bool has_adapter(const fs::path& folder) { return io::exists(folder / kAdapterConfig); }
 
 LoraOptions read_adapter_config(const fs::path& folder) {
   const json config = read_config(folder);
@@ -80,13 +78,12 @@ LoraOptions read_adapter_config(const fs::path& folder) {
 }
 
 fs::path adapter_base(const fs::path& folder, const fs::path& given) {
-  std::error_code none;
   if (!given.empty()) return given;
   const json config = read_config(folder);
   const bool named = config.contains("base_model_name_or_path") && config["base_model_name_or_path"].is_string();
   const std::string name = named ? config["base_model_name_or_path"].get<std::string>() : "";
   for (const fs::path& path : {fs::path(name), folder / name})
-    if (!name.empty() && fs::exists(path / "config.json", none)) return path;
+    if (!name.empty() && io::exists(path / "config.json")) return path;
   fail(ErrorKind::input, "no model in " + folder.string() +
                              ": found adapter_config.json, LoRA for a model that is in another folder" +
                              (named ? ", base_model_name_or_path " + shown(name) : "") +

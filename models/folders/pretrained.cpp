@@ -1,12 +1,14 @@
 #include "braid/models/folders/pretrained.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "braid/models/folders/adapter.h"
 #include "braid/models/folders/folder.h"
 #include "braid/models/registry.h"
 #include "braid/tensor/io/atomic_file.h"
-#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/atomic_folder.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::models {
 
@@ -35,21 +37,23 @@ bool is_pickle(const fs::path& file) {
            "', {'format': 'pt'})\"");
 }
 
+constexpr const char* kWeightNames[] = {"model.safetensors", "model.safetensors.index.json"};
+
 bool has_weights(const fs::path& folder) {
-  std::error_code none;
-  return fs::exists(folder / "model.safetensors", none) || fs::exists(folder / "model.safetensors.index.json", none);
+  return io::exists(folder / kWeightNames[0]) || io::exists(folder / kWeightNames[1]);
 }
 
 void reject_pickles(const fs::path& folder) {
   if (has_weights(folder)) return;
-  std::error_code none;
   fs::path found;
-  for (const auto& entry : fs::directory_iterator(folder, none)) {
-    const bool likelier = entry.path().filename().string().starts_with("pytorch_model");
-    if (is_pickle(entry.path()) && (found.empty() || likelier)) found = entry.path();
+  for (const fs::path& path : io::list_folder(folder)) {
+    const bool likelier = path.filename().string().starts_with("pytorch_model");
+    if (is_pickle(path) && (found.empty() || likelier)) found = path;
   }
   if (!found.empty()) reject_pickle(found);
 }
+
+constexpr int64_t kMaxCompanion = 64 << 20;
 
 // Files of a model folder that are copied when it is saved elsewhere: tokenizer, generation settings, published code.
 bool is_companion(const fs::path& file) {
@@ -57,31 +61,23 @@ bool is_companion(const fs::path& file) {
   if (name == "config.json" || name == kAdapterConfig || name.ends_with(".safetensors.index.json") ||
       name.ends_with(".bin.index.json"))
     return false;
-  std::error_code none;
-  return (end == ".json" || end == ".jinja" || end == ".txt" || end == ".model" || end == ".py" || end == ".md") &&
-         fs::is_regular_file(file, none) && fs::file_size(file, none) <= (64 << 20);
+  if (end != ".json" && end != ".jinja" && end != ".txt" && end != ".model" && end != ".py" && end != ".md")
+    return false;
+  const auto found = io::path_status(file);
+  return found && S_ISREG(found->st_mode) && found->st_size <= kMaxCompanion;
 }
 
-// The companions of a saved model; those of an adapter that has a tokenizer of its own come last and win.
-std::vector<fs::path> companions_of(const WeightFormat& format) {
-  std::error_code error;
-  std::vector<fs::path> files;
+// Copies the companions of a saved model; those of an adapter that has a tokenizer of its own win.
+void copy_companions(const WeightFormat& format, const fs::path& to) {
+  std::map<std::string, fs::path> files;  // by name
   const auto add = [&](const fs::path& folder) {
-    for (const auto& entry : fs::directory_iterator(folder, error))
-      if (is_companion(entry.path())) files.push_back(entry.path());
+    for (const fs::path& path : io::list_folder(folder))
+      if (is_companion(path)) files[path.filename().string()] = path;
   };
   add(format.folder);
-  if (fs::exists(format.adapter / "tokenizer.json", error)) add(format.adapter);
-  return files;
-}
-
-void copy_companions(const std::vector<fs::path>& files, const fs::path& folder) {
-  std::error_code error;
-  for (const fs::path& file : files) {
-    fs::copy_file(file, folder / file.filename(), fs::copy_options::overwrite_existing, error);
-    check(!error, ErrorKind::output,
-          [&] { return "cannot copy " + file.string() + " to " + folder.string() + ": " + error.message(); });
-  }
+  if (!format.adapter.empty() && io::exists(format.adapter / "tokenizer.json")) add(format.adapter);
+  for (const auto& [name, file] : files)
+    io::write_file((to / name).string(), io::read_text_file(file.string(), kMaxCompanion));
 }
 
 // The type in which the parameters are read before they are quantised: as stored where that is one type of 16 bits, so
@@ -128,8 +124,7 @@ fs::path base_folder(const fs::path& folder, const fs::path& base) {
     return folder.string() + " has a model of its own: expected no other one as its base, found " + base.string();
   });
   if (!apart) return folder;
-  std::error_code none;
-  if (!fs::exists(folder / kAdapterFile, none)) reject_pickles(folder);
+  if (!io::exists(folder / kAdapterFile)) reject_pickles(folder);
   fs::path model = adapter_base(folder, base);
   require_model_folder(model);
   check(!has_adapter(model), ErrorKind::input, [&] {
@@ -140,15 +135,13 @@ fs::path base_folder(const fs::path& folder, const fs::path& base) {
 }
 
 fs::path tokenizer_folder(const fs::path& folder, const fs::path& base) {
-  std::error_code none;
-  return fs::exists(folder / "tokenizer.json", none) ? folder : base_folder(folder, base);
+  return io::exists(folder / "tokenizer.json") ? folder : base_folder(folder, base);
 }
 
 void require_model_folder(const fs::path& path) {
-  std::error_code none;
-  if (has_adapter(path) || fs::exists(path / "config.json", none)) return;
-  if (fs::is_directory(path, none)) reject_pickles(path);
-  if (fs::is_regular_file(path, none) && is_pickle(path)) reject_pickle(path);
+  if (has_adapter(path) || io::exists(path / "config.json")) return;
+  if (io::is_folder(path)) reject_pickles(path);
+  if (io::is_file(path) && is_pickle(path)) reject_pickle(path);
   fail(ErrorKind::input,
        "no model in " + path.string() +
            ": expected a folder with config.json and model.safetensors, or a run folder with step-* checkpoints");
@@ -187,7 +180,7 @@ LoadedModel load_model(const fs::path& source, const LoadOptions& options) {
     loaded.model->to(DType::f32);
   }
   const fs::path tokenizer = tokenizer_folder(source, options.base);
-  if (options.tokenizer && fs::exists(tokenizer / "tokenizer.json")) {
+  if (options.tokenizer && io::exists(tokenizer / "tokenizer.json")) {
     loaded.tokenizer = text::load_tokenizer(tokenizer.string());
     for (std::string& note : loaded.tokenizer->notes()) loaded.notes.push_back(std::move(note));
   }
@@ -210,20 +203,21 @@ ModelFolder inspect_model(const fs::path& source, const fs::path& base) {
   return found;
 }
 
-void save_as_loaded(const Model& model, const WeightFormat& format, const fs::path& folder, std::optional<DType> dtype,
+bool save_as_loaded(const Model& model, const WeightFormat& format, const fs::path& folder, std::optional<DType> dtype,
                     std::optional<int64_t> max_file_bytes) {
   nn::check_not_quantized(model, "saved");
-  io::make_folder(folder);
-  std::error_code error;
-  check(!has_weights(folder) && !fs::exists(folder / "config.json", error), ErrorKind::output,
-        [&] { return folder.string() + " already holds a model; choose another folder, nothing was written"; });
-  const std::vector<fs::path> companions = companions_of(format);
-  for (const fs::path& file : companions) {
-    check(!fs::exists(folder / file.filename(), error), ErrorKind::output, [&] {
-      return folder.string() + " already holds " + file.filename().string() +
-             ", which the model's would replace; choose another folder, nothing was written";
-    });
-  }
+  io::AtomicFolder draft(folder, "config.json");
+  const auto check_free = [&](bool free) {
+    check(free, ErrorKind::output,
+          [&] { return folder.string() + " already holds a model; choose another folder, nothing was written"; });
+  };
+  const auto spec = model.spec();
+  const std::string config = spec->config_json_like(format.config, (format.folder / "config.json").string(), dtype);
+  const fs::path there = folder / "config.json";
+  check_free(io::exists(there) ? io::read_text_file(there.string(), kMaxConfig) == config : !has_weights(folder));
+  copy_companions(format, draft.path());
+  io::write_file((draft.path() / "config.json").string(), config);
+  draft.check_free();  // before the long part
   WeightFormat stored = format;
   int64_t bytes = 0;
   for (StoredTensor& t : stored.tensors) {
@@ -232,12 +226,9 @@ void save_as_loaded(const Model& model, const WeightFormat& format, const fs::pa
   }
   if (max_file_bytes || (!stored.sharded && bytes > kMaxShardBytes))
     split_files(stored, max_file_bytes.value_or(kMaxShardBytes));
-  const auto spec = model.spec();
-  spec->folder().write_weights(model, stored, folder);
-  copy_companions(companions, folder);
-  // Last, so that a folder with a config.json is complete.
-  io::write_file((folder / "config.json").string(),
-                 spec->config_json_like(format.config, (format.folder / "config.json").string(), dtype));
+  spec->folder().write_weights(model, stored, draft.path());
+  for (const char* name : kWeightNames) check_free(!io::exists(folder / name) || io::exists(draft.path() / name));
+  return draft.commit();
 }
 
 }  // namespace braid::models

@@ -58,10 +58,11 @@ void save_model_description(const ModelSpec& spec, const text::Tokenizer* tokeni
                             const std::filesystem::path& folder);
 
 // Writes the model as it was stored where it was loaded: names, shapes, types and files of the weights, keys of
-// config.json, and copies of the other small files (tokenizer, published code). Makes the folder; Error(output) when it
-// already holds a model. `dtype`: store every weight in this type instead. max_file_bytes: of a weight file, 0: one
-// file; none: the files stay as they are, but a single one of more than kMaxShardBytes is split.
-void save_as_loaded(const Model& model, const WeightFormat& format, const std::filesystem::path& folder,
+// config.json, and copies of the other small files (tokenizer, published code); all of it or nothing. Makes the folder.
+// false: the folder holds these very files. Error(output) when it holds another model. `dtype`: store every weight in
+// this type instead. max_file_bytes: of a weight file, 0: one file; none: the files stay as they are, but a single one
+// of more than kMaxShardBytes is split.
+bool save_as_loaded(const Model& model, const WeightFormat& format, const std::filesystem::path& folder,
                     std::optional<DType> dtype = {}, std::optional<int64_t> max_file_bytes = {});
 
 }  // namespace braid::models

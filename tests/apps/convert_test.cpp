@@ -1,8 +1,12 @@
 // Published folders through the real program: info, dump, generate and convert read them by one loader.
 #include <boost/test/unit_test.hpp>
 #include <fstream>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "braid/tensor/io/safetensors.h"
+#include "tests/apps/faults.h"
 #include "tests/apps/support.h"
 #include "tests/models/folders/support.h"
 #include "tests/support/places.h"
@@ -55,6 +59,9 @@ BOOST_AUTO_TEST_CASE(a_folder_in_every_form_at_once) {
   BOOST_TEST(back.tensors.size() == data.tensors.size() - 2);  // without the caches
   for (const auto& [name, x] : back.tensors) BOOST_TEST(test::same_bytes(x, data.tensors.at(name)), name);
   result = run("convert " + (scratch / "in").string() + " --out " + (scratch / "out").string());
+  BOOST_TEST(result.code == 0, result.output);
+  has(result.output, {"(it was there already)"});
+  result = run("convert " + (scratch / "in").string() + " --out " + (scratch / "out").string() + " --dtype f64");
   BOOST_TEST(result.code == 4);
   has(result.output, {"already holds a model"});
   // Somebody else's tokenizer, as in a folder of data, stays.
@@ -63,7 +70,7 @@ BOOST_AUTO_TEST_CASE(a_folder_in_every_form_at_once) {
   std::ofstream(scratch / "data" / "tokenizer.json") << "theirs";
   result = run("convert " + (scratch / "in").string() + " -o " + (scratch / "data").string());
   BOOST_TEST(result.code == 4, result.output);
-  has(result.output, {"already holds tokenizer.json, which the model's would replace"});
+  has(result.output, {"already holds tokenizer.json, which would be replaced"});
   BOOST_TEST(std::distance(fs::directory_iterator(scratch / "data"), {}) == 1);
   fs::remove(scratch / "in" / "tokenizer.json");
 
@@ -81,6 +88,88 @@ BOOST_AUTO_TEST_CASE(a_folder_in_every_form_at_once) {
   BOOST_TEST(result.code == 0, result.output);
   for (const auto& [name, x] : read_folder(scratch / "half").tensors)
     BOOST_TEST(test::same_bytes(x, data.tensors.at(name).to(DType::f16)), name);
+}
+
+namespace {
+
+// The files below a folder, hidden ones too, with their bytes.
+std::map<std::string, std::string> files_in(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) files[entry.path().lexically_relative(folder).string()] = slurp(entry.path());
+  return files;
+}
+
+// A folder with a model, a tokenizer and a page.
+void write_model(const fs::path& folder) {
+  golden_folder("model_dcformer_lg").write(folder);
+  write(folder / "tokenizer_config.json", "{}");
+  write(folder / "README.md", "a model");
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_killed_call_leaves_no_half_and_the_same_call_completes_it) {
+  const Scratch scratch;
+  write_model(scratch / "in");
+  const std::string command = "convert " + (scratch / "in").string() + " -o ";
+  BOOST_REQUIRE(run(command + (scratch / "whole").string()).code == 0);
+  const auto whole = files_in(scratch / "whole");
+  BOOST_REQUIRE(whole.size() == 4u);
+  for (const bool there : {false, true}) {  // a target that is there has a file of its own
+    const fs::path parent = scratch / (there ? "there" : "new"), out = parent / "out";
+    const auto killed_at = [&](const std::string& call, const std::string& part) {
+      fs::remove_all(parent);
+      fs::create_directories(there ? out : parent);
+      if (there) write(out / "notes", "mine");
+      BOOST_TEST(run(command + out.string(), fault(call, part, 0, 1, kKilled)).code != 0);
+    };
+    std::vector<std::pair<std::string, std::string>> points = {{"open", "README.md.tmp-"},
+                                                               {"pwrite", "model.safetensors.tmp-"},
+                                                               {"rename", "model.safetensors"},
+                                                               {"open", "/out/model.safetensors"}};  // complete
+    if (there)
+      points.insert(points.end(), {{"link", "/model"}, {"link", "/config.json"}, {"unlinkat", "unfinished"}});
+    else
+      points.emplace_back("rename", "/out");
+    for (const auto& [call, part] : points) {
+      BOOST_TEST_CONTEXT(call << " of " << part << (there ? ", folder there" : "")) {
+        killed_at(call, part);
+        if (!there && !fs::exists(out / "config.json")) BOOST_TEST(!fs::exists(out));
+        const Outcome again = run(command + out.string());
+        BOOST_TEST(again.code == 0, again.output);
+        auto files = files_in(out);
+        BOOST_TEST(files.erase("notes") == (there ? 1u : 0u));
+        BOOST_TEST((files == whole));
+        BOOST_TEST(std::distance(fs::directory_iterator(parent), {}) == 1);  // nothing hidden is left
+      }
+    }
+    killed_at(there ? "link" : "rename", there ? "/model" : "/out");  // what is left is in the way of nothing
+    BOOST_TEST(run(command + out.string() + " --dtype f64").code == 0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_error_leaves_nothing_and_is_no_absence) {
+  const Scratch scratch;
+  write_model(scratch / "in");
+  const std::string command = "convert " + (scratch / "in").string() + " -o " + (scratch / "out").string();
+  for (const auto& [call, part, cause, code] : {std::tuple{"pwrite", "tokenizer_config", ENOSPC, 4},
+                                                {"rename", "/config.json", EIO, 4},
+                                                {"rename", "/out", EIO, 4},
+                                                {"stat", "in/tokenizer_config.json", EIO, 3},
+                                                {"stat", "in/README.md", EIO, 3},
+                                                {"stat", "in/adapter_config.json", EIO, 3},
+                                                {"readdir", "/in", EIO, 3},
+                                                {"open", "in/README.md", EMFILE, 3}}) {
+    BOOST_TEST_CONTEXT(call << " of " << part) {
+      const Outcome result = run(command, fault(call, part, 0, 1, cause));
+      BOOST_TEST(result.code == code, result.output);
+      BOOST_TEST(std::distance(fs::directory_iterator(scratch.path()), {}) == 1);
+    }
+  }
+  const Outcome result = run(command, fault("open", "in/README.md", 0, 1, EINTR));  // repeated
+  BOOST_TEST(result.code == 0, result.output);
+  BOOST_TEST(files_in(scratch / "out").size() == 4u);
 }
 
 BOOST_AUTO_TEST_CASE(profiles_and_keys_on_the_command_line) {

@@ -1,15 +1,23 @@
 // Preloaded into the real program (LD_PRELOAD): system calls on files fail as a test says, or are written down.
 //
-//   BRAID_FAULT="CALL PART PASS FAIL ERRNO"  of the calls of CALL (write, pwrite, fsync, fallocate, rename) on files
-//   whose
-//                                            path contains PART, the first PASS succeed and the next FAIL give ERRNO
+//   BRAID_FAULT="CALL PART PASS FAIL ERRNO"  calls of CALL (write, pwrite, pread, fsync, fallocate, rename, link, open,
+//   stat,
+//                                            readdir, unlinkat) on files whose path contains PART: the first PASS
+//                                            succeed, the next FAIL give ERRNO; of -9 the process is killed
 //   BRAID_FSYNCS=FILE                        the path of each fsync becomes a line of FILE
+//   BRAID_FREE=BYTES                         what every disk has free
+#include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
+#include <cstdarg>
 #include <cstdlib>
 #include <sstream>
 #include <string>
@@ -43,9 +51,11 @@ bool fails(const std::string& path) {
   if (path.find(f.part) == std::string::npos) return false;
   const int number = calls++;
   if (number < f.pass || number >= f.pass + f.fail) return false;
+  if (f.cause < 0) ::kill(::getpid(), -f.cause);
   errno = f.cause;
   return true;
 }
+bool fails_at(const char* call, const std::string& path) { return fault().call == call && fails(path); }
 bool fails_on(const char* call, int fd) { return fault().call == call && fails(path_of(fd)); }
 
 }  // namespace
@@ -58,6 +68,10 @@ ssize_t write(int fd, const void* bytes, size_t n) {
 
 ssize_t pwrite(int fd, const void* bytes, size_t n, off_t offset) {
   return fails_on("pwrite", fd) ? -1 : ::syscall(SYS_pwrite64, fd, bytes, n, offset);
+}
+
+ssize_t pread(int fd, void* bytes, size_t n, off_t offset) {
+  return fails_on("pread", fd) ? -1 : ::syscall(SYS_pread64, fd, bytes, n, offset);
 }
 
 int fallocate(int fd, int mode, off_t offset, off_t n) {
@@ -75,8 +89,42 @@ int fsync(int fd) {
 }
 
 int rename(const char* from, const char* to) noexcept {
-  if (fault().call == "rename" && fails(std::string(to))) return -1;
+  if (fails_at("rename", to)) return -1;
   return static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
+
+int link(const char* from, const char* to) noexcept {
+  return fails_at("link", to) ? -1 : static_cast<int>(::syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
+
+int open(const char* path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;
+  va_end(arguments);
+  return fails_at("open", path) ? -1 : static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+}
+
+int stat(const char* path, struct stat* found) noexcept {
+  return fails_at("stat", path) ? -1 : ::fstatat(AT_FDCWD, path, found, 0);
+}
+
+dirent* readdir(DIR* folder) {
+  static const auto next = reinterpret_cast<dirent* (*)(DIR*)>(::dlsym(RTLD_NEXT, "readdir"));
+  return fails_on("readdir", ::dirfd(folder)) ? nullptr : next(folder);
+}
+
+int unlinkat(int folder, const char* name, int flags) noexcept {
+  const std::string path = (folder == AT_FDCWD ? "" : path_of(folder) + "/") + name;
+  return fails_at("unlinkat", path) ? -1 : static_cast<int>(::syscall(SYS_unlinkat, folder, name, flags));
+}
+
+int statvfs(const char* path, struct statvfs* found) noexcept {
+  static const auto next = reinterpret_cast<int (*)(const char*, struct statvfs*)>(::dlsym(RTLD_NEXT, "statvfs"));
+  const int result = next(path, found);
+  if (const char* bytes = std::getenv("BRAID_FREE"); bytes && result == 0)
+    found->f_bavail = static_cast<fsblkcnt_t>(std::atoll(bytes)) / found->f_frsize;
+  return result;
 }
 
 }  // extern "C"

@@ -1,6 +1,7 @@
 // A run on a disk that fails: single errors are survived, lasting ones end it with code 4, and nothing is lost.
 #include <cerrno>
 
+#include "tests/apps/faults.h"
 #include "tests/apps/train/runs.h"
 
 using namespace braid;
@@ -11,14 +12,6 @@ BOOST_AUTO_TEST_SUITE(train_faults)
 namespace fs = std::filesystem;
 
 namespace {
-// The start of a command whose calls on files fail: tests/support/faults.cpp.
-std::string preload(const std::string& environment) {
-  return "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 LD_PRELOAD=" BRAID_FAULTS " " + environment;
-}
-std::string fault(const std::string& call, const std::string& part, int pass, int fail, int cause) {
-  return preload("BRAID_FAULT='" + call + " " + part + " " + std::to_string(pass) + " " + std::to_string(fail) + " " +
-                 std::to_string(cause) + "'");
-}
 bool has(const Outcome& result, const std::string& words) { return result.output.find(words) != std::string::npos; }
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include "braid/models/folders/adapter.h"
 #include "braid/tensor/io/json.h"
 #include "braid/tensor/io/safetensors.h"
+#include "tests/apps/faults.h"
 #include "tests/apps/train/finished_run.h"
 
 using namespace braid;
@@ -169,6 +170,15 @@ BOOST_AUTO_TEST_CASE(lora_trains_resumes_and_is_merged_or_kept_apart) {
   BOOST_TEST(run("generate " + out.string() + prompt).output.ends_with("\n" + text.output), text.output);
   BOOST_TEST(run("convert " + out.string() + " --adapter -o " + apart).code == 0);
   BOOST_TEST(slurp(apart + "/adapter_model.safetensors") == slurp(checkpoint / models::kAdapterFile));
+  BOOST_TEST(run("convert " + out.string() + " --adapter -o " + apart).code == 0);  // again
+  const std::string killed = apart + "3", adapter = "convert " + out.string() + " --adapter -o " + killed;
+  for (const char* part : {"adapter_model.safetensors", "adapter_config.json", "/apart3"}) {
+    BOOST_TEST(run(adapter, fault("rename", part, 0, 1, kKilled)).code != 0);
+    BOOST_TEST(!std::filesystem::exists(killed));
+    BOOST_TEST(run(adapter).code == 0);
+    BOOST_TEST(slurp(killed + "/adapter_model.safetensors") == slurp(apart + "/adapter_model.safetensors"));
+    std::filesystem::remove_all(killed);
+  }
   check_failure(run("convert " + merged + " --adapter -o " + apart + "2"), 3, "has no LoRA");
 }
 

@@ -166,6 +166,10 @@ BOOST_AUTO_TEST_CASE(other_files_go_along_and_a_model_is_never_overwritten) {
   BOOST_TEST(fs::exists(out / "modeling_dcformer.py"));
   BOOST_TEST(fs::exists(out / "chat_template.jinja"));
   BOOST_TEST(!fs::exists(out / "pytorch_model.bin"));
+  BOOST_TEST(!models::save_as_loaded(*loaded.model, loaded.format, out));  // the same: nothing to write
+  BRAID_CHECK_FAILS(models::save_as_loaded(*loaded.model, loaded.format, out, DType::f64), ErrorKind::output,
+                    "already holds a model");
+  fs::remove(out / "config.json");  // weights of somebody
   BRAID_CHECK_FAILS(models::save_as_loaded(*loaded.model, loaded.format, out), ErrorKind::output,
                     "already holds a model");
   BOOST_CHECK_THROW(models::load_model(in), Error);  // the tokenizer is none that Braid has

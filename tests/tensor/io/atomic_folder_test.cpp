@@ -1,0 +1,106 @@
+#include "braid/tensor/io/atomic_folder.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "braid/tensor/io/atomic_file.h"
+#include "tests/support/in_child.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+
+using namespace braid;
+
+BOOST_AUTO_TEST_SUITE(io_atomic_folder)
+
+namespace fs = std::filesystem;
+
+namespace {
+void put(const io::AtomicFolder& folder, const std::string& name, const std::string& text) {
+  io::write_file((folder.path() / name).string(), text);
+}
+size_t count(const fs::path& folder) { return static_cast<size_t>(std::distance(fs::directory_iterator(folder), {})); }
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_new_folder_appears_at_commit) {
+  const TempFolder temp;
+  const fs::path target = temp.path / "a/b";
+  {
+    io::AtomicFolder folder(target, "last");
+    put(folder, "last", "1");
+    BOOST_TEST(!fs::exists(target));
+    BRAID_CHECK_FAILS(io::AtomicFolder(target, "last"), ErrorKind::output, "another process is writing it");
+    BOOST_TEST(folder.commit());
+    BOOST_TEST(temp.read("a/b/last") == "1");
+  }
+  BOOST_TEST(count(temp.path / "a") == 1u);
+  { put(io::AtomicFolder(temp.path / "gone", "last"), "last", "1"); }  // without commit()
+  BOOST_TEST(temp.entries() == 1u);
+  temp.write("file", "x");
+  BRAID_CHECK_FAILS(io::AtomicFolder(temp.path / "file", "last"), ErrorKind::setting,
+                    "expected a folder, found a file");
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_that_is_there_keeps_its_own_files) {
+  const TempFolder temp;
+  temp.write("t/own", "mine");
+  const auto make = [&](const std::string& first) {
+    io::AtomicFolder folder(temp.path / "t/", "last");
+    put(folder, "first", first);
+    put(folder, "last", "2");
+    return folder.commit();
+  };
+  BOOST_TEST(make("1"));
+  BOOST_TEST(!make("1"));  // the same
+  BRAID_CHECK_FAILS(make("other"), ErrorKind::output, "already holds first, which would be replaced");
+  BOOST_TEST(temp.read("t/own") + temp.read("t/first") + temp.read("t/last") == "mine12");
+  BOOST_TEST(count(temp.path / "t") == 3u);
+  fs::create_directory_symlink("t", temp.path / "link");
+  io::AtomicFolder folder(temp.path / "link", "last");
+  put(folder, "third", "3");
+  BOOST_TEST(folder.commit());
+  BOOST_TEST(temp.read("t/third") == "3");
+}
+
+// A process that is killed between the links of its files.
+BOOST_AUTO_TEST_CASE(what_a_killed_process_has_left_is_removed) {
+  for (const bool complete : {false, true}) {
+    const TempFolder temp;
+    temp.write("t/own", "mine");
+    BOOST_TEST(test::in_child([&] {
+      io::AtomicFolder folder(temp.path / "t", "last");
+      put(folder, "first", "old");
+      put(folder, "last", "2");
+      fs::create_hard_link(folder.path() / "first", temp.path / "t/first");
+      if (complete) fs::create_hard_link(folder.path() / "last", temp.path / "t/last");
+      ::_exit(0);
+      return true;
+    }));
+    BOOST_TEST(count(temp.path / "t") == (complete ? 4u : 3u));
+    {
+      const io::AtomicFolder folder(temp.path / "t", "last");
+      BOOST_TEST(fs::exists(temp.path / "t/first") == complete);
+    }
+    BOOST_TEST(count(temp.path / "t") == (complete ? 3u : 1u));
+  }
+  const TempFolder temp;
+  BOOST_TEST(test::in_child([&] {
+    put(io::AtomicFolder(temp.path / "t", "last"), "first", "old");
+    const io::AtomicFolder folder(temp.path / "t", "last");
+    put(folder, "first", "old");
+    ::_exit(0);
+    return true;
+  }));
+  BOOST_TEST(temp.entries() == 1u);
+  { const io::AtomicFolder folder(temp.path / "t", "last"); }
+  BOOST_TEST(temp.entries() == 0u);
+}
+
+// Another user may have laid it there.
+BOOST_AUTO_TEST_CASE(a_link_in_the_place_of_the_hidden_folder_is_not_followed) {
+  const TempFolder temp;
+  temp.write("victim/file", "x");
+  fs::create_directory_symlink("victim", temp.path / ".t.unfinished");
+  BRAID_CHECK_FAILS(io::AtomicFolder(temp.path / "t", "last"), ErrorKind::output, "cannot write");
+  BOOST_TEST(temp.read("victim/file") == "x");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
