@@ -18,6 +18,7 @@
 #include "apps/train/run/resume.h"
 #include "braid/models/cost/size.h"
 #include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/parallel.h"
 
@@ -38,6 +39,8 @@ std::vector<double> from_root(const std::vector<double>& values, const dist::Com
 double saved_val_loss(const fs::path& checkpoint) {
   try {
     return models::read_state(checkpoint).val_loss;
+  } catch (const io::SystemError&) {  // would make another checkpoint the best
+    throw;
   } catch (const Error&) {
     return NAN;
   }
@@ -91,13 +94,14 @@ void TrainingRun::open(const RunRecord& record) {
   at_root(mesh_.world, [&] { folder_.emplace(config_.run.out); });
   state_ = resume(config_, schema_, state_, trainer_, progress_);
   saves_.saved_step = saves_.first_step = state_.step;
+  saves_.checkpoints.prune(mesh_.world);  // of a process that was killed before it could
   at_root(mesh_.world, [&] {
     check_not_stuck(out(), state_.step, run_conditions(resolved_config()));
     open_log();
     files_.start(record.start_event(state_.step), config_.log.tensorboard,
                  state_.step - (measured_.unfinished ? 1 : 0));
     const fs::path settings = out() / "config.resolved.toml";  // of a finished run they stay those that it had
-    if (!complete() || !fs::exists(settings)) io::write_file(settings.string(), record.comments() + resolved_config());
+    if (!complete() || !io::exists(settings)) io::write_file(settings.string(), record.comments() + resolved_config());
   });
   for (const LogRow& row : files_.earlier_rows()) patience_.add(row.step, row["val_loss"]);
   std::vector<double> losses{saves_.best_val_loss, patience_.lowest, double(patience_.step), double(patience_.since)};
@@ -124,7 +128,7 @@ void TrainingRun::open_log() {
     measured_.unfinished = rows.back();
   // An older Braid wrote the weights that a step failed with as a checkpoint.
   const std::string failed = "failed-" + models::step_name(state_.step + 1) + ".txt";
-  if (fs::exists(out() / failed))
+  if (io::exists(out() / failed))
     progress_.note("note: " + models::step_name(state_.step) + " was written because the step after it failed (" +
                    failed + "); if it fails again, the run goes back to the checkpoint before it");
 }

@@ -5,6 +5,7 @@
 #include "apps/train/run/job.h"
 #include "apps/train/training_run.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
+#include "braid/tensor/io/file_system.h"
 
 namespace braid::apps {
 
@@ -19,7 +20,12 @@ void TrainingRun::save(const LogRow& row, bool stop) {
     now = mesh_.world.any(root() && (waited || saves_.output.due()));
   }
   if (!now) return;
-  at_root(mesh_.world, [&] { folder_->check_held(); });  // here, because no attempt later would be better
+  at_root(mesh_.world, [&] {  // here, because no attempt later would be better
+    try {
+      folder_->check_held();
+    } catch (const io::SystemError&) {  // may pass: the attempt meets it or not
+    }
+  });
   try {
     if (saves_.output.attempt([&] { write_checkpoint(row); }, last)) saves_.last = Clock::now();
   } catch (const Error& e) {

@@ -9,7 +9,7 @@
 #include "apps/cli/version.h"
 #include "braid/distributed/comm/mpi_session.h"
 #include "braid/tensor/io/checksum.h"
-#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
@@ -97,11 +97,10 @@ std::string event_record(const std::string& event) {
 EventFile::EventFile(const fs::path& folder, int64_t step) {
   io::make_folder(folder);
   int64_t files = 0;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (!entry.path().filename().string().starts_with(prefix)) continue;
+  for (const fs::path& path : io::list_folder(folder, ErrorKind::output)) {
+    if (!path.filename().string().starts_with(prefix)) continue;
     ++files;
-    const std::string path = entry.path().string();
-    io::AppendFile(path, bytes_up_to(path, step));
+    io::AppendFile(path.string(), bytes_up_to(path.string(), step));
   }
   // TensorBoard reads the files of a folder in the order of their names, which begin with the time.
   char name[400];

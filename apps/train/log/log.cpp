@@ -11,8 +11,8 @@
 #include "apps/cli/version.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
-#include "braid/tensor/io/file_system.h"
 #include "braid/tensor/io/line_reader.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
@@ -102,7 +102,7 @@ std::optional<int64_t> json_step(std::string_view line) {
 
 // How many bytes of log.jsonl stay when rows after `step` are cut off.
 int64_t kept_json(const fs::path& path, int64_t step) {
-  if (!fs::exists(path)) return 0;
+  if (!io::exists(path)) return 0;
   io::LineReader lines(path.string());
   int64_t keep = 0;
   while (lines.next() && lines.complete()) {
@@ -161,7 +161,7 @@ RunLog::RunLog(const fs::path& folder, int64_t step, std::string_view kind) : fo
 
 // Fills earlier_rows_; returns how many bytes of the file stay.
 int64_t RunLog::read_csv(const fs::path& path, int64_t step) {
-  if (!fs::exists(path)) return 0;
+  if (!io::exists(path)) return 0;
   std::string header = csv_header(kind_);
   header.pop_back();
   io::LineReader lines(path.string());
@@ -222,10 +222,7 @@ void RunLog::sync() {
   json_->sync();
 }
 
-fs::path log_file(const fs::path& source) {
-  std::error_code ignored;
-  return fs::is_directory(source, ignored) ? source / "log.csv" : source;
-}
+fs::path log_file(const fs::path& source) { return io::is_folder(source) ? source / "log.csv" : source; }
 
 std::vector<LogRow> read_log(const fs::path& source) {
   std::vector<LogRow> rows = read_log_so_far(source);
@@ -243,10 +240,9 @@ std::vector<LogRow> read_log_so_far(const fs::path& source) {
 }
 
 std::vector<NamedLog> read_logs(const fs::path& source) {
-  std::error_code ignored;
   io::check_readable(source);
   const fs::path file = log_file(source);
-  check(file == source || fs::exists(file, ignored), ErrorKind::input, [&] {
+  check(file == source || io::exists(file), ErrorKind::input, [&] {
     return "no log in " + source.string() +
            ": expected a run folder with log.csv; name the folder that run.out of "
            "braid train named";

@@ -4,6 +4,7 @@
 #include "braid/tensor/base/utf8.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/line_reader.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::apps {
 namespace fs = std::filesystem;
@@ -18,10 +19,10 @@ std::optional<int64_t> heading_step(std::string_view line) {
 }  // namespace
 
 SamplesFile::SamplesFile(const fs::path& path, int64_t step) : path_(path) {
-  std::error_code none;
-  if (!fs::exists(path, none)) return;
+  const auto found = io::path_status(path);
+  if (!found) return;
   int64_t keep = INT64_MAX;
-  if (fs::is_regular_file(path, none)) {  // not of a device or pipe that takes the samples
+  if (S_ISREG(found->st_mode)) {  // not of a device or pipe that takes the samples
     io::LineReader lines(path.string());
     while (keep == INT64_MAX && lines.next()) {
       const std::optional<int64_t> of = heading_step(lines.text());

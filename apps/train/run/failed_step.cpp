@@ -10,8 +10,8 @@
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/checksum.h"
-#include "braid/tensor/io/file_system.h"
 #include "braid/tensor/io/json.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/safetensors.h"
 
 namespace braid::apps {
@@ -26,13 +26,14 @@ nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::js
 FailedStep read(const fs::path& folder) {
   FailedStep failed{.times = 0};
   const std::string file = (folder / kFailureFile).string();
-  std::error_code none;
-  if (!fs::exists(file, none)) return failed;
+  if (!io::exists(file)) return failed;
   try {
     const nlohmann::json json = io::read_json_file(file, 64 << 20);
     failed.step = json.at("step"), failed.resumed_from = json.at("resumed_from");
     failed.conditions = json.at("conditions"), failed.reason = json.at("reason");
     failed.times = json.at("times");
+  } catch (const io::SystemError&) {
+    throw;
   } catch (const std::exception&) {  // a record that cannot be read keeps no run from starting
     failed.times = 0;
   }
@@ -74,15 +75,14 @@ void write_failed_step(const fs::path& folder, const FailedStep& failed,
 }
 
 void check_not_stuck(const fs::path& run, int64_t resumed_from, const std::string& conditions) {
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(run, none)) {
-    if (!entry.path().filename().string().starts_with("failed-step-")) continue;
-    const FailedStep failed = read(entry.path());
+  for (const fs::path& path : io::list_folder(run)) {
+    if (!path.filename().string().starts_with("failed-step-")) continue;
+    const FailedStep failed = read(path);
     check(failed.times < 2 || failed.resumed_from != resumed_from || failed.conditions != conditions,
           ErrorKind::numerical, [&] {
             return str("step ", failed.step, " has failed ", failed.times,
                        " times with these settings, and would fail again (", failed.reason,
-                       "): change a setting, for example lower optimizer.lr, or move ", entry.path().string(),
+                       "): change a setting, for example lower optimizer.lr, or move ", path.string(),
                        " away to try once more");
           });
   }

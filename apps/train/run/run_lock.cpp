@@ -1,17 +1,15 @@
 #include "apps/train/run/run_lock.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
-#include <vector>
 
 #include "apps/cli/text.h"
 #include "braid/distributed/comm/mpi_session.h"
-#include "braid/tensor/error.h"
-#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::apps {
 namespace fs = std::filesystem;
@@ -28,21 +26,8 @@ std::string holder_of(const fs::path& lock_file) {
   return str("process ", *number, host.empty() || host == dist::host_name() ? "" : " on host " + preview(host));
 }
 
-// Temporary files of io::AtomicFile ("latest.tmp-PID-N") for the files that a run writes here. Only the holder of the
-// lock writes these, so none is in use; files of other names may belong to other commands.
-void remove_leftovers(const fs::path& run) {
-  std::error_code ignored;
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(run, ignored)) {
-    const std::string name = entry.path().filename().string();
-    for (const std::string file : {"config.resolved.toml", "latest", "best", "status.json"}) {
-      const std::string head = file + ".tmp-";
-      const bool digits = name.find_first_not_of("0123456789-", head.size()) == std::string::npos;
-      if (name.starts_with(head) && digits) found.push_back(entry.path());
-    }
-  }
-  for (const fs::path& file : found) fs::remove(file, ignored);
-}
+// The files that a run replaces as a whole.
+constexpr const char* kReplaced[] = {"config.resolved.toml", "latest", "best", "status.json", "log.csv", "log.jsonl"};
 }  // namespace
 
 RunFolder::RunFolder(const fs::path& path) : path_(path) {
@@ -54,7 +39,7 @@ RunFolder::RunFolder(const fs::path& path) : path_(path) {
   };
   do {  // again when the folder was removed in between
     io::make_folder(path);
-    lock_ = io::open_locked(file.string(), O_RDWR | O_CREAT | O_CLOEXEC);
+    lock_ = io::open_locked(file.string(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC);
   } while (lock_ < 0 && errno == ENOENT);
   if (lock_ < 0) {
     if (errno != EWOULDBLOCK) cannot(io::system_message());
@@ -63,13 +48,13 @@ RunFolder::RunFolder(const fs::path& path) : path_(path) {
   }
   const std::string holder = str(::getpid(), "\n", dist::host_name(), "\n");
   if (::ftruncate(lock_, 0) != 0 || ::pwrite(lock_, holder.data(), holder.size(), 0) < 0) cannot(io::system_message());
-  remove_leftovers(path);
+  for (const char* name : kReplaced) io::remove_leftovers((path / name).string());
 }
 
 void RunFolder::check_held() const {
-  struct stat mine = {}, there = {};
-  const bool same = ::fstat(lock_, &mine) == 0 && ::stat((path_ / ".lock").c_str(), &there) == 0 &&
-                    mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+  struct stat mine = {};
+  const auto there = io::path_status(path_ / ".lock", ErrorKind::output);
+  const bool same = ::fstat(lock_, &mine) == 0 && there && mine.st_dev == there->st_dev && mine.st_ino == there->st_ino;
   check(same, ErrorKind::output, [&] {
     return "the folder " + path_.string() + " was removed or moved while it was in use: expected the file .lock that " +
            "this process locked; it ends, and nothing more was written there";

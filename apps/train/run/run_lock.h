@@ -16,7 +16,7 @@ class RunFolder {
 
   const std::filesystem::path& path() const { return path_; }
   // Error(output) when the folder of this name is not the locked one any more: it was removed or moved away, and
-  // another run may write where it was.
+  // another run may write where it was. io::SystemError when the system does not say.
   void check_held() const;
 
  private:

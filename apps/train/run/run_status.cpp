@@ -6,6 +6,7 @@
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/json.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::apps {
 namespace fs = std::filesystem;
@@ -23,8 +24,7 @@ void write_status(const fs::path& run_folder, const RunStatus& s) {
 
 std::optional<RunStatus> read_status(const fs::path& run_folder) {
   const std::string path = status_file(run_folder);
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return {};
+  if (!io::exists(path)) return {};
   const nlohmann::json j = io::read_json_file(path, 1 << 20);
   try {
     return RunStatus{.state = j.at("state").get<std::string>(),

@@ -10,7 +10,7 @@
 #include "braid/models/data/text/manifest.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/tensor/error.h"
-#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::apps {
 
@@ -20,9 +20,8 @@ using models::text::Dataset, models::text::DocumentAttention, models::text::Sequ
 int64_t vocabulary_of(const TrainConfig& config) {
   const fs::path path = config.data.path;
   io::check_readable(path);
-  std::error_code none;
-  const bool file = fs::exists(path, none) && !fs::is_directory(path, none);
-  const bool other_folder = fs::is_directory(path, none) && !fs::exists(path / models::text::manifest_name, none);
+  const bool file = io::exists(path) && !io::is_folder(path);
+  const bool other_folder = io::is_folder(path) && !io::exists(path / models::text::manifest_name);
   check(!file && !other_folder, ErrorKind::input, [&] {
     return "data.path = " + path.string() + " is a " + (file ? "file" : "folder without dataset.json") +
            ": expected a folder that braid prepare wrote; run braid prepare " + path.string() +
@@ -70,6 +69,8 @@ static models::RunState newest_readable_state(const fs::path& run) {
   for (size_t i = checkpoints.size(); i-- > 0;) {
     try {
       return models::read_state(checkpoints[i].path);
+    } catch (const io::SystemError&) {
+      throw;
     } catch (const Error&) {
     }
   }

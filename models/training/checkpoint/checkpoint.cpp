@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
-#include <system_error>
 
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/models/folders/adapter.h"
@@ -14,6 +12,8 @@
 #include "braid/models/training/checkpoint/manifest.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/io/json.h"
+#include "braid/tensor/io/path_status.h"
+#include "braid/tensor/io/reader.h"
 #include "braid/tensor/io/safetensors.h"
 
 namespace braid::models {
@@ -25,6 +25,15 @@ std::set<std::string> names_of(const io::SafetensorsFile& file) {
   std::set<std::string> names;
   for (const io::TensorInfo& t : file.tensors()) names.insert(t.name);
   return names;
+}
+
+std::optional<std::string> damage_or_advice(const fs::path& checkpoint, const dist::Communicator& world) {
+  try {
+    return find_damage(checkpoint, world);
+  } catch (const Error& e) {  // on all ranks
+    throw dist::CollectiveError(e.kind(), str(e.what(), "; it may not be damaged: try again, or move ",
+                                              checkpoint.string(), " away to take the checkpoint before it"));
+  }
 }
 }  // namespace
 
@@ -41,19 +50,17 @@ std::optional<int64_t> step_of_name(const std::string& name) {
 }
 
 std::optional<int64_t> named_step(const fs::path& file) {
-  std::error_code none;
-  if (!fs::is_regular_file(file, none)) return std::nullopt;
-  std::string name;
-  std::getline(std::ifstream(file), name);
-  return step_of_name(name);
+  if (!io::is_file(file)) return std::nullopt;
+  constexpr int64_t max_bytes = 1 << 20;
+  const std::string text = io::read_text_file(file.string(), max_bytes);
+  return step_of_name(text.substr(0, text.find('\n')));
 }
 
 std::vector<StepFolder> step_folders(const fs::path& run) {
   std::vector<StepFolder> found;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(run, none)) {
-    const std::optional<int64_t> step = step_of_name(entry.path().filename().string());
-    if (step && entry.is_directory(none)) found.push_back({*step, entry.path()});
+  for (const fs::path& path : io::list_folder(run)) {
+    const std::optional<int64_t> step = step_of_name(path.filename().string());
+    if (step && io::is_folder(path)) found.push_back({*step, path});
   }
   std::sort(found.begin(), found.end(), [](const StepFolder& a, const StepFolder& b) { return a.step < b.step; });
   return found;
@@ -61,9 +68,10 @@ std::vector<StepFolder> step_folders(const fs::path& run) {
 
 std::vector<StepFolder> step_folders(const fs::path& run, const dist::Communicator& world) {
   std::string list;
-  if (world.rank() == 0) {
+  dist::run_on_all_ranks(world, [&] {
+    if (world.rank() != 0) return;
     for (const StepFolder& f : step_folders(run)) list += str(f.step, " ");
-  }
+  });
   std::istringstream steps(world.gather_text(list)[0]);
   std::vector<StepFolder> all;
   for (int64_t step; steps >> step;) all.push_back({step, run / step_name(step)});
@@ -73,13 +81,12 @@ std::vector<StepFolder> step_folders(const fs::path& run, const dist::Communicat
 StepFolder newest_checkpoint(const fs::path& run, std::vector<std::string>& notes, const dist::Communicator& world) {
   std::vector<StepFolder> all = step_folders(run, world);
   for (auto it = all.rbegin(); it != all.rend(); ++it) {
-    const std::optional<std::string> damage = find_damage(it->path, world);
+    const std::optional<std::string> damage = damage_or_advice(it->path, world);
     if (!damage) return *it;
     notes.push_back("checkpoint " + it->path.string() + " is damaged and was passed over: " + *damage);
   }
   dist::run_on_all_ranks(world, [&] {
-    std::error_code none;
-    check(!all.empty() || !fs::exists(run / kLatestFile, none), ErrorKind::no_checkpoint, [&] {
+    check(!all.empty() || !io::exists(run / kLatestFile), ErrorKind::no_checkpoint, [&] {
       return "no checkpoint is left in " + run.string() + ", whose file " + kLatestFile +
              " names one; restore it from a copy, or move the folder away to start anew";
     });
@@ -150,7 +157,7 @@ void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   try {
     trainer.load(weights, state, adapter ? &*adapter : nullptr);
   } catch (const Error& e) {
-    if (e.kind() != ErrorKind::input) throw;
+    if (e.kind() != ErrorKind::input || dynamic_cast<const io::SystemError*>(&e)) throw;
     fail(e.kind(), str(e.what(), "; move ", checkpoint.string(), " away to resume from an older one"));
   }
 }

@@ -53,7 +53,8 @@ std::optional<int64_t> named_step(const std::filesystem::path& file);
 inline constexpr const char* kSettingsFile = "trainer/config.toml";
 
 // The newest valid checkpoint; its path is empty when the run has none at all. Damaged ones are skipped, each with a
-// message in `notes`. Error(no_checkpoint) when none is valid though there are some or `latest` names one. Collective.
+// message in `notes`; one that cannot be read for another reason (io::SystemError) is not. Error(no_checkpoint) when
+// none is valid though there are some or `latest` names one. Collective.
 StepFolder newest_checkpoint(const std::filesystem::path& run, std::vector<std::string>& notes,
                              const dist::Communicator& world = {});
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <system_error>
+#include <tuple>
 
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/models/folders/adapter.h"
@@ -12,7 +13,7 @@
 #include "braid/models/training/checkpoint/sharded_safetensors.h"
 #include "braid/models/training/stored_weights.h"
 #include "braid/tensor/io/atomic_file.h"
-#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::models {
 
@@ -21,35 +22,42 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kIntact = "; older checkpoints are intact";
+constexpr const char* kUnfinished = ".tmp";  // end of the name of a folder that is being written or removed
 
 void check_output(const std::error_code& error, const char* action, const fs::path& path) {
   check(!error, ErrorKind::output,
         [&] { return str("cannot ", action, " ", path.string(), ": ", error.message(), kIntact); });
 }
 
-// Removes what processes that were killed during a save have left behind.
+// Removes what a save or a removal that was interrupted has left behind.
 void remove_unfinished(const fs::path& run) {
   std::error_code ignored;
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(run, ignored)) {
-    std::string name = entry.path().filename().string();
-    if ((name.starts_with("step-") || name.starts_with("failed-step-")) && name.ends_with(".tmp"))
-      found.push_back(entry.path());
+  for (const fs::path& path : io::list_folder(run)) {
+    const std::string name = path.filename().string();
+    if ((name.starts_with("step-") || name.starts_with("failed-step-")) && name.ends_with(kUnfinished))
+      fs::remove_all(path, ignored);
   }
-  for (const fs::path& path : found) fs::remove_all(path, ignored);
+}
+
+// The name goes first, so that no half of a checkpoint bears it.
+void remove_folder(const fs::path& folder) {
+  std::error_code error;
+  const fs::path unfinished = folder.string() + kUnfinished;
+  fs::rename(folder, unfinished, error);
+  if (!error) fs::remove_all(unfinished, error);
 }
 
 // Removes all but the two folders of failed steps that were written last.
 void prune_failed(const fs::path& run) {
-  std::error_code ignored;
-  std::vector<std::pair<fs::file_time_type, fs::path>> found;
-  for (const auto& entry : fs::directory_iterator(run, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("failed-") && step_of_name(name.substr(7)) && entry.is_directory(ignored))
-      found.emplace_back(entry.last_write_time(ignored), entry.path());
+  std::vector<std::tuple<time_t, long, fs::path>> found;
+  for (const fs::path& path : io::list_folder(run)) {
+    const std::string name = path.filename().string();
+    if (!name.starts_with("failed-") || !step_of_name(name.substr(7))) continue;
+    if (const auto status = io::path_status(path); status && S_ISDIR(status->st_mode))
+      found.emplace_back(status->st_mtim.tv_sec, status->st_mtim.tv_nsec, path);
   }
   std::sort(found.rbegin(), found.rend());
-  for (size_t i = 2; i < found.size(); ++i) fs::remove_all(found[i].second, ignored);
+  for (size_t i = 2; i < found.size(); ++i) remove_folder(std::get<fs::path>(found[i]));
 }
 
 std::string describe(const RunState& state) {
@@ -78,7 +86,7 @@ struct CheckpointWriter::Draft {
         adapter(as_stored(tensors.adapter, [&](const std::string& name,
                                                const Shape& shape) { return adapter_parameter(*spec, name, shape); })),
         path(target),
-        temporary(path.string() + ".tmp") {
+        temporary(path.string() + kUnfinished) {
     const io::Metadata format{{"format", "pt"}};
     files.emplace_back(kWeightsFile, ShardedSafetensorsWriter(temporary / kWeightsFile, weights, format));
     files.emplace_back(kOptimizerFile, ShardedSafetensorsWriter(temporary / kOptimizerFile, tensors.optimizer));
@@ -108,11 +116,27 @@ void CheckpointWriter::save(const Trainer& trainer, const text::Tokenizer* token
                             const std::string& settings) {
   Draft draft(run_ / step_name(state.step), trainer, state);
   check_finite(draft);
-  begin(draft, tokenizer, settings);
-  write(draft);
-  publish(draft);
-  verify(draft);
-  prune(draft.path, draft.world());
+  try {
+    begin(draft, tokenizer, settings);
+    write(draft);
+    publish(draft);
+    verify(draft);
+  } catch (const Error& e) {  // on all ranks: what cannot be read back or listed cannot be saved either
+    if (e.kind() != ErrorKind::input) throw;
+    throw dist::CollectiveError(ErrorKind::output, str(e.what(), kIntact));
+  }
+  prune(draft.world(), draft.path);
+}
+
+void CheckpointWriter::prune(const dist::Communicator& world, const fs::path& verified) {
+  try {
+    remove_surplus(world, verified);
+    dist::run_on_all_ranks(world, [&] {
+      if (world.rank() == 0) remove_unfinished(run_);
+    });
+  } catch (const Error& e) {  // on all ranks; the next call tries again
+    if (e.kind() != ErrorKind::input && e.kind() != ErrorKind::output) throw;
+  }
 }
 
 fs::path CheckpointWriter::save_failed(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
@@ -125,7 +149,9 @@ fs::path CheckpointWriter::save_failed(const Trainer& trainer, const text::Token
     write(draft);
     publish(draft);
   }
-  if (world.rank() == 0) prune_failed(run_);
+  dist::run_on_all_ranks(world, [&] {
+    if (world.rank() == 0) prune_failed(run_);
+  });
   return folder;
 }
 
@@ -133,7 +159,7 @@ fs::path CheckpointWriter::save_failed(const Trainer& trainer, const text::Token
 bool CheckpointWriter::withdraw(int64_t step, const fs::path& to, const dist::Communicator& world) {
   const std::vector<StepFolder> all = step_folders(run_, world);
   if (all.empty() || all.back().step != step) return false;
-  const bool best = world.any(world.rank() == 0 && named_step(run_ / kBestFile) == step);
+  const bool best = best_step(world) == step;
   std::optional<int64_t> older;
   for (auto it = all.rbegin() + 1; it != all.rend() && !best && !older; ++it) {
     if (!verdicts_.find_damage(it->path, world)) older = it->step;
@@ -180,7 +206,7 @@ void CheckpointWriter::begin(Draft& draft, const text::Tokenizer* tokenizer, con
     if (!draft.root()) return;
     check_folder_();
     std::error_code error;
-    if (!fs::exists(run_, error)) io::make_folder(run_);
+    if (!io::exists(run_)) io::make_folder(run_);
     remove_unfinished(run_);
     fs::create_directories(draft.temporary / "trainer", error);
     check_output(error, "create the folder", draft.temporary / "trainer");
@@ -242,20 +268,28 @@ void CheckpointWriter::verify(const Draft& draft) {
   });
 }
 
-// Removes checkpoints that are older than the newest `keep` valid ones, but not the best one and those of every
-// `keep_every` steps; best effort.
-void CheckpointWriter::prune(const fs::path& newest, const dist::Communicator& world) {
+// The step of the best checkpoint; -1: none.
+int64_t CheckpointWriter::best_step(const dist::Communicator& world) const {
+  int64_t best = 0;
+  dist::run_on_all_ranks(world, [&] {
+    if (world.rank() == 0) best = named_step(run_ / kBestFile).value_or(-1);
+  });
+  return world.sum(best);  // 0 on the other ranks
+}
+
+void CheckpointWriter::remove_surplus(const dist::Communicator& world, const fs::path& verified) {
   const std::vector<StepFolder> all = step_folders(run_, world);
-  const int64_t keep = std::max<int64_t>(keep_, 2);
-  if (static_cast<int64_t>(all.size()) <= keep) return;
+  const int64_t keep = std::max<int64_t>(keep_, 2), best = best_step(world);
+  const auto stays = [&](const StepFolder& f) {
+    return (keep_every_ > 0 && f.step % keep_every_ == 0) || f.step == best;
+  };
+  const int64_t surplus = std::ssize(all) - keep;
+  if (surplus <= 0 || std::all_of(all.begin(), all.begin() + surplus, stays)) return;
   int64_t valid = 0;
-  const std::optional<int64_t> best = world.rank() == 0 ? named_step(run_ / kBestFile) : std::nullopt;
   for (auto it = all.rbegin(); it != all.rend(); ++it) {
-    if (it->path == newest || !verdicts_.find_damage(it->path, world)) ++valid;
-    const bool milestone = keep_every_ > 0 && it->step % keep_every_ == 0;
-    if (valid <= keep || milestone || it->path == newest || world.any(best == it->step)) continue;
-    std::error_code ignored;
-    if (world.rank() == 0) fs::remove_all(it->path, ignored);
+    if (it->path == verified || !verdicts_.find_damage(it->path, world)) ++valid;
+    if (valid <= keep || stays(*it) || it->path == verified) continue;
+    if (world.rank() == 0) remove_folder(it->path);
     verdicts_.forget(it->path);
   }
 }

@@ -29,9 +29,13 @@ class CheckpointWriter {
   // Writes run/step-N, then removes the checkpoints that are not to be kept. `settings` becomes kSettingsFile.
   // tokenizer: null for models without text.
   // Collective: the bytes do not depend on the mesh. Error(numerical) when a weight or a moment is NaN or Inf,
-  // Error(output) when a file cannot be written; older checkpoints are then as before.
+  // Error(output) when a file cannot be written or read back; older checkpoints are then as before.
   void save(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
             const std::string& settings);
+  // Removes the checkpoints that are not to be kept, those that are older than the newest `keep` valid ones, and what
+  // an interrupted save or removal has left. Best effort: what cannot be removed now is left to the next call.
+  // `verified`: a checkpoint that was just read back. Collective.
+  void prune(const dist::Communicator& world, const std::filesystem::path& verified = {});
   // The file `best` names the checkpoint of this step, which is kept until another one is marked. Collective.
   void mark_best(int64_t step, const dist::Communicator& world);
   // Writes the state before a step that failed, with any NaN, as run/failed-step-N (N: the failed step). The folder has
@@ -48,7 +52,8 @@ class CheckpointWriter {
   void write(Draft& draft);
   void publish(Draft& draft);
   void verify(const Draft& draft);
-  void prune(const std::filesystem::path& newest, const dist::Communicator& world);
+  void remove_surplus(const dist::Communicator& world, const std::filesystem::path& verified);
+  int64_t best_step(const dist::Communicator& world) const;
   bool withdraw(int64_t step, const std::filesystem::path& to, const dist::Communicator& world);
 
   std::filesystem::path run_;

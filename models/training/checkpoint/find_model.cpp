@@ -3,7 +3,7 @@
 #include "braid/models/folders/pretrained.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/models/training/checkpoint/manifest.h"
-#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::models {
 
@@ -34,17 +34,16 @@ fs::path best_of(const fs::path& file) {
 }  // namespace
 
 fs::path find_model(const fs::path& path, std::vector<std::string>& notes) {
-  std::error_code none;
   const std::string name = path.filename().string();
-  if (fs::is_regular_file(path, none) && name == kBestFile) return best_of(path);
-  const bool latest = fs::is_regular_file(path, none) && name == kLatestFile;
+  if (name == kBestFile && io::is_file(path)) return best_of(path);
+  const bool latest = name == kLatestFile && io::is_file(path);
   const fs::path run = !latest ? path : path.has_parent_path() ? path.parent_path() : fs::path(".");
   io::check_readable(run);
-  const bool own = !latest && fs::exists(path / "config.json", none);
-  if (!own && fs::is_directory(run, none)) {
+  const bool own = !latest && io::exists(path / "config.json");
+  if (!own && io::is_folder(run)) {
     if (fs::path newest = newest_of(run, notes); !newest.empty()) return newest;
   }
-  check(name != kBestFile || fs::exists(path, none) || step_folders(path.parent_path()).empty(), ErrorKind::input, [&] {
+  check(name != kBestFile || io::exists(path) || step_folders(path.parent_path()).empty(), ErrorKind::input, [&] {
     return "the run in " + path.parent_path().string() +
            " has no best checkpoint: expected the file best, which checkpoint.best=true of braid train writes; name "
            "the "
@@ -63,9 +62,8 @@ fs::path find_model(const fs::path& path) {
 }
 
 bool is_run_folder(const fs::path& path) {
-  std::error_code none;
-  return !step_folders(path).empty() || fs::exists(path / kLatestFile, none) || fs::exists(path / "log.csv", none) ||
-         fs::exists(path / "config.resolved.toml", none);
+  return !step_folders(path).empty() || io::exists(path / kLatestFile) || io::exists(path / "log.csv") ||
+         io::exists(path / "config.resolved.toml");
 }
 
 }  // namespace braid::models

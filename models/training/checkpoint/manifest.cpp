@@ -1,14 +1,13 @@
 #include "braid/models/training/checkpoint/manifest.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <ctime>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <system_error>
 #include <vector>
 
+#include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/distributed/sharding/partition.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/tensor/base/strings.h"
@@ -16,6 +15,7 @@
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/checksum.h"
 #include "braid/tensor/io/json.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::models {
@@ -46,11 +46,10 @@ uint32_t checksum_of_slice(const fs::path& path, dist::Range slice) {
 }
 
 // Every regular file below `folder`, by relative path.
-std::vector<std::string> files_below(const fs::path& folder) {
+std::vector<std::string> names_below(const fs::path& folder) {
   std::vector<std::string> names;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) names.push_back(fs::relative(entry.path(), folder).generic_string());
-  }
+  for (const fs::path& file : io::files_below(folder))
+    names.push_back(file.lexically_relative(folder).generic_string());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -84,16 +83,17 @@ std::string stamps_of(const fs::path& checkpoint) {
   clock_gettime(CLOCK_REALTIME_COARSE, &now);  // the clock of file times
   std::ostringstream stamps;
   try {
-    for (const std::string& name : files_below(checkpoint)) {
-      struct stat s {};
-      if (::stat((checkpoint / name).c_str(), &s) != 0) return "";
+    for (const std::string& name : names_below(checkpoint)) {
+      const auto found = io::path_status(checkpoint / name);
+      if (!found) return "";
+      const struct stat& s = *found;
       const bool older =
           s.st_mtim.tv_sec < now.tv_sec || (s.st_mtim.tv_sec == now.tv_sec && s.st_mtim.tv_nsec < now.tv_nsec);
       if (!older) return "";
       stamps << name << ' ' << s.st_size << ' ' << s.st_ino << ' ' << s.st_mtim.tv_sec << '.' << s.st_mtim.tv_nsec
              << ' ' << s.st_ctim.tv_sec << '.' << s.st_ctim.tv_nsec << '\n';
     }
-  } catch (const fs::filesystem_error&) {
+  } catch (const io::SystemError&) {
     return "";
   }
   return stamps.str();
@@ -103,10 +103,10 @@ std::string stamps_of(const fs::path& checkpoint) {
 
 void write_manifest(const fs::path& folder, int64_t step, const std::map<std::string, uint32_t>& known_checksums) {
   nlohmann::ordered_json files = nlohmann::ordered_json::object();
-  for (const std::string& name : files_below(folder)) {
+  for (const std::string& name : names_below(folder)) {
     if (name == kManifestFile) continue;
     fs::path path = folder / name;
-    auto bytes = static_cast<int64_t>(fs::file_size(path));
+    const int64_t bytes = io::Reader(path.string()).size();
     auto known = known_checksums.find(name);
     uint32_t crc = known == known_checksums.end() ? checksum_of_slice(path, {0, bytes}) : known->second;
     files[name] = {{"bytes", bytes}, {"crc32c", detail::hex(crc, 8)}};
@@ -119,14 +119,15 @@ std::optional<std::string> find_damage(const fs::path& checkpoint, const dist::C
   // Each rank sends either what is wrong, or " " and the contributions of its slices to the checksums.
   std::vector<Entry> entries;
   std::string mine;
+  std::exception_ptr unreadable;  // which says nothing about damage
   try {
     entries = read_manifest(checkpoint);
     std::string shares;
     for (const Entry& entry : entries) {
       fs::path path = checkpoint / entry.file;
-      std::error_code error;
-      auto bytes = fs::file_size(path, error);
-      check(!error, ErrorKind::input, [&] { return entry.file + " is missing"; });
+      const auto found = io::path_status(path);
+      check(found && S_ISREG(found->st_mode), ErrorKind::input, [&] { return entry.file + " is missing"; });
+      const auto bytes = static_cast<uint64_t>(found->st_size);
       check(bytes == entry.bytes, ErrorKind::input,
             [&] { return str(entry.file, " has ", bytes, " bytes, expected ", entry.bytes); });
       dist::Partition slices = dist::even_partition(static_cast<int64_t>(bytes), world.size());
@@ -134,11 +135,16 @@ std::optional<std::string> find_damage(const fs::path& checkpoint, const dist::C
     }
     check_step(checkpoint, kStateFile, io::read_json_file((checkpoint / kStateFile).string(), 1 << 20).at("step"));
     mine = shares;
+  } catch (const io::SystemError&) {
+    unreadable = std::current_exception();
   } catch (const Error& e) {
     mine = e.what();
   } catch (const nlohmann::json::exception& e) {
     mine = str("its manifest cannot be read: ", e.what());
   }
+  dist::run_on_all_ranks(world, [&] {
+    if (unreadable) std::rethrow_exception(unreadable);
+  });
   std::vector<uint32_t> crcs(entries.size());
   for (const std::string& text : world.gather_text(mine)) {
     if (text.empty() || text[0] != ' ') return text;

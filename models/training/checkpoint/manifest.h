@@ -26,8 +26,8 @@ void write_manifest(const std::filesystem::path& folder, int64_t step,
 
 // Compares every file of a checkpoint with its manifest, and the step in manifest and state.json with the folder's name
 // where that is one of a checkpoint ("step-00000040"). None when all match, otherwise the first difference, as a
-// message that begins with the file's name. Collective: each rank reads 1/P of every file; the result is the same on
-// all ranks.
+// message that begins with the file's name. io::SystemError where they cannot be compared now. Collective: each rank
+// reads 1/P of every file; the result is the same on all ranks.
 std::optional<std::string> find_damage(const std::filesystem::path& checkpoint, const dist::Communicator& world = {});
 
 // Caches the results of find_damage() as long as size, inode and times of all files of a checkpoint are unchanged.

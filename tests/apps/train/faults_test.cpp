@@ -1,5 +1,6 @@
 // A run on a disk that fails: single errors are survived, lasting ones end it with code 4, and nothing is lost.
 #include <cerrno>
+#include <cstring>
 
 #include "tests/apps/faults.h"
 #include "tests/apps/train/runs.h"
@@ -22,6 +23,10 @@ BOOST_AUTO_TEST_CASE(one_error_of_the_disk_is_survived) {
                                                 {"fsync", "step-", 5, EIO},
                                                 {"rename", "step-00000004", 0, EIO},
                                                 {"pwrite", "manifest", 2, ENOSPC},
+                                                {"stat", "step-00000004.tmp/config.json", 0, EIO},
+                                                {"open", "step-00000004.tmp/trainer", 3, EMFILE},
+                                                {"readdir", "step-00000004.tmp", 0, EIO},
+                                                {"open", "step-00000004/model", 0, ESTALE},
                                                 {"fsync", "log.csv", 1, EIO}}) {
     BOOST_TEST_CONTEXT(call << " of " << part) {
       const fs::path out = world().fresh();
@@ -70,6 +75,59 @@ BOOST_AUTO_TEST_CASE(a_lasting_failure_of_the_log_loses_no_weights) {
   const Outcome result = train(out, {"checkpoint.interval=5"}, fault("write", "log.csv", 3, 1000, ENOSPC));
   check_failure(result, 4, "log.csv: No space left on device");
   BOOST_TEST((weights(step(out, kSteps)) == weights(step(undisturbed(), kSteps))));
+}
+
+// Damage leads to an older checkpoint, an error of the system to none.
+BOOST_AUTO_TEST_CASE(a_passing_error_takes_no_older_checkpoint) {
+  const fs::path out = world().fresh();
+  BOOST_REQUIRE(train(out, {"checkpoint.interval=5"}).code == 0);
+  const std::string command = "generate " + out.string() + " --prompt 12 --tokens 5 --temperature 0";
+  const Outcome expected = run(command);
+  for (const auto& [call, part, cause] : {std::tuple{"open", "step-00000010/trainer/manifest.json", EMFILE},
+                                          {"open", "step-00000010/model.safetensors", ENOMEM},
+                                          {"pread", "step-00000010/trainer/optimizer", EIO},
+                                          {"stat", "step-00000010/trainer/state.json", EACCES},
+                                          {"readdir", out.c_str(), EIO}}) {
+    BOOST_TEST_CONTEXT(call << " of " << part) {
+      const Outcome result = run(command, fault(call, part, 0, 1, cause));
+      BOOST_TEST(result.code == 3, result.output);
+      BOOST_TEST(!has(result, "older checkpoint"), result.output);
+      BOOST_TEST(has(result, std::strerror(cause)), result.output);
+    }
+  }
+  const std::string manifest = "step-00000010/trainer/manifest.json";
+  const Outcome repeated = run(command, fault("open", manifest, 0, 1, EINTR));
+  BOOST_TEST(repeated.output == expected.output);
+  check_failure(train(out, {"train.steps=12"}, fault("open", manifest, 0, 1, EMFILE)), 3,
+                "it may not be damaged: try again, or move");
+  const Outcome missing = run(command, fault("open", manifest, 0, 1, ENOENT));
+  BOOST_TEST(missing.code == 0, missing.output);
+  BOOST_TEST(has(missing, "taking the older checkpoint"), missing.output);
+}
+
+BOOST_AUTO_TEST_CASE(an_interrupted_removal_of_old_checkpoints_is_completed) {
+  const std::vector<std::string> often = {"checkpoint.interval=2", "checkpoint.keep=2"};
+  const auto steps = [](const fs::path& out) {
+    std::string names;
+    for (const auto& entry : fs::directory_iterator(out))
+      if (const std::string name = entry.path().filename().string(); name.starts_with("step-")) names += name + " ";
+    return names;
+  };
+  const auto only_the_newest = [&](const fs::path& out) {
+    const std::string names = steps(out);
+    return names == "step-00000008 step-00000010 " || names == "step-00000010 step-00000008 ";
+  };
+  const fs::path out = world().fresh();  // one error is followed by a second attempt
+  BOOST_TEST(train(out, often, fault("unlinkat", "step-00000006", 1, 1, EIO)).code == 0);
+  BOOST_TEST(only_the_newest(out), steps(out));
+  const fs::path lasting = world().fresh();
+  BOOST_TEST(train(lasting, often, fault("unlinkat", "step-00000006", 1, 1000, EIO)).code == 0);
+  BOOST_TEST(fs::exists(lasting / "step-00000006.tmp"));  // half of it, under no name of a checkpoint
+  BOOST_TEST(train(lasting, often).code == 0);            // of a run that is finished
+  BOOST_TEST(only_the_newest(lasting), steps(lasting));
+  fs::copy(lasting / "step-00000008", lasting / "step-00000002", fs::copy_options::recursive);
+  BOOST_TEST(train(lasting, often).code == 0);
+  BOOST_TEST(only_the_newest(lasting), steps(lasting));
 }
 
 BOOST_AUTO_TEST_CASE(the_folders_above_a_new_run_are_synced) {
