@@ -1,7 +1,11 @@
 // The prepare command, run as the real program. Its output is tested in tests/models/data/text.
 #include <boost/test/unit_test.hpp>
+#include <cstring>
+#include <set>
+#include <tuple>
 
 #include "braid/models/data/text/manifest.h"
+#include "tests/apps/faults.h"
 #include "tests/apps/support.h"
 
 BOOST_AUTO_TEST_SUITE(prepare)
@@ -87,6 +91,42 @@ BOOST_AUTO_TEST_CASE(a_request_to_stop_leaves_nothing_behind) {
   BOOST_TEST(result.code == 75);
   BOOST_TEST(result.output.find("stopped by SIGTERM; nothing was written") != std::string::npos, result.output);
   BOOST_TEST(std::filesystem::is_empty(scratch.path()));
+}
+
+// What prepare works with is not left in the data folder, nor an error taken for an absence.
+BOOST_AUTO_TEST_CASE(an_error_of_the_disk_leaves_no_strange_file) {
+  using namespace braid::test;
+  const Scratch scratch;
+  write(scratch / "in.txt", std::string(5000, 'a') + "\n");
+  const auto names = [&](const std::string& folder) {
+    std::set<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(scratch / folder))
+      found.insert(entry.path().filename().string());
+    return found;
+  };
+  const auto command = [&](const std::string& out) {
+    return "prepare " + (scratch / "in.txt").string() + " --shard-tokens 2000 -o " + (scratch / out).string();
+  };
+  BOOST_REQUIRE(run(command("whole")).code == 0);
+  const auto once = run(command("once"), fault("unlinkat", "journal", 0, 1, EIO));
+  BOOST_TEST(once.code == 0, once.output);
+  BOOST_TEST(names("once") == names("whole"), boost::test_tools::per_element());
+  for (const auto& [call, part, fail, cause, code] : {std::tuple{"unlinkat", "journal", 1000, EIO, 4},
+                                                      {"readdir", ".preparing", 1, EIO, 4},
+                                                      {"rename", "/data", 1, ENOSPC, 4},
+                                                      {"rename", "/moved-", 1, ENOSPC, 4},
+                                                      {"stat", "in.txt", 1, EIO, 3}}) {
+    BOOST_TEST_CONTEXT(call << " of " << part) {
+      const auto failed = run(command("data"), fault(call, part, 0, fail, cause));
+      BOOST_TEST(failed.code == code, failed.output);
+      BOOST_TEST(failed.output.find(std::strerror(cause)) != std::string::npos, failed.output);
+      BOOST_TEST(!std::filesystem::exists(scratch / "data"));
+      BOOST_TEST(run(command("data")).code == 0);
+      BOOST_TEST(names("data") == names("whole"), boost::test_tools::per_element());
+      std::filesystem::remove_all(scratch / "data");
+    }
+  }
+  BOOST_TEST(names("") == (std::set<std::string>{"in.txt", "whole", "once"}), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

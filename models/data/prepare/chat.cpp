@@ -7,6 +7,7 @@
 #include "braid/tensor/base/utf8.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/json.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::models::text {
 namespace {
@@ -190,13 +191,14 @@ Sample make_sample(std::string_view line, const std::string& place, const Sample
 
 std::string file_with_chat_template(const std::string& folder) {
   namespace fs = std::filesystem;
-  std::error_code none;
-  if (const fs::path file = fs::path(folder) / "chat_template.jinja"; fs::exists(file, none)) return file.string();
+  if (const fs::path file = fs::path(folder) / "chat_template.jinja"; io::exists(file)) return file.string();
   const fs::path file = fs::path(folder) / "tokenizer_config.json";
-  if (!fs::exists(file, none)) return "";
+  if (!io::exists(file)) return "";
   try {
     const json config = io::read_json_file(file.string(), 64 << 20);
     return config.is_object() && config.contains("chat_template") ? file.string() : "";
+  } catch (const io::SystemError&) {
+    throw;
   } catch (const Error&) {  // a file that nothing here needs
     return "";
   }

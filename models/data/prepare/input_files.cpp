@@ -1,14 +1,14 @@
 #include "braid/models/data/prepare/input_files.h"
 
 #include <glob.h>
-#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <set>
 
 #include "braid/models/data/prepare/byte_stream.h"
-#include "braid/tensor/error.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::models::text {
 namespace {
@@ -17,33 +17,34 @@ namespace fs = std::filesystem;
 
 bool hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
 
-// Regular files below the folder, without hidden ones; links to files are followed, links to folders are not.
+// Adds the regular files below the folder, without hidden ones; links to files are followed, links to folders are not.
+void add_files_below(const fs::path& folder, const std::string& exclude, std::vector<std::string>& files) {
+  for (const fs::path& path : io::list_folder(folder)) {
+    if (hidden(path)) continue;
+    const auto found = io::path_status(path);  // none: a link to nothing
+    if (found && S_ISREG(found->st_mode)) files.push_back(path.string());
+    if (!found || !S_ISDIR(found->st_mode) || io::is_link(path)) continue;
+    if (exclude.empty() || !io::is_same(path, exclude)) add_files_below(path, exclude, files);
+  }
+}
+
 std::vector<std::string> files_below(const std::string& folder, const std::string& exclude) {
   std::vector<std::string> files;
-  std::error_code error;
-  std::string at = folder;  // what the iterator may enter next
-  fs::recursive_directory_iterator it(folder, error), end;
-  for (; !error && it != end; it.increment(error)) {
-    at = it->path().string();
-    std::error_code ignored;  // a dangling link is no file
-    const bool left_out = !exclude.empty() && it->is_directory(ignored) && fs::equivalent(it->path(), exclude, ignored);
-    if (left_out || hidden(it->path())) {
-      if (it->is_directory(ignored)) it.disable_recursion_pending();
-      continue;
-    }
-    if (it->is_regular_file(ignored)) files.push_back(it->path().string());
-  }
-  check(!error, ErrorKind::input, [&] { return "cannot list the folder " + at + ": " + error.message(); });
+  add_files_below(folder, exclude, files);
   std::sort(files.begin(), files.end());
   return files;
 }
 
 std::vector<std::string> matches(const std::string& pattern) {
   glob_t found{};
-  const int result = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found);
+  const auto ends = [](const char*, int cause) { return cause != ENOENT && cause != ENOTDIR ? 1 : 0; };
+  const int result = ::glob(pattern.c_str(), GLOB_NOSORT, ends, &found);
+  const std::string cause = io::system_message();
   std::vector<std::string> paths;
   if (result == 0) paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
+  if (result != 0 && result != GLOB_NOMATCH)
+    throw io::SystemError(ErrorKind::input, "cannot list the files of " + pattern + ": " + cause + "; check the disk");
   check(!paths.empty(), ErrorKind::input,
         [&] { return "cannot read " + pattern + ": no file matches the pattern; check the path"; });
   std::sort(paths.begin(), paths.end());
@@ -73,39 +74,37 @@ void check_format(const std::string& path, bool named) {
 
 InputList list_inputs(const std::vector<std::string>& inputs, const std::string& exclude,
                       const std::vector<std::string>& exclude_files) {
-  std::error_code ignored;
   std::set<fs::path> excluded;
-  for (const std::string& path : exclude_files) excluded.insert(fs::weakly_canonical(path, ignored));
+  for (const std::string& path : exclude_files) excluded.insert(io::real_path(path));
   InputList list;
   std::vector<std::string> paths;
   for (const std::string& input : inputs) {
-    const bool pattern = !fs::exists(input, ignored) && input.find_first_of("*?[") != std::string::npos;
+    const bool pattern = !io::exists(input) && input.find_first_of("*?[") != std::string::npos;
     const std::vector<std::string> found = pattern ? matches(input) : std::vector<std::string>{input};
     paths.insert(paths.end(), found.begin(), found.end());
   }
   std::set<std::pair<dev_t, ino_t>> known;
   for (const std::string& input : paths) {
-    std::error_code error;
-    const fs::file_status status = fs::status(input, error);
-    check(fs::exists(status), ErrorKind::input,
+    const auto status = io::path_status(input);
+    check(status.has_value(), ErrorKind::input,
           [&] { return "cannot read " + input + ": there is no such file or folder; check the path"; });
-    const bool folder = fs::is_directory(status);
+    const bool folder = S_ISDIR(status->st_mode);
     std::vector<std::string> files = folder ? files_below(input, exclude) : std::vector<std::string>{input};
     check(!files.empty(), ErrorKind::input,
           [&] { return "cannot read " + input + ": the folder holds no file; give a folder with text files"; });
     std::erase_if(files, [&](const std::string& path) {
-      const bool out = folder && !excluded.empty() && excluded.contains(fs::weakly_canonical(path, ignored));
+      const bool out = folder && !excluded.empty() && excluded.contains(io::real_path(path));
       if (out) list.notes.push_back(path + " is for validation: left out of " + input);
       return out;
     });
     for (const std::string& path : files) {
       check_format(path, !folder);
-      struct stat file {};
-      const bool readable = ::stat(path.c_str(), &file) == 0;
-      check(readable, ErrorKind::input, [&] { return "cannot read " + path + ": it went away; check the path"; });
-      if (paths.size() > 1 && !known.emplace(file.st_dev, file.st_ino).second)
+      const auto file = io::path_status(path);
+      check(file.has_value(), ErrorKind::input,
+            [&] { return "cannot read " + path + ": it went away; check the path"; });
+      if (paths.size() > 1 && !known.emplace(file->st_dev, file->st_ino).second)
         list.notes.push_back(path + " is given twice: its text is used as often");
-      list.files.push_back({path, static_cast<int64_t>(file.st_size), !folder});
+      list.files.push_back({path, static_cast<int64_t>(file->st_size), !folder});
     }
   }
   return list;

@@ -10,12 +10,13 @@
 
 #include "braid/models/data/text/manifest.h"
 #include "braid/tensor/error.h"
-#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::models::text {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr ErrorKind kOutput = ErrorKind::output;
 
 // Files that prepare() makes. prepare() replaces a target only when it holds nothing else.
 bool is_ours(const std::string& name) {
@@ -29,21 +30,18 @@ bool is_ours(const std::string& name) {
 }
 
 void check_target(const std::string& target) {
-  std::error_code error;
-  const fs::file_status status = fs::status(target, error);
-  if (!fs::exists(status)) return;
-  check(fs::is_directory(status), ErrorKind::setting,
+  if (!io::exists(target, kOutput)) return;
+  check(io::is_folder(target, kOutput), ErrorKind::setting,
         [&] { return "cannot prepare data in " + target + ": it is a file; name a new folder"; });
   bool has_manifest = false;
   std::string foreign;
-  for (const auto& entry : fs::directory_iterator(target, error)) {
-    const std::string name = entry.path().filename().string();
+  const std::vector<fs::path> entries = io::list_folder(target, kOutput);
+  for (const fs::path& entry : entries) {
+    const std::string name = entry.filename().string();
     has_manifest = has_manifest || name == manifest_name;
     if (!is_ours(name)) foreign = name;
-    if (has_manifest && !foreign.empty()) break;
   }
-  check(!error, ErrorKind::output, [&] { return "cannot list " + target + ": " + error.message(); });
-  if (foreign.empty() && !has_manifest && !fs::is_empty(target, error)) foreign = "files without a dataset.json";
+  if (foreign.empty() && !has_manifest && !entries.empty()) foreign = "files without a dataset.json";
   check(foreign.empty(), ErrorKind::setting, [&] {
     return "cannot prepare data in " + target + ": expected a new or empty folder, or older prepared data, found " +
            foreign + "; name another folder";
@@ -55,12 +53,14 @@ void check_target(const std::string& target) {
        "cannot " + doing + " " + path + ": " + io::system_message() + "; check the place and its rights");
 }
 
+std::string replaced_folder(const std::string& building) { return building + ".old"; }
+
 // Absolute, without a slash at its end and links resolved.
 fs::path target_path(const std::string& target) {
   std::error_code error;
   fs::path path = fs::absolute(target, error).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();  // "out/" is "out"
-  if (fs::is_symlink(path, error)) path = fs::weakly_canonical(path, error);
+  if (io::is_link(path, kOutput)) path = io::real_path(path, kOutput);
   check(path.has_filename(), ErrorKind::setting,
         [&] { return "cannot prepare data in " + target + ": name a new folder"; });
   return path;
@@ -78,17 +78,23 @@ std::string building_folder(const std::string& target) {
 PreparedFolder::PreparedFolder(const std::string& target, bool keep_leftovers) : target_(target_path(target).string()) {
   check_target(target_);
   const std::string building = building_folder(target);
-  do {  // again when its holder has renamed or removed it in between
-    io::make_folder(building);
-    lock_ = io::open_locked(building, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  } while (lock_ < 0 && errno == ENOENT);
+  lock_ = io::make_locked_folder(building);
   if (lock_ < 0) {
     if (errno != EWOULDBLOCK) fail_output("open", building);
     fail(ErrorKind::output,
          "cannot prepare data in " + target_ + ": another process is preparing it; wait for it to end");
   }
   building_ = building;
-  if (!keep_leftovers) remove_all_but({});
+  try {
+    // Left by a process that was killed while it exchanged two folders, where the file system cannot.
+    if (const std::string old = replaced_folder(building_); io::exists(old, kOutput))
+      io::exists(target_, kOutput) ? io::remove_path(old) : io::rename_path(old, target_);
+    kept_ = keep_leftovers && !io::list_folder(building_, kOutput).empty();
+    if (!keep_leftovers) remove_all_but({});
+  } catch (...) {  // no destructor follows
+    ::close(lock_);
+    throw;
+  }
 }
 
 PreparedFolder::~PreparedFolder() {
@@ -98,23 +104,22 @@ PreparedFolder::~PreparedFolder() {
 }
 
 void PreparedFolder::bring_back(const std::string& prefix) const {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(building_)) names.push_back(entry.path().filename().string());
-  for (const std::string& name : names)
-    if (name.starts_with(prefix)) fs::rename(file(name), file(name.substr(prefix.size())));
+  for (const fs::path& path : io::list_folder(building_, kOutput)) {
+    const std::string name = path.filename().string();
+    if (name.starts_with(prefix)) io::rename_path(path, file(name.substr(prefix.size())));
+  }
 }
 
 void PreparedFolder::remove_all_but(const std::vector<std::string>& names) const {
-  std::error_code ignored;
-  std::vector<fs::path> others;
-  for (const auto& entry : fs::directory_iterator(building_, ignored))
-    if (std::ranges::find(names, entry.path().filename().string()) == names.end()) others.push_back(entry.path());
-  for (const fs::path& path : others) fs::remove_all(path, ignored);
+  for (const fs::path& path : io::list_folder(building_, kOutput)) {
+    if (std::ranges::find(names, path.filename().string()) == names.end()) io::remove_path(path);
+  }
 }
 
 std::string PreparedFolder::file(const std::string& name) const { return (fs::path(building_) / name).string(); }
 
 void PreparedFolder::commit() {
+  std::string replaced;  // the folder of the data before it
   io::sync_folder(building_);
   check_target(target_);  // a long time has passed
   // A new or empty target is one rename. Older data is exchanged in one step, so that at no moment there is none; it
@@ -122,16 +127,20 @@ void PreparedFolder::commit() {
   if (std::rename(building_.c_str(), target_.c_str()) != 0) {
     if (errno != ENOTEMPTY && errno != EEXIST) fail_output("rename the finished folder to", target_);
     if (::renameat2(AT_FDCWD, building_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) != 0) {
-      const std::string old = building_ + ".old";  // a file system that cannot exchange
+      const std::string old = replaced_folder(building_);  // a file system that cannot exchange
       if (std::rename(target_.c_str(), old.c_str()) != 0) fail_output("replace", target_);
       if (std::rename(building_.c_str(), target_.c_str()) != 0) fail_output("rename the finished folder to", target_);
       building_ = old;
     }
-    std::error_code ignored;
-    fs::remove_all(building_, ignored);
+    replaced = building_;
   }
   building_.clear();
   io::sync_folder(fs::path(target_).parent_path());
+  try {
+    if (!replaced.empty()) io::remove_path(replaced);
+  } catch (const Error& e) {
+    fail(e.kind(), str(e.what(), "; the data in ", target_, " is complete, this is what was there before"));
+  }
 }
 
 }  // namespace braid::models::text

@@ -17,6 +17,7 @@
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/checksum.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::models::text {
 namespace {
@@ -87,7 +88,7 @@ class Preparation {
     for (const TextSource* source : {inputs, validation})
       if (source) sources.push_back(source);
     const bool train = options_.train_bpe > 0;
-    if (train && !fs::exists(folder_.file("tokenizer.json"))) folder_.remove_all_but({});
+    if (train && !io::exists(folder_.file("tokenizer.json"))) folder_.remove_all_but({});
     splits_.emplace(folder_, signature_of(option_texts(options_, tokenizer_.get()), sources), tokenizer_,
                     options_.shard_tokens, options_.dedup);
     if (train && !splits_->has_journal()) train_tokenizer(validation);
@@ -192,15 +193,14 @@ class Preparation {
   // The files that only validate. Error(setting) when one of them is also named to train on.
   std::vector<std::string> validation_files(const TextSource* validation) const {
     std::vector<std::string> files;
-    std::error_code ignored;
     std::set<fs::path> named;
     if (validation)
       for (const InputFile& file : validation->files()) {
         files.push_back(file.path);
-        named.insert(fs::weakly_canonical(file.path, ignored));
+        named.insert(io::real_path(file.path));
       }
     for (const std::string& input : options_.inputs)
-      check(!named.contains(fs::weakly_canonical(input, ignored)), ErrorKind::setting,
+      check(!named.contains(io::real_path(input)), ErrorKind::setting,
             [&] { return input + " is given to train on and as `val_inputs` to validate on; name it once"; });
     return files;
   }
@@ -276,7 +276,7 @@ PrepareSummary prepare(const PrepareOptions& options, const std::function<void(c
 }
 
 bool can_resume_prepare(const std::string& output) {
-  return fs::exists(fs::path(building_folder(output)) / journal_name);
+  return io::exists(fs::path(building_folder(output)) / journal_name);
 }
 
 }  // namespace braid::models::text

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <utility>
 
-#include "braid/tensor/error.h"
+#include "braid/tensor/io/file_system.h"
 
 namespace braid::models::text {
 namespace {
@@ -160,7 +159,7 @@ void SplitWriter::move(const std::vector<TokenSpan>& spans, int32_t eos, SplitWr
       continue;
     }
     const std::string aside = folder_.file(set_aside(s.file));
-    std::filesystem::rename(folder_.file(s.file), aside);
+    io::rename_path(folder_.file(s.file), aside);
     const ShardReader reader(aside);
     while (at < end) {
       const bool inside = span != spans.end() && at >= span->begin;

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "braid/tensor/base/strings.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::models::text {
 
@@ -33,10 +34,10 @@ std::string signature_of(const std::vector<std::string>& options, const std::vec
   for (const std::string& option : options) add(option);
   for (const TextSource* source : sources) {
     add(source->files().size());
-    std::error_code error;
     for (const InputFile& file : source->files()) {
-      const auto time = std::filesystem::last_write_time(file.path, error).time_since_epoch().count();
-      add(file.path), add(file.bytes), add(time);
+      const auto found = io::path_status(file.path);
+      add(file.path), add(file.bytes);
+      if (found) add(found->st_mtim.tv_sec), add(found->st_mtim.tv_nsec);
     }
   }
   const Hash128 hash = hasher.finish();
@@ -53,11 +54,14 @@ Splits::Splits(const PreparedFolder& folder, const std::string& signature, const
       dedup_(dedup) {
   try {
     folder_.bring_back(SplitWriter::set_aside(""));
-    if (!std::filesystem::exists(folder_.file(journal_name))) return;
+    if (!io::exists(folder_.file(journal_name))) return;
     open();
     if (dedup_) seen.emplace(folder_.file(seen_name), place.seen);
+  } catch (const io::SystemError&) {  // the work may be good
+    throw;
   } catch (const std::exception& e) {
     const auto* error = dynamic_cast<const Error*>(&e);
+    if (error && error->kind() == ErrorKind::output) throw;
     if (!error || error->kind() != ErrorKind::setting)  // not just of another signature
       problem = str("an earlier call left work that cannot be used, so all is read again: ", e.what());
     journal_.reset(), seen.reset();
@@ -181,8 +185,8 @@ void Splits::add_note(std::string message) {
 }
 
 void keep_work(const std::optional<Splits>& splits, PreparedFolder& folder, const Error* error) {
-  if (!splits || !splits->keep()) return;
-  folder.keep();
+  if (splits) folder.keep(splits->keep());
+  if (!splits || !splits->keep() || folder.path().empty()) return;
   if (error)
     throw Error(error->kind(),
                 str(error->what(), "; what was read is kept in ", folder.path(), ", the same command resumes there"));

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::models::text {
 
@@ -26,7 +27,7 @@ void describe_options(const PrepareOptions& options, const Tokenizer& tokenizer,
 
 void check_replaceable(const PrepareOptions& options, const std::string& target, bool complete,
                        PrepareSummary& summary) {
-  if (!std::filesystem::exists(std::filesystem::path(target) / manifest_name)) return;
+  if (!io::exists(std::filesystem::path(target) / manifest_name)) return;
   std::string found = "data that cannot be read";
   bool same = false;
   try {

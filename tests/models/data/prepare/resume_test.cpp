@@ -73,6 +73,36 @@ BOOST_AUTO_TEST_CASE(a_killed_call_is_gone_on_with_to_the_same_bytes) {
   }
 }
 
+// Neither a wrong call nor a passing error costs the work of an earlier one.
+BOOST_AUTO_TEST_CASE(what_a_killed_call_has_left_stays_until_it_is_of_no_use) {
+  TempFolder folder;
+  PrepareOptions o;
+  o.inputs = {folder.write("a.txt", thousand_lines())};
+  o.shard_tokens = 997;
+  o.output = folder / "out";
+  kill_at(2, [&](const auto& progress) { models::text::prepare(o, progress); });
+  BOOST_REQUIRE(models::text::can_resume_prepare(o.output));
+  PrepareOptions wrong = o;
+  wrong.inputs = {folder / "none"};
+  BRAID_CHECK_FAILS(models::text::prepare(wrong), ErrorKind::input, "no such file or folder");
+  wrong = o;
+  wrong.tokenizer = folder / "none";
+  BRAID_CHECK_FAILS(models::text::prepare(wrong), ErrorKind::input, "No such file");
+  BOOST_TEST(models::text::can_resume_prepare(o.output));
+  const std::string shard = folder / ".out.preparing/train-00000.tok";
+  std::filesystem::rename(shard, folder / "aside");
+  std::filesystem::create_symlink(shard, shard);  // to itself: an error of the system, not a missing file
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::input, "symbolic links");
+  std::filesystem::rename(folder / "aside", shard);
+  BOOST_TEST(models::text::prepare(o).resumed_bytes > 0);
+  // Killed between the two renames with which a file system exchanges folders that cannot at once.
+  std::filesystem::rename(o.output, folder / ".out.preparing.old");
+  BOOST_TEST(models::text::prepare(o).unchanged);
+  folder.write(".out.preparing.old/older", "x");
+  BOOST_TEST(models::text::prepare(o).unchanged);
+  BOOST_TEST(folder.entries() == 2u);
+}
+
 // Killed behind any line of the journal, also inside of one, a call that moves the ends of files gives the same bytes.
 BOOST_AUTO_TEST_CASE(a_journal_cut_anywhere_is_resumed) {
   TempFolder folder;
