@@ -12,6 +12,7 @@
 #include "apps/train/config/flops.h"
 #include "apps/train/config/origin.h"
 #include "apps/train/config/trained.h"
+#include "apps/train/plan/disk.h"
 #include "apps/train/plan/matmul_rate.h"
 #include "apps/train/plan/memory.h"
 #include "apps/train/run/job.h"
@@ -96,6 +97,7 @@ void TrainingRun::open(const RunRecord& record) {
   saves_.saved_step = saves_.first_step = state_.step;
   saves_.checkpoints.prune(mesh_.world);  // of a process that was killed before it could
   at_root(mesh_.world, [&] {
+    if (!complete()) check_disk();
     check_not_stuck(out(), state_.step, run_conditions(resolved_config()));
     open_log();
     files_.start(record.start_event(state_.step), config_.log.tensorboard,
@@ -111,6 +113,16 @@ void TrainingRun::open(const RunRecord& record) {
   saves_.best_val_loss = losses[0];
   patience_ = {losses[1], static_cast<int64_t>(losses[2]), static_cast<int64_t>(losses[3])};
   for (size_t i = first; i < losses.size(); ++i) spikes_.add(losses[i]);
+}
+
+// What cannot be saved is not begun. That all of it may not fit is only said: checkpoints can be moved away meanwhile.
+void TrainingRun::check_disk() {
+  const DiskPlan disk = plan_disk(config_, *spec_);
+  apps::check_disk(disk, config_.run.out);
+  const double there = disk.one * static_cast<double>(models::step_folders(out()).size());
+  if (disk.free && *disk.free + there < disk.max_bytes())
+    progress_.note("warning: the checkpoints of this run may take " + bytes_text(disk.max_bytes()) + ", " +
+                   bytes_text(*disk.free) + " are free for " + config_.run.out + "; " + disk_advice(disk));
 }
 
 void TrainingRun::open_log() {

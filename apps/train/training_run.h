@@ -73,6 +73,7 @@ class TrainingRun {
   }
   void write_checkpoint(const LogRow& row);
   std::string advice(const FailedStep& failed) const;
+  void check_disk();
   void open_log();
   void find_best(const std::vector<LogRow>& rows);
   std::string gain_of_type() const;

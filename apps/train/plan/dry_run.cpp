@@ -13,14 +13,14 @@
 #include "apps/train/config/origin.h"
 #include "apps/train/config/trained.h"
 #include "apps/train/log/log.h"
+#include "apps/train/plan/disk.h"
 #include "apps/train/plan/memory.h"
 #include "apps/train/plan/step_time.h"
 #include "apps/train/run/resume.h"
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/task.h"
 #include "braid/models/cost/size.h"
-#include "braid/nn/optim/registry.h"
-#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::apps {
 
@@ -40,6 +40,7 @@ struct Plan {
   Machine machine;
   StepPlan step;
   std::vector<StepPlan> layouts;  // of as many processes, the best first
+  DiskPlan disk;
 
   double samples() const {
     return static_cast<double>(config.train.batch_size) * static_cast<double>(config.train.accumulate);
@@ -192,8 +193,7 @@ void add_layouts(Report& report, const Plan& plan) {
 // Seconds of a step by the log of an earlier part of this run, or of one with the same work; 0: there is none.
 double measured_seconds(const Plan& plan) {
   const fs::path out = plan.config.run.out, file = out / "config.resolved.toml";
-  std::error_code none;
-  if (!fs::exists(file, none) || !fs::exists(out / "log.csv", none)) return 0;
+  if (!io::exists(file) || !io::exists(out / "log.csv")) return 0;
   try {
     TrainConfig then, now = plan.config;
     const Schema before = train_schema(then, model_settings());
@@ -247,19 +247,10 @@ void add_time(Report& report, const Plan& plan, bool here) {
                                      plan.done > 0 ? str(" after step ", plan.done) : ""));
 }
 
-// The run's folder, or the folder above it that exists.
-fs::path existing_folder(const std::string& out) {
-  std::error_code error;
-  fs::path there = fs::absolute(out, error);
-  while (there.has_relative_path() && !fs::exists(there, error)) there = there.parent_path();
-  return there;
-}
-
 // The run's folder can be made and written; nothing is made here.
 void check_place(const std::string& out) {
-  std::error_code error;
   const fs::path there = existing_folder(out);
-  check(fs::is_directory(there, error), ErrorKind::output,
+  check(io::is_folder(there, ErrorKind::output), ErrorKind::output,
         [&] { return "cannot use run.out = " + out + ": expected a folder, found the file " + there.string(); });
   check(::access(there.c_str(), W_OK) == 0, ErrorKind::output, [&] {
     return "cannot write to run.out = " + out + ": " + there.string() + ": " + io::system_message() +
@@ -269,32 +260,18 @@ void check_place(const std::string& out) {
 
 // `here`: the run is planned for this machine, whose disk counts.
 void add_checkpoints(Report& report, const Plan& plan, bool here) {
-  const TrainConfig& config = plan.config;
-  const auto moments =
-      static_cast<double>(nn::state_suffixes(optimizer_options(config)).size() + (config.train.ema > 0));
-  const TrainedParameters parameters = trained_parameters(config, plan.model);
-  const double one = (static_cast<double>(parameters.all) + moments * static_cast<double>(parameters.trained)) *
-                     static_cast<double>(size_of(arithmetic(config).masters));
-  const TrainConfig::Checkpoint& c = config.checkpoint;
-  const int64_t steps = config.train.steps, interval = c.interval > 0 ? c.interval : steps;
-  const bool any_number = c.minutes > 0 || c.best;  // written between those of the interval
-  const int64_t written = any_number ? steps : (steps + interval - 1) / interval;
-  const int64_t newest = std::min(c.keep, written), milestones = c.keep_every > 0 ? steps / c.keep_every : 0;
-  const bool beside = written > newest;  // the oldest goes when the newest is complete
-  const double max_bytes = one * static_cast<double>(newest + milestones + c.best + beside);
-  std::error_code error;
-  const fs::space_info space = fs::space(existing_folder(config.run.out), error);
+  const DiskPlan& disk = plan.disk;
   report.title("checkpoints");
-  report.line("one", bytes_text(one) + ": weights and optimizer");
-  report.line("at most on the disk", str(bytes_text(max_bytes), ": ", newest, " kept",
-                                         milestones > 0 ? str(", ", milestones, " of checkpoint.keep_every") : "",
-                                         c.best ? ", the best" : "", beside ? " and one being written" : ""));
-  if (!error) {
-    const auto free = static_cast<double>(space.available);
-    const std::string advice = str(newest > 2 ? "lower checkpoint.keep, " : "",
-                                   milestones > 0 ? "raise checkpoint.keep_every, " : "", "choose another run.out");
-    const std::string verdict = !here ? " on this machine" : free < max_bytes ? ": NOT ENOUGH; " + advice : "";
-    report.line("free for " + preview(config.run.out, 24), bytes_text(free) + verdict);
+  report.line("one", bytes_text(disk.one) + ": weights and optimizer");
+  report.line("at most on the disk",
+              str(bytes_text(disk.max_bytes()), ": ", disk.newest, " kept",
+                  disk.milestones > 0 ? str(", ", disk.milestones, " of checkpoint.keep_every") : "",
+                  disk.best ? ", the best" : "", disk.beside ? " and one being written" : ""));
+  if (disk.free) {
+    const std::string verdict = !here                           ? " on this machine"
+                                : *disk.free < disk.max_bytes() ? ": NOT ENOUGH; " + disk_advice(disk)
+                                                                : "";
+    report.line("free for " + preview(plan.config.run.out, 24), bytes_text(*disk.free) + verdict);
   }
 }
 
@@ -317,14 +294,19 @@ std::string layout_advice(const Plan& plan) {
              " parallel.tensor=", best.mesh.tensor, " runs best");
 }
 
-// Why braid train, or the machine, could not do the step; "" when it can.
-std::string problem_of(const Plan& plan) {
+// Why braid train, or the machine, could not do the step or save the result; none when it can.
+std::optional<Error> problem_of(const Plan& plan, bool here) {
   try {
     check_batch(plan.config, plan.step.mesh.data);
     check_memory(plan.config, plan.model, plan.seq_len, plan.step.mesh, plan.machine);
-    return "";
   } catch (const Error& e) {
-    return e.what() + layout_advice(plan);
+    return Error(e.kind(), e.what() + layout_advice(plan));
+  }
+  try {
+    if (here && plan.done < plan.config.train.steps) check_disk(plan.disk, plan.config.run.out);
+    return std::nullopt;
+  } catch (const Error& e) {
+    return e;
   }
 }
 
@@ -380,7 +362,8 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
             batch.has(models::kPositions),
             machine,
             plan_step(config, *model, T, mesh, machine, sample),
-            {}};
+            {},
+            plan_disk(config, *model)};
   if (mesh.ranks() > 1) plan.layouts = plan_layouts(config, *model, T, mesh.ranks(), machine, sample);
 
   Report report;
@@ -392,7 +375,7 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
   if (mesh.ranks() > 1) add_layouts(report, plan);
   add_time(report, plan, here);
   add_checkpoints(report, plan, here);
-  return {report.str(), problem_of(plan)};
+  return {report.str(), problem_of(plan, here)};
 }
 
 }  // namespace braid::apps

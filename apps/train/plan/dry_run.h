@@ -1,5 +1,6 @@
 // The plan of a run by a traced step, without allocating the model.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "apps/train/config/train_config.h"
@@ -8,8 +9,8 @@
 namespace braid::apps {
 
 struct DryRun {
-  std::string text;     // parameters, memory, layouts, communication, time, checkpoints
-  std::string problem;  // why braid train could not run so; "": it can
+  std::string text;              // parameters, memory, layouts, communication, time, checkpoints
+  std::optional<Error> problem;  // why braid train could not run so; none: it can
 };
 
 // The plan of a run on `processes` processes: 0 for as many as the settings parallel.* require; processes_here of them

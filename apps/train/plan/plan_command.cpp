@@ -40,7 +40,7 @@ int print_plan(const TrainConfig& config, const Arguments& arguments, const Job&
   const int processes = job.world().size();
   const DryRun plan = dry_run(config, request, processes > 1 ? processes : 0, processes_here(job.world()));
   std::fputs(plan.text.c_str(), stdout);
-  check(plan.problem.empty(), ErrorKind::setting, [&] { return plan.problem; });
+  if (plan.problem) throw *plan.problem;
   return 0;
 }
 

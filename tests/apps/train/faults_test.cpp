@@ -130,6 +130,20 @@ BOOST_AUTO_TEST_CASE(an_interrupted_removal_of_old_checkpoints_is_completed) {
   BOOST_TEST(only_the_newest(lasting), steps(lasting));
 }
 
+// A run whose weights could not be saved does not begin, and its plan fails.
+BOOST_AUTO_TEST_CASE(a_disk_without_room_for_a_checkpoint_is_rejected_at_the_start) {
+  const fs::path out = world().fresh();
+  for (const char* dry : {"log.interval=1", "--dry-run"}) {
+    const Outcome result = train(out, {dry}, preload("BRAID_FREE=8192"));
+    check_failure(result, 4, "the disk is too small for a checkpoint in " + out.string());
+    BOOST_TEST(!has(result, "step 1/"), result.output);
+  }
+  const Outcome some = train(out, {"checkpoint.interval=1"}, preload("BRAID_FREE=700000"));
+  BOOST_TEST(some.code == 0, some.output);
+  BOOST_TEST(has(some, "warning: the checkpoints of this run may take"), some.output);
+  BOOST_TEST(train(out, {}, preload("BRAID_FREE=0")).code == 0);  // nothing is left to save
+}
+
 BOOST_AUTO_TEST_CASE(the_folders_above_a_new_run_are_synced) {
   const fs::path deep = world().fresh(), out = deep / "er/run", list = deep.string() + ".fsyncs";
   BOOST_TEST(train(out, {}, preload("BRAID_FSYNCS=" + list.string())).code == 0);
