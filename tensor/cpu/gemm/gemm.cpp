@@ -7,6 +7,7 @@
 #ifdef BRAID_HAVE_DNNL
 #include <dlfcn.h>
 #include <dnnl.h>
+#include <sys/mman.h>
 #endif
 
 #include "braid/tensor/base/integers.h"
@@ -47,7 +48,20 @@ class OneOpenMpThread {
   int before_;
 };
 
+// oneDNN uses what it allocates without a look whether it got it, and the process would end by a signal. So memory is
+// looked for before; it costs a microsecond beside a product of a hundred. Another thread can still take it meanwhile.
+void check_memory_for_dnnl() {
+  constexpr size_t reserve = 64 << 20;  // bytes of its buffers and kernels, rounded up
+  void* probe = ::mmap(nullptr, reserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (probe == MAP_FAILED)
+    throw OutOfMemory(
+        "out of memory: a matrix product by oneDNN takes up to 64 MiB, which the system does not give; "
+        "lower the batch size, the sequence length or the model");
+  ::munmap(probe, reserve);
+}
+
 void gemm_dnnl(const Gemm<float>& g) {
+  check_memory_for_dnnl();
   const OneOpenMpThread one;
   const dnnl_status_t status = dnnl_sgemm(g.ta ? 'T' : 'N', g.tb ? 'T' : 'N', g.m, g.n, g.k, g.alpha, g.a, g.lda, g.b,
                                           g.ldb, g.beta, g.c, g.ldc);
