@@ -15,6 +15,7 @@
 #include "braid/models/cost/size.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/models/registry.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
@@ -130,12 +131,11 @@ InfoSection machine_section(const models::ModelSpec& spec, const models::InfoReq
 std::unique_ptr<const models::ModelSpec> load(const std::string& model, const models::SettingTexts& settings,
                                               const fs::path& base, std::vector<InfoSection>& sections,
                                               std::vector<std::string>& notes) {
-  std::error_code none;
   const std::vector<std::string> names = models::model_presets();
   const bool preset = std::find(names.begin(), names.end(), model) != names.end();
   const bool looks_like_file = model.find('/') != std::string::npos || model.ends_with(".json");
-  if (preset || (!fs::exists(model, none) && !looks_like_file)) return models::configure_model(model, settings);
-  if (!fs::is_directory(model, none) && model.ends_with(".json")) {
+  if (preset || (!io::exists(model) && !looks_like_file)) return models::configure_model(model, settings);
+  if (!io::is_folder(model) && model.ends_with(".json")) {
     const std::string text = io::read_text_file(model, 1 << 20);
     const auto spec = models::read_model_spec(text, model);
     notes = spec->config_notes(text, model);

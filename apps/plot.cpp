@@ -14,7 +14,7 @@
 #include "braid/tensor/base/integers.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
-#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::apps {
 namespace fs = std::filesystem;
@@ -187,8 +187,7 @@ std::vector<Run> read_runs(const std::vector<std::string>& sources, const std::v
     std::fprintf(stderr, "note: %s %s: left out\n", preview(what).c_str(), why.c_str());
   };
   for (size_t i = 0; i < sources.size(); ++i) {
-    std::error_code ignored;
-    if (sources.size() > 1 && fs::is_directory(sources[i], ignored) && !fs::exists(log_file(sources[i]), ignored)) {
+    if (sources.size() > 1 && io::is_folder(sources[i]) && !io::exists(log_file(sources[i]))) {
       leave_out(sources[i], "has no log.csv");
       continue;
     }
@@ -231,7 +230,7 @@ int run_plot(const Arguments& arguments) {
 
   fs::path out = arguments.get("out");
   if (out.empty()) {
-    const bool folder = sources.size() == 1 && fs::is_directory(sources[0]);
+    const bool folder = sources.size() == 1 && io::is_folder(sources[0]);
     out = folder ? fs::path(sources[0]) / "plots" / "run.svg" : fs::path("plot.svg");
   }
   const bool png = out.extension() == ".png";
@@ -240,9 +239,8 @@ int run_plot(const Arguments& arguments) {
   });
   const fs::path data = fs::path(out).replace_extension(".csv");
   for (const std::string& source : sources) {
-    std::error_code ignored;
     const fs::path log = log_file(source);
-    check(!fs::equivalent(log, data, ignored), ErrorKind::setting, [&] {
+    check(!io::is_same(log, data), ErrorKind::setting, [&] {
       return "--out " + out.string() + " would write its numbers over the log " + log.string() +
              "; choose another name";
     });

@@ -20,7 +20,7 @@
 #include "apps/train/run/run_status.h"
 #include "braid/distributed/comm/mpi_session.h"
 #include "braid/tensor/error.h"
-#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
@@ -38,11 +38,8 @@ struct RunView {
 
 // Unix time of the last change of the file; 0 when there is none.
 double changed(const fs::path& file) {
-  std::error_code error;
-  const auto time = fs::last_write_time(file, error);
-  if (error) return 0;
-  const auto system = std::chrono::file_clock::to_sys(time);
-  return std::chrono::duration<double>(system.time_since_epoch()).count();
+  const auto found = io::path_status(file);
+  return found ? static_cast<double>(found->st_mtim.tv_sec) + 1e-9 * static_cast<double>(found->st_mtim.tv_nsec) : 0;
 }
 
 // Whether this machine still has the process, and it is a braid train: numbers of processes are used again. Only looks:
@@ -60,9 +57,8 @@ bool trains(int64_t pid) {
 
 // train.steps of a run that an earlier version made.
 int64_t steps_of(const fs::path& run) {
-  std::error_code ignored;
   const fs::path file = run / "config.resolved.toml";
-  if (!fs::exists(file, ignored)) return 0;
+  if (!io::exists(file)) return 0;
   for (const ConfigEntry& entry : parse_config(io::read_text_file(file.string(), 1 << 20), file.string()))
     if (const auto* steps = std::get_if<int64_t>(&entry.value); steps && entry.key == "train.steps") return *steps;
   return 0;
@@ -86,16 +82,12 @@ void judge_running(RunView& view) {
   view.reason = str("process ", s.pid, " on host ", s.host, " may be gone");
 }
 
-bool is_run(const fs::path& run) {
-  std::error_code ignored;
-  return fs::exists(run / "log.csv", ignored) || fs::exists(run / "status.json", ignored);
-}
+bool is_run(const fs::path& run) { return io::exists(run / "log.csv") || io::exists(run / "status.json"); }
 
 RunView view_of(const std::string& name) {
   const fs::path run = name;
   RunView view{.name = name};
-  std::error_code ignored;
-  if (fs::exists(run / "log.csv", ignored)) view.last = last_row(run);
+  if (io::exists(run / "log.csv")) view.last = last_row(run);
   double newest = 0;
   for (const char* file : {"log.csv", "log.jsonl", "status.json"}) newest = std::max(newest, changed(run / file));
   view.silence = std::max(0.0, unix_time() - newest);
@@ -190,8 +182,7 @@ std::vector<RunView> look(std::vector<std::string>& names) {
   std::vector<RunView> views;
   const bool several = names.size() > 1;
   std::erase_if(names, [&](const std::string& name) {
-    std::error_code ignored;
-    check(fs::exists(name, ignored), ErrorKind::input,
+    check(io::exists(name), ErrorKind::input,
           [&] { return "cannot find " + name + ": expected a run folder; name the folder that run.out named"; });
     if (!several) io::check_readable(name);
     const bool other = several && !is_run(name);

@@ -14,7 +14,8 @@
 #include "apps/cli/text_model.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/tensor/io/atomic_file.h"
-#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/path_status.h"
+#include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
 namespace {
@@ -44,14 +45,10 @@ Loaded load(const Arguments& arguments, const std::string& path) {
 // what was read may be another than in the whole file, so some more are read.
 std::vector<int32_t> tokens_of_file(const Loaded& loaded, const std::string& file, int64_t count) {
   constexpr int64_t kMargin = 64;
-  std::error_code none;
-  const auto size = static_cast<int64_t>(fs::is_regular_file(file, none) ? fs::file_size(file, none) : 0);
+  const auto found = io::path_status(file);
+  const int64_t size = found && S_ISREG(found->st_mode) ? int64_t{found->st_size} : 0;
   for (int64_t bytes = 8 * (count + kMargin); bytes < size; bytes *= 4) {
-    std::string text(static_cast<size_t>(bytes), '\0');
-    std::FILE* in = std::fopen(file.c_str(), "rb");
-    if (!in) break;
-    text.resize(std::fread(text.data(), 1, text.size(), in));
-    std::fclose(in);
+    std::string text = io::Reader(file).read_string(bytes);
     while (!text.empty() && !valid_utf8(text) && static_cast<int64_t>(text.size()) > bytes - 4) text.pop_back();
     std::vector<int32_t> tokens = encode_prompt(*loaded.tokenizer, *loaded.model, text, false);
     if (std::ssize(tokens) >= count + kMargin) return tokens;

@@ -10,6 +10,7 @@
 #include "apps/cli/text.h"
 #include "apps/serve/page/page_files.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::apps::analyze {
 namespace {
@@ -173,8 +174,7 @@ std::string html_page(const HtmlPage& page) {
 }
 
 void check_report_folder(const std::filesystem::path& out) {
-  std::error_code none;
-  check(!std::filesystem::exists(out / "config.json", none), ErrorKind::setting,
+  check(!io::exists(out / "config.json"), ErrorKind::setting,
         [&] { return "--out " + out.string() + " holds a model: expected a folder for the report alone"; });
 }
 

@@ -5,7 +5,8 @@
 namespace braid::apps {
 
 std::string model_name(const std::string& path) {
-  const std::filesystem::path full = std::filesystem::absolute(path).lexically_normal();
+  std::error_code ignored;
+  const std::filesystem::path full = std::filesystem::absolute(path, ignored).lexically_normal();
   const std::string name = (full.has_filename() ? full : full.parent_path()).filename().string();
   return name.empty() ? "model" : name;
 }

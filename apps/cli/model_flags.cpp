@@ -4,6 +4,7 @@
 
 #include "braid/models/registry.h"
 #include "braid/models/training/checkpoint/find_model.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::apps {
 
@@ -102,9 +103,8 @@ std::filesystem::path model_folder(const std::string& path, bool print) {
 }
 
 std::string tokenizer_path(const std::string& path) {
-  std::error_code none;
   const std::filesystem::path given = path;
-  if (path.empty() || std::filesystem::exists(given / "tokenizer.json", none)) return path;
+  if (path.empty() || io::exists(given / "tokenizer.json")) return path;
   const bool of_run = given.filename() == "best" || given.filename() == "latest";
   return of_run || models::is_run_folder(given) ? model_folder(path).string() : path;
 }

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "apps/cli/text.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
@@ -83,8 +84,7 @@ std::vector<int32_t> encode_prompt(const models::text::Tokenizer& tokenizer, con
 }
 
 PromptTemplate::PromptTemplate(const std::string& text_or_file) : text_(text_or_file) {
-  std::error_code none;
-  const bool in_file = text_.find(kPlace) == std::string::npos && std::filesystem::exists(text_or_file, none);
+  const bool in_file = text_.find(kPlace) == std::string::npos && io::exists(text_or_file);
   if (in_file) {
     text_ = io::read_text_file(text_or_file, kLongestText);
     if (text_.ends_with('\n')) text_.pop_back();

@@ -17,6 +17,7 @@
 #include "braid/models/cost/size.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/models/inspect/capture.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
@@ -104,10 +105,9 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
 // The dump must not replace what it is made from: a file of the model folder, or the file of --ids.
 void check_output_file(const Arguments& arguments, const fs::path& folder) {
   const fs::path out = arguments.get("out");
-  std::error_code none;
   const fs::path parent = out.has_parent_path() ? out.parent_path() : fs::path(".");
-  const bool of_model = fs::exists(out, none) && fs::equivalent(parent, folder, none);
-  const bool of_ids = arguments.has("ids") && fs::equivalent(out, arguments.get("ids"), none);
+  const bool of_model = io::exists(out) && io::is_same(parent, folder);
+  const bool of_ids = arguments.has("ids") && io::is_same(out, arguments.get("ids"));
   const std::string kind = out.extension().string();
   check(kind.empty() || kind == ".safetensors", ErrorKind::setting, [&] {
     return "--out is a safetensors file: expected a name that ends in .safetensors, found " + preview(out.string());

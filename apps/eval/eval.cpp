@@ -21,6 +21,7 @@
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/checksum.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/reader.h"
 #include "braid/tensor/parallel.h"
 
@@ -35,10 +36,9 @@ std::string files_checksum(const std::vector<fs::path>& folders) {
   uint32_t crc = 0;
   for (const fs::path& folder : folders) {
     std::set<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(folder)) {
-      const std::string name = entry.path().filename().string();
-      if (name.ends_with(".safetensors") || name == "config.json" || name == "adapter_config.json")
-        files.insert(entry.path());
+    for (const fs::path& path : io::list_folder(folder)) {
+      const std::string name = path.filename().string();
+      if (name.ends_with(".safetensors") || name == "config.json" || name == "adapter_config.json") files.insert(path);
     }
     std::vector<char> block(1 << 20);
     for (const fs::path& file : files) {

@@ -10,6 +10,7 @@
 #include "apps/train/task/run_data.h"
 #include "braid/models/cost/size.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
@@ -276,7 +277,7 @@ RunSettings::RunSettings(const Study& study, const std::vector<std::string>& set
 }
 
 int64_t vocabulary_here(const TrainConfig& config) {
-  return !config.data.path.empty() && fs::exists(fs::path(config.data.path) / "dataset.json") ? vocabulary_of(config)
+  return !config.data.path.empty() && io::exists(fs::path(config.data.path) / "dataset.json") ? vocabulary_of(config)
                                                                                               : 0;
 }
 

@@ -15,6 +15,7 @@
 #include "braid/models/study/scaling_law.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/file_system.h"
 
 namespace braid::apps {
 
@@ -61,10 +62,7 @@ class Reporter {
  public:
   Reporter(const Study& study, const std::vector<StudyResult>& search, const std::vector<StudyResult>& results)
       : study_(study), search_(search), results_(results), folder_(fs::path(study.out) / "report") {
-    std::error_code error;
-    fs::create_directories(folder_, error);
-    check(!error, ErrorKind::output,
-          [&] { return "cannot make the folder " + folder_.string() + ": " + error.message(); });
+    io::make_folder(folder_);
     for (const Study::Section& variant : study.variants) variants_.push_back(variant.name);
   }
 

@@ -17,9 +17,10 @@
 #include "braid/models/data/text/manifest.h"
 #include "braid/models/eval/icl_tasks.h"
 #include "braid/models/folders/pretrained.h"
+#include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
-#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
@@ -38,13 +39,6 @@ json read_json(const fs::path& file) {
     return "cannot read " + file.string() + ": expected a JSON object that braid study wrote; remove the file";
   });
   return object;
-}
-
-void make_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  check(!error, ErrorKind::output,
-        [&] { return "cannot make the folder " + folder.string() + ": " + error.message(); });
 }
 
 // Settings that change nothing about what a run computes.
@@ -81,9 +75,7 @@ void check_same_settings(const fs::path& file, const StudyRun& run) {
 
 std::vector<FamilyAccuracy> measure_families(const RunSettings& settings, const fs::path& folder) {
   std::vector<fs::path> checkpoints;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-    if (entry.is_directory() && entry.path().filename().string().starts_with("step-")) checkpoints.push_back(entry);
-  std::ranges::sort(checkpoints);
+  for (const models::StepFolder& checkpoint : models::step_folders(folder)) checkpoints.push_back(checkpoint.path);
   const fs::path items = fs::path(settings.config.data.path) / "tasks-held-out.jsonl";
   const std::vector<models::text::TaskSample> samples = models::text::read_task_items(items.string());
   std::vector<FamilyAccuracy> rows;
@@ -137,13 +129,12 @@ void open_study(const Study& study, const std::vector<StudyRun>& runs) {
     const std::string& path = settings.config.data.path;
     if (!data.contains(path)) data[path] = models::text::read_manifest(path).fingerprint;
   }
-  std::error_code none;
-  if (!fs::exists(file, none)) {
-    const bool empty = !fs::exists(out, none) || (fs::is_directory(out, none) && fs::is_empty(out, none));
+  if (!io::exists(file)) {
+    const bool empty = !io::exists(out) || (io::is_folder(out) && io::list_folder(out).empty());
     check(empty, ErrorKind::setting, [&] {
       return "study.out = " + study.out + " holds other files: expected a new folder, or one of this study";
     });
-    make_folder(out);
+    io::make_folder(out);
     io::write_file(file.string(), json{{"study", study.name}, {"data", data}}.dump(2) + "\n");
     return;
   }
@@ -164,8 +155,8 @@ void open_study(const Study& study, const std::vector<StudyRun>& runs) {
 
 void begin_run(const Study& study, const StudyRun& run) {
   const fs::path folder = folder_of(study, run), file = folder / "study.json";
-  if (fs::exists(file)) return check_same_settings(file, run);
-  make_folder(folder);
+  if (io::exists(file)) return check_same_settings(file, run);
+  io::make_folder(folder);
   io::write_file(file.string(), json{{"study", study.name}, {"settings", run.settings}}.dump(2) + "\n");
 }
 
@@ -200,7 +191,7 @@ void finish_run(const Study& study, const StudyRun& run) {
 
 std::optional<StudyResult> read_result(const Study& study, const StudyRun& run) {
   const fs::path folder = folder_of(study, run), file = folder / "result.json";
-  if (!fs::exists(file)) return {};
+  if (!io::exists(file)) return {};
   check_same_settings(folder / "study.json", run);
   const json object = read_json(file);
   const auto number = [&](const char* name) {
@@ -221,7 +212,7 @@ std::optional<StudyResult> read_result(const Study& study, const StudyRun& run) 
   check(!std::isnan(result.loss) && result.flops > 0, ErrorKind::input, [&] {
     return "cannot read " + file.string() + ": expected validation_loss and flops; remove the file and run the study";
   });
-  if (fs::exists(folder / "families.csv")) {
+  if (io::exists(folder / "families.csv")) {
     constexpr int64_t limit = 1 << 24;
     const auto lines = split(io::read_text_file((folder / "families.csv").string(), limit), '\n');
     for (size_t i = 1; i < lines.size(); ++i) {

@@ -10,6 +10,7 @@
 
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/json.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::cuda {
 
@@ -69,8 +70,7 @@ void each(const nlohmann::json& array, size_t size, const Field& at, Read&& read
 
 AlgorithmFile::AlgorithmFile(std::string path, std::string gpu, int64_t library_version, size_t max_products)
     : path_(std::move(path)), gpu_(std::move(gpu)), library_version_(library_version), max_products_(max_products) {
-  std::error_code error;
-  measures_ = !std::filesystem::exists(path_, error) && !error;
+  measures_ = !io::exists(path_);
   if (!measures_) read();
 }
 

@@ -1,12 +1,11 @@
 #include "apps/serve/http/access.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 
 #include "apps/cli/text.h"
 #include "apps/serve/api/api_error.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::apps::serve {
@@ -82,10 +81,10 @@ void check_key(const Access& access, const RequestHead& head) {
 }
 
 std::string read_key_file(const std::string& file) {
-  struct stat state {};
-  check(::stat(file.c_str(), &state) == 0 && S_ISREG(state.st_mode), ErrorKind::setting,
+  const auto found = io::path_status(file);
+  check(found && S_ISREG(found->st_mode), ErrorKind::setting,
         [&] { return "cannot read the key in " + file + ": expected a file"; });
-  check((state.st_mode & (S_IRWXG | S_IRWXO)) == 0, ErrorKind::setting, [&] {
+  check((found->st_mode & (S_IRWXG | S_IRWXO)) == 0, ErrorKind::setting, [&] {
     return "others may use the key file " + file + ": expected a file of its owner alone; run chmod 600 " +
            shell_quote(file);
   });

@@ -14,6 +14,7 @@
 #include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/models/training/checkpoint/find_model.h"
 #include "braid/nn/name_pattern.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
@@ -51,8 +52,7 @@ std::unique_ptr<const models::ModelSpec> continued_model(const TrainConfig& conf
 void check_same_tokenizer(const TrainConfig& config, const models::text::Manifest& data) {
   if (config.train.init_from.empty() || has_checkpoint(config)) return;
   const fs::path folder = models::tokenizer_folder(models::find_model(config.train.init_from), base_of(config));
-  std::error_code none;
-  if (!fs::exists(folder / "tokenizer.json", none)) return;
+  if (!io::exists(folder / "tokenizer.json")) return;
   const auto tokenizer = models::text::load_tokenizer(folder.string());
   check(tokenizer->fingerprint() == data.tokenizer_fingerprint, ErrorKind::setting, [&] {
     return str("the data in ", config.data.path, " have other tokens than the model in ", folder.string(),

@@ -12,6 +12,7 @@
 #include "braid/nn/optim/groups.h"
 #include "braid/nn/optim/registry.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::apps {
 namespace {
@@ -194,12 +195,10 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
 
 void check_relations(const TrainConfig& c) {
   check(!c.run.out.empty(), ErrorKind::setting, "run.out is empty: expected the name of a folder");
-  std::error_code none;
-  check(!std::filesystem::exists(std::filesystem::path(c.run.out) / models::text::manifest_name, none),
-        ErrorKind::setting, [&] {
-          return "run.out = " + c.run.out +
-                 " holds data that braid prepare wrote: expected a folder for the run alone; choose another run.out";
-        });
+  check(!io::exists(std::filesystem::path(c.run.out) / models::text::manifest_name), ErrorKind::setting, [&] {
+    return "run.out = " + c.run.out +
+           " holds data that braid prepare wrote: expected a folder for the run alone; choose another run.out";
+  });
   for (const std::string& text : c.optimizer.groups) nn::parse_group(text);
   check(c.lora.rank == 0 || !c.train.init_from.empty(), ErrorKind::setting,
         "lora.rank needs trained weights: expected train.init_from=FOLDER; without it LoRA would be trained on random "

@@ -7,19 +7,19 @@
 #include "apps/train/task/run_data.h"
 #include "apps/train/task/task.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::apps {
 
 namespace fs = std::filesystem;
 
 double training_flops_per_token(const fs::path& run) {
-  std::error_code none;
   const fs::path file = log_file(run).parent_path() / "config.resolved.toml";
-  if (!fs::exists(file, none)) return not_measured;
+  if (!io::exists(file)) return not_measured;
   TrainConfig config;
   const Schema schema = train_schema(config, model_settings());
   load_config(schema, file, {});
-  const bool data = fs::exists(fs::path(config.data.path) / "dataset.json", none);
+  const bool data = io::exists(fs::path(config.data.path) / "dataset.json");
   const auto checkpoints = models::step_folders(file.parent_path());
   const auto spec = !checkpoints.empty() ? model_in(checkpoints.back().path)
                     : data               ? model_for_data(config)

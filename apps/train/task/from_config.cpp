@@ -9,6 +9,7 @@
 #include "braid/models/data/text/manifest.h"
 #include "braid/models/registry.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/kernels/attention.h"
 
 namespace braid::apps {
@@ -50,11 +51,9 @@ std::vector<models::ModelSetting> model_settings() {
 
 std::vector<models::ModelSetting> settings_in_effect(const TrainConfig& config) {
   if (!names_model(config)) return {};
-  std::error_code none;
   const bool data =
       models::PairTask::of_path(config.data.path) ||
-      (!config.data.path.empty() &&
-       std::filesystem::exists(std::filesystem::path(config.data.path) / models::text::manifest_name, none));
+      (!config.data.path.empty() && io::exists(std::filesystem::path(config.data.path) / models::text::manifest_name));
   if (data) return model_for_data(config)->settings();
   if (!config.train.init_from.empty() ||
       !vocabulary_of_data(config, models::find_family(config.model.preset, given_settings(config))))

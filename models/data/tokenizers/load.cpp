@@ -8,6 +8,7 @@
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/json.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::models::text {
@@ -19,8 +20,7 @@ constexpr int64_t max_tokenizer_bytes = 256 << 20, max_companion_bytes = 16 << 2
 
 // A file beside the tokenizer.json; none where it is missing.
 std::optional<std::string> companion(const fs::path& folder, const char* name) {
-  std::error_code none;
-  if (!fs::exists(folder / name, none)) return std::nullopt;
+  if (!io::exists(folder / name)) return std::nullopt;
   return io::read_text_file((folder / name).string(), max_companion_bytes);
 }
 
@@ -105,8 +105,7 @@ std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view text, const std::str
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder_or_file) {
-  std::error_code none;
-  const bool is_file = fs::is_regular_file(folder_or_file, none);
+  const bool is_file = io::is_file(folder_or_file);
   const fs::path path = is_file ? fs::path(folder_or_file) : fs::path(folder_or_file) / "tokenizer.json";
   auto tokenizer = parse_tokenizer(io::read_text_file(path.string(), max_tokenizer_bytes), path.string());
   if (auto* bpe = dynamic_cast<BpeTokenizer*>(tokenizer.get())) {

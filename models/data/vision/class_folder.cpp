@@ -6,6 +6,7 @@
 #include "braid/models/data/vision/decode.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::models::vision {
 
@@ -16,11 +17,8 @@ namespace {
 // Names without hidden files, in the order of their bytes.
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(".")) names.push_back(name);
-  }
-  std::ranges::sort(names);
+  for (const fs::path& path : io::list_folder(folder))
+    if (const std::string name = path.filename().string(); !name.starts_with(".")) names.push_back(name);
   return names;
 }
 
@@ -29,7 +27,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
 void read_class_folder(const std::string& folder, std::vector<std::string>& classes, const TakeImage& take) {
   const std::vector<std::string> names = names_in(folder);
   for (const std::string& name : names)
-    check(fs::is_directory(fs::path(folder) / name), ErrorKind::input, [&] {
+    check(io::is_folder(fs::path(folder) / name), ErrorKind::input, [&] {
       return (fs::path(folder) / name).string() + " is no folder: expected in " + folder +
              " one folder of images for each class; move the file into the folder of its class";
     });

@@ -4,6 +4,7 @@
 
 #include "braid/models/data/prepare/byte_stream.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::models::vision {
@@ -70,7 +71,7 @@ std::string idx_labels_of(const std::string& images) {
 
 void read_idx(const std::string& path, const TakeImage& take) {
   const std::string label_path = idx_labels_of(path);
-  check(fs::exists(label_path), ErrorKind::input, [&] {
+  check(io::exists(label_path), ErrorKind::input, [&] {
     return "the labels of " + path + " are missing: expected " + label_path + " beside it, found no such file";
   });
   IdxStream images(path, 3), labels(label_path, 1);

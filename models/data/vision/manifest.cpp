@@ -11,6 +11,7 @@
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/checksum.h"
 #include "braid/tensor/io/json.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::models::vision {
@@ -117,8 +118,7 @@ class Fields {
 }  // namespace
 
 bool holds_images(const std::string& folder) {
-  std::error_code none;
-  if (!std::filesystem::exists(path_of(folder), none)) return false;
+  if (!io::exists(path_of(folder))) return false;
   const json j = io::read_json_file(path_of(folder), 256 << 20);
   return j.is_object() && j.contains("format") && j["format"] == kFormat;
 }

@@ -15,6 +15,7 @@
 #include "braid/models/data/vision/resize.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::models::vision {
 
@@ -24,10 +25,10 @@ namespace {
 
 // The images of one input. Class names are appended for folders, and must be those that are there already.
 void read_input(const std::string& input, std::vector<std::string>& classes, const TakeImage& take) {
-  check(fs::exists(input), ErrorKind::input, [&] { return "no such file or folder: " + input; });
+  check(io::exists(input), ErrorKind::input, [&] { return "no such file or folder: " + input; });
   if (is_idx_images(input)) return read_idx(input, take);
   if (is_cifar(input)) return read_cifar(input, take);
-  check(fs::is_directory(input), ErrorKind::input, [&] {
+  check(io::is_folder(input), ErrorKind::input, [&] {
     return "unknown kind of images: expected an IDX file (...images-idx3-ubyte or .gz), a CIFAR file "
            "(data_batch_1.bin, test_batch.bin, train.bin, test.bin) or a folder with a folder for each class, found " +
            input;
@@ -147,7 +148,7 @@ PrepareImagesSummary prepare_images(const PrepareImagesOptions& o, const ShowIma
   ImageManifest& m = summary.manifest;
   m.seed = o.seed;
   m.val_fraction = o.val_inputs.empty() ? o.val_fraction : 0;
-  const bool has_manifest = fs::exists(fs::path(o.output) / text::manifest_name);
+  const bool has_manifest = io::exists(fs::path(o.output) / text::manifest_name);
   const std::string before = has_manifest && holds_images(o.output) ? read_image_manifest(o.output).fingerprint : "";
 
   text::PreparedFolder folder(o.output);

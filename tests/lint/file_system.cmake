@@ -1,0 +1,33 @@
+# Whether something is there, and what a folder holds, is asked of tensor/io/path_status.h, which tells an error from an
+# absence. std::filesystem takes an error for an absence, or throws what no command expects; what else is used of it has
+# an error_code called `error` or `ignored` in the same line.
+# Usage: cmake -DROOT=<tree> -P tests/lint/file_system.cmake
+cmake_minimum_required(VERSION 3.25)
+set(fs "(fs|filesystem)::")
+set(asked "(recursive_)?directory_(iterator|entry)|exists|is_[a-z_]+|(symlink_)?status|file_size|equivalent|(weakly_)?canonical|relative|proximate|hard_link_count")
+set(changed "absolute|copy[a-z_]*|create_[a-z_]+|current_path|last_write_time|permissions|read_symlink|remove|remove_all|rename|resize_file|space|temp_directory_path")
+set(system "(^|[^a-zA-Z_>.:])(::)?(opendir|readdir|lstat|fstatat) ?[(]|[^a-zA-Z_]::(stat|open) ?[(]")
+set(files "")
+foreach(folder tensor autograd nn cuda distributed models apps)
+  foreach(pattern *.h *.cpp *.cu)
+    file(GLOB_RECURSE found RELATIVE ${ROOT} ${ROOT}/${folder}/${pattern})
+    list(APPEND files ${found})
+  endforeach()
+endforeach()
+list(FILTER files EXCLUDE REGEX "^tensor/io/(path_status|file_system)[.]")
+set(wrong 0)
+foreach(file ${files})
+  file(STRINGS ${ROOT}/${file} lines REGEX "${fs}|${system}")
+  foreach(line IN LISTS lines)
+    if(line MATCHES "${fs}(${asked})([^a-z_]|$)" OR line MATCHES "${system}" OR
+       (line MATCHES "${fs}(${changed})[(]" AND NOT line MATCHES "error|ignored"))
+      message("${file}: ${line}")
+      math(EXPR wrong "${wrong} + 1")
+    endif()
+  endforeach()
+endforeach()
+list(LENGTH files count)
+message("file_system: ${count} files read, ${wrong} lines that ask the file system without path_status.h")
+if(wrong OR count EQUAL 0)
+  message(FATAL_ERROR "use io::exists, io::list_folder and their like (tensor/io/path_status.h)")
+endif()
