@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(png_files) {
   const uint8_t ids[] = {1, 0};
   BOOST_REQUIRE(png_image_write_to_memory(&palette, bytes.data(), &size, 0, ids, 0, map.data()) != 0);
   BOOST_TEST((colour(decoded(bytes.substr(0, size)), 0, 0) == std::vector<int>{70, 80, 90}));
-  std::vector<uint8_t> wide(12);  // 16 bits: linear light, 65535 is white
+  std::vector<uint8_t> wide(12);  // 16 bits
   for (size_t i = 6; i < 12; ++i) wide[i] = 255;
   const Image sixteen = decoded(png(PNG_FORMAT_LINEAR_RGB, 1, 2, wide));
   BOOST_TEST((colour(sixteen, 0, 0) == std::vector<int>{0, 0, 0}));
