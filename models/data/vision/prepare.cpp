@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // The images of one input. Class names are appended for folders, and must be those that are there already.
-void read_input(const std::string& input, std::vector<std::string>& classes, const TakeImage& take) {
+void read_input(const std::string& input, std::vector<std::string>& classes, const TakeImage& take, BadImages& bad) {
   check(fs::exists(input), ErrorKind::input, [&] { return "no such file or folder: " + input; });
   if (is_idx_images(input)) return read_idx(input, take);
   if (is_cifar(input)) return read_cifar(input, take);
@@ -32,7 +32,7 @@ void read_input(const std::string& input, std::vector<std::string>& classes, con
            "(data_batch_1.bin, test_batch.bin, train.bin, test.bin) or a folder with a folder for each class, found " +
            input;
   });
-  read_class_folder(input, classes, take);
+  read_class_folder(input, classes, take, bad);
 }
 
 // The shards of one split.
@@ -153,6 +153,7 @@ PrepareImagesSummary prepare_images(const PrepareImagesOptions& o, const ShowIma
   text::PreparedFolder folder(o.output);
   SplitWriter train(folder, "train", o.shard_tokens), val(folder, "val", o.shard_tokens);
   Statistics statistics;
+  BadImages bad;
   int64_t images = 0, classes = 0;
   const auto read = [&](const std::vector<std::string>& inputs, bool validation) {
     const TakeImage take = [&](Image image, int64_t label, const std::string& name) {
@@ -167,10 +168,11 @@ PrepareImagesSummary prepare_images(const PrepareImagesOptions& o, const ShowIma
       }
       if (show) show(++images, name);
     };
-    for (const std::string& input : inputs) read_input(input, m.classes, take);
+    for (const std::string& input : inputs) read_input(input, m.classes, take, bad);
   };
   read(o.inputs, false);
   read(o.val_inputs, true);
+  bad.raise();
   m.train = train.finish();
   m.val = val.finish();
   check(m.train.documents > 0, ErrorKind::input, [&] {

@@ -29,8 +29,8 @@ struct PrepareImagesSummary {
 // Called after every image with the number so far.
 using ShowImages = std::function<void(int64_t images, const std::string& name)>;
 
-// Equal images come into the same split. Error(input) names the image that is damaged, of another size or of
-// another number of channels; nothing is left out. The folder appears complete or not at all.
+// Equal images come into the same split. Error(input) names the images that are damaged (bad_images.h), or the first of
+// another size or of another number of channels; nothing is left out. The folder appears complete or not at all.
 PrepareImagesSummary prepare_images(const PrepareImagesOptions& options, const ShowImages& show = {});
 
 }  // namespace braid::models::vision

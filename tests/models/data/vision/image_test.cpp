@@ -185,24 +185,60 @@ BOOST_AUTO_TEST_CASE(folders_of_classes) {
   scratch.write("in/.hidden", "x");
   std::vector<std::string> classes, names;
   std::vector<int64_t> labels;
-  read_class_folder(scratch / "in", classes, [&](const Image&, int64_t label, const std::string& name) {
+  BadImages bad;
+  const auto note = [&](const Image&, int64_t label, const std::string& name) {
     names.push_back(name), labels.push_back(label);
-  });
+  };
+  read_class_folder(scratch / "in", classes, note, bad);
+  bad.raise();
   BOOST_TEST((classes == std::vector<std::string>{"cat", "dog"}));
   BOOST_TEST((labels == std::vector<int64_t>{0, 1, 1}));
   BOOST_TEST((names ==
               std::vector<std::string>{scratch / "in/cat/c.png", scratch / "in/dog/a.png", scratch / "in/dog/b.png"}));
   const auto rejects_folder = [&](const std::string& words) {
-    BOOST_TEST(throws_with(
-        [&] { read_class_folder(scratch / "in", classes, [](Image, int64_t, const std::string&) {}); }, words));
+    BOOST_TEST(throws_with([&] { read_class_folder(scratch / "in", classes, note, bad); }, words));
   };
-  scratch.write("in/notes.txt", "x");
-  rejects_folder("in/notes.txt is no folder");
-  std::filesystem::remove(scratch / "in/notes.txt");
+  scratch.write("in/notes.txt", "x"), scratch.write("in/odd.txt", "x");
+  rejects_folder("one folder of images for each class, found notes.txt, odd.txt (2)");
+  std::filesystem::remove(scratch / "in/notes.txt"), std::filesystem::remove(scratch / "in/odd.txt");
+  std::filesystem::create_directory(scratch / "in/cow");
   scratch.write("in/emu/e.png", one);
-  rejects_folder("expected one of cat, dog, found");
-  scratch.write("in/cat/d.png", one.substr(0, 30));
-  rejects_folder("cannot decode image " + (scratch / "in/cat/d.png"));
+  rejects_folder("expected some of cat, dog (2), found cow, emu (2)");
+  classes.clear();
+  rejects_folder("found none in cow");
+}
+
+// All damaged files are named in one error, and how many there are beyond the first twenty.
+BOOST_AUTO_TEST_CASE(damaged_files_are_named_together) {
+  const TempFolder scratch;
+  const std::string one = png(PNG_FORMAT_RGB, 1, 1, {1, 2, 3});
+  scratch.write("in/a/good.png", one), scratch.write("in/b/good.png", one);
+  scratch.write("in/a/1.png", ""), scratch.write("in/b/2.png", one.substr(0, 40)), scratch.write("in/b/3.png", "hello");
+  std::filesystem::create_directory(scratch / "in/b/folder");
+  const auto error_of_folder = [&] {
+    std::vector<std::string> classes;
+    BadImages bad;
+    int64_t good = 0;
+    read_class_folder(
+        scratch / "in", classes, [&](const Image&, int64_t, const std::string&) { ++good; }, bad);
+    BOOST_TEST(good == 2);
+    try {
+      bad.raise();
+    } catch (const Error& e) {
+      BOOST_TEST((e.kind() == ErrorKind::input));
+      return std::string(e.what());
+    }
+    return std::string("no error");
+  };
+  const std::string few = error_of_folder();
+  for (const char* words : {"cannot decode 4 of 6 images: ", "in/a/1.png: expected a PNG or JPEG file, found an empty",
+                            "in/b/2.png: expected a whole PNG", "in/b/3.png: ", "in/b/folder", "; fix or remove these"})
+    BOOST_TEST(few.find(words) != std::string::npos, "'" << words << "' is not in '" << few << "'");
+  for (int i = 0; i < 21; ++i) scratch.write("in/b/z" + std::to_string(i), "x");
+  const std::string many = error_of_folder();
+  for (const char* words : {"cannot decode 25 of 27 images: ", "in/a/1.png", "; and 5 more; fix"})
+    BOOST_TEST(many.find(words) != std::string::npos, "'" << words << "' is not in '" << many << "'");
+  BOOST_TEST(many.find("in/b/z9") == std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(changes_are_functions_of_the_key) {
