@@ -1,5 +1,6 @@
 #include "braid/models/data/vision/prepare.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -147,6 +148,8 @@ PrepareImagesSummary prepare_images(const PrepareImagesOptions& o, const ShowIma
   ImageManifest& m = summary.manifest;
   m.seed = o.seed;
   m.val_fraction = o.val_inputs.empty() ? o.val_fraction : 0;
+  const Sizing sizing = o.sizing.value_or(Sizing{.height = o.size, .width = o.size});
+  if (sizing.shorter > 0 || sizing.crop_height > 0 || sizing.filter != Filter::bilinear) m.sizing = sizing;
   const bool has_manifest = fs::exists(fs::path(o.output) / text::manifest_name);
   const std::string before = has_manifest && holds_images(o.output) ? read_image_manifest(o.output).fingerprint : "";
 
@@ -157,7 +160,7 @@ PrepareImagesSummary prepare_images(const PrepareImagesOptions& o, const ShowIma
   int64_t images = 0, classes = 0;
   const auto read = [&](const std::vector<std::string>& inputs, bool validation) {
     const TakeImage take = [&](Image image, int64_t label, const std::string& name) {
-      if (o.size > 0) image = resized(image, o.size, o.size);
+      image = sized(std::move(image), sizing, name);
       check_same_size(m, image, name);
       classes = std::max(classes, label + 1);
       if (validation || (m.val_fraction > 0 && share_of(image, o.seed) < m.val_fraction)) {

@@ -16,7 +16,8 @@ struct PrepareImagesOptions {
   std::string output;
   double val_fraction = 0.1;
   uint64_t seed = 1;
-  int64_t size = 0;  // both sides after resizing; 0: as they are, which must be the same for all
+  int64_t size = 0;                   // both sides after resizing; 0: as they are, which must be the same for all
+  std::optional<Sizing> sizing = {};  // instead of it, as a model asks for it (preprocessing.h)
   bool replace = false;
   int64_t shard_tokens = 1 << 28;
 };

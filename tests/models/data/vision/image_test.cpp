@@ -108,6 +108,31 @@ BOOST_AUTO_TEST_CASE(resizing_is_that_of_pillow) {
   }
 }
 
+// The values are those of Pillow 11, which resizes rows first; Pillow 13 chooses the order, and differs by 1.
+BOOST_AUTO_TEST_CASE(filters_and_sizes) {
+  Image p{1, 5, 7, {}};
+  for (int i = 0; i < 35; ++i) p.pixels.push_back(static_cast<uint8_t>((i * 53 + i * i * 7) % 251));
+  const std::pair<Filter, std::vector<uint8_t>> wanted[] = {
+      {Filter::nearest, {0,   60, 60, 134, 222, 73,  189, 189, 68, 106, 111, 111, 130, 163,
+                         210, 20, 20, 95,  195, 145, 145, 109, 87, 79,  85,  85,  105}},
+      {Filter::lanczos, {90,  94,  71, 121, 235, 136, 140, 153, 89, 162, 115, 91, 118, 146,
+                         216, 126, 44, 82,  192, 120, 109, 123, 54, 104, 111, 69, 58}},
+      {Filter::bilinear, {91,  87,  89, 123, 224, 140, 144, 141, 88, 147, 113, 104, 122, 148,
+                          185, 120, 67, 80,  190, 129, 111, 113, 64, 109, 101, 78,  63}},
+      {Filter::bicubic, {90,  87,  81, 118, 230, 134, 145, 148, 87, 155, 112, 98, 120, 147,
+                         204, 121, 54, 80,  194, 125, 109, 119, 59, 111, 105, 74, 60}}};
+  for (const auto& [filter, pixels] : wanted)
+    BOOST_TEST(resized(p, 3, 9, filter).pixels == pixels, boost::test_tools::per_element());
+  Sizing sizing{.shorter = 4, .crop_height = 2, .crop_width = 3, .filter = Filter::bicubic};
+  BOOST_TEST((sized(p, sizing, "p").pixels == std::vector<uint8_t>{88, 190, 149, 108, 116, 136}));
+  BOOST_TEST((sized(p, {.crop_height = 1, .crop_width = 1}, "p").pixels == std::vector<uint8_t>{p.pixels[17]}));
+  BOOST_TEST((sized(p, {}, "p").pixels == p.pixels));
+  BOOST_TEST(describe(sizing) == "the shorter side resized to 4 (bicubic), 2 x 3 cut out of the centre");
+  sizing.crop_height = 9;
+  BOOST_TEST(throws_with([&] { sized(p, sizing, "p"); }, "p is too small: expected at least 9 x 3"));
+  BOOST_TEST(throws_with([&] { sized(p, {.shorter = 16384}, "p"); }, "p would be too large"));
+}
+
 BOOST_AUTO_TEST_CASE(png_files) {
   const std::vector<uint8_t> rgb = {255, 0, 0, 0, 255, 0, 0, 0, 255, 9, 8, 7};  // 2 x 2
   const Image plain = decoded(png(PNG_FORMAT_RGB, 2, 2, rgb));
