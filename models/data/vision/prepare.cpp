@@ -23,6 +23,17 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// All inputs are files whose labels are numbers, or all are folders whose names are the classes: which number a name
+// has is not known.
+void check_one_kind(const std::vector<std::string>& inputs) {
+  const auto is_file = [](const std::string& input) { return is_idx_images(input) || is_cifar(input); };
+  const auto other = std::ranges::find(inputs, !is_file(inputs[0]), is_file);
+  check(other == inputs.end(), ErrorKind::input, [&] {
+    return "the classes of " + inputs[0] + " and " + *other + " cannot be compared: expected IDX and CIFAR files, " +
+           "whose classes have numbers, or folders, whose classes have names, found both; prepare them apart";
+  });
+}
+
 // The images of one input. Class names are appended for folders, and must be those that are there already.
 void read_input(const std::string& input, std::vector<std::string>& classes, const TakeImage& take, BadImages& bad) {
   check(fs::exists(input), ErrorKind::input, [&] { return "no such file or folder: " + input; });
@@ -144,6 +155,9 @@ void name_classes(ImageManifest& m, const std::vector<std::string>& names, int64
 
 PrepareImagesSummary prepare_images(const PrepareImagesOptions& o, const ShowImages& show) {
   check(!o.inputs.empty(), ErrorKind::setting, "no images: expected at least one of `inputs`");
+  std::vector<std::string> all = o.inputs;
+  all.insert(all.end(), o.val_inputs.begin(), o.val_inputs.end());
+  check_one_kind(all);
   PrepareImagesSummary summary;
   ImageManifest& m = summary.manifest;
   m.seed = o.seed;
