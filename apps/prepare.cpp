@@ -72,7 +72,7 @@ void print_validation(const models::text::PrepareSummary& summary) {
 
 int run_prepare(const Arguments& arguments) {
   if (arguments.has("images")) return prepare_images(arguments);
-  for (const char* flag : {"size", "classes"})
+  for (const char* flag : {"size", "like", "classes"})
     check(!arguments.has(flag), ErrorKind::setting,
           [&] { return str("--", flag, " is for images: expected --images beside it; give both"); });
   models::text::PrepareOptions options;
@@ -223,6 +223,7 @@ Command prepare_command() {
                    "braid prepare corpus.jsonl.gz --tasks 20000 -o data/mix",
                    "braid prepare --images train-images-idx3-ubyte.gz --val t10k-images-idx3-ubyte.gz -o data/fashion",
                    "braid prepare --images images/ --size 64 -o data/images",
+                   "braid prepare --images test/ --like out/vit --val-fraction 0.9 -o data/test",
                    "braid prepare questions.jsonl --answers -o data/questions",
                    "braid prepare chats.jsonl --chat chatml --tokenizer models/base -o data/chats"},
       .run = run_prepare,

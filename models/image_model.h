@@ -9,16 +9,27 @@
 //                                   Without them there is no dropout
 #pragma once
 #include "braid/models/model.h"
+#include "braid/models/model_spec.h"
 
 namespace braid::models {
 
 inline constexpr const char* kSampleKeys = "sample_keys";
 
+// The configuration of such a model.
+class ImageModelSpec : public ModelSpec {
+ public:
+  virtual int64_t classes() const = 0;                              // K
+  virtual const std::vector<std::string>& class_names() const = 0;  // by label; empty: not known
+  virtual std::unique_ptr<const ModelSpec> with_class_names(std::vector<std::string> names) const = 0;
+};
+
 class ImageModel : public Model {
  public:
-  virtual int64_t classes() const = 0;       // K
-  virtual Shape image_shape() const = 0;     // (C, H, W)
-  virtual bool random_training() const = 0;  // training reads sample_keys
+  virtual int64_t classes() const = 0;                            // K
+  virtual std::vector<std::string> class_names() const = 0;       // by label; empty: not known
+  virtual void name_classes(std::vector<std::string> names) = 0;  // of its spec()
+  virtual Shape image_shape() const = 0;                          // (C, H, W)
+  virtual bool random_training() const = 0;                       // training reads sample_keys
   // pixel_values (B, C, H, W) -> (B, K). The observer gets every named intermediate result.
   virtual Tensor logits(const Tensor& pixel_values, const nn::ActivationObserver* observer = nullptr) const = 0;
 

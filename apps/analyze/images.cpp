@@ -57,15 +57,6 @@ const models::Vit& vit_of(const models::Model& model) {
   return *vit;
 }
 
-void check_fits(const models::Vit& model, const ImageDataset& data) {
-  const models::vision::ImageManifest& m = data.manifest();
-  const Shape images{m.channels, m.height, m.width};
-  check(model.image_shape() == images && model.classes() == std::ssize(m.classes), ErrorKind::input, [&] {
-    return str("the images do not fit the model: expected ", model.image_shape(), " in ", model.classes(),
-               " classes, found ", images, " in ", m.classes.size());
-  });
-}
-
 std::vector<Prediction> predictions(const models::Vit& model, const ImageDataset& data, int64_t limit) {
   const NoGrad off;
   std::vector<Prediction> all;
@@ -193,7 +184,7 @@ std::string png_of(const Image& p) {
 
 std::string page(const std::string& name, const std::vector<Shown>& shown, const std::vector<Head>& heads,
                  const std::vector<Prediction>& mistakes, int64_t images, const ImageDataset& data) {
-  const std::vector<std::string>& classes = data.manifest().classes;
+  const std::vector<std::string>& classes = data.input().classes;
   std::string style(page_part("images.css")), attention, wrong;
   for (size_t i = 0; i < shown.size(); ++i) {
     const std::string of_image = str("image-", i);
@@ -235,12 +226,15 @@ int analyze_images(const Arguments& arguments) {
           [&] { return str("--", flag, " is for texts: it has no effect beside --pictures; leave it out"); });
   const fs::path out = arguments.get("out");
   check_report_folder(out);
-  const ImageDataset data(arguments.get("pictures"), models::text::Split::val);
+  ImageDataset data(arguments.get("pictures"), models::text::Split::val);
   const models::LoadedModel loaded =
       load_on_device(arguments, model_folder(arguments.get("MODEL")), {.dtype = dtype_of(arguments)});
   const models::Vit& model = vit_of(*loaded.model);
   nn::freeze(*loaded.model);
-  check_fits(model, data);
+  std::vector<std::string> notes;
+  data.take_as(models::vision::model_input(data.manifest(), arguments.get("pictures"), model,
+                                           models::vision::read_preprocessing(loaded.format.folder), notes));
+  print_notes(notes);
   const std::vector<Head> heads = heads_of(arguments.get("heads"), model.config());
   io::make_folder(out / "figures");
 
@@ -256,7 +250,7 @@ int analyze_images(const Arguments& arguments) {
   const int64_t images = std::ssize(right) + std::ssize(mistakes);
   const std::string name = model_name(arguments.get("MODEL"));
   io::write_file((out / "figures/attention.csv").string(), attention_csv(shown, heads));
-  io::write_file((out / "figures/mistakes.csv").string(), mistakes_csv(mistakes, data.manifest().classes));
+  io::write_file((out / "figures/mistakes.csv").string(), mistakes_csv(mistakes, data.input().classes));
   io::write_file((out / "index.html").string(), page(name, shown, heads, mistakes, images, data));
   std::printf("%lld images, %lld mistakes\nwrote %s; open it in a browser\n", static_cast<long long>(images),
               static_cast<long long>(mistakes.size()), (out / "index.html").c_str());

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "apps/cli/model_flags.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
@@ -34,7 +35,7 @@ nlohmann::ordered_json number(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
 }
 
-nlohmann::ordered_json json_of(const ClassificationCounts& counts, const std::vector<std::string>& classes) {
+nlohmann::ordered_json class_results(const ClassificationCounts& counts, const std::vector<std::string>& classes) {
   using nlohmann::ordered_json;
   ordered_json list = ordered_json::array(), confusion = ordered_json::array(), bins = ordered_json::array();
   for (int64_t k = 0; k < counts.classes(); ++k) {
@@ -78,15 +79,6 @@ std::optional<ClassificationCounts> count(const models::ImageModel& model, const
   return counts;
 }
 
-void check_fits(const models::ImageModel& model, const ImageDataset& data, const std::string& folder) {
-  const models::vision::ImageManifest& m = data.manifest();
-  const Shape images{m.channels, m.height, m.width};
-  check(model.image_shape() == images && model.classes() == std::ssize(m.classes), ErrorKind::input, [&] {
-    return str("the images in ", folder, " do not fit the model: expected ", model.image_shape(), " in ",
-               model.classes(), " classes, found ", images, " in ", m.classes.size());
-  });
-}
-
 }  // namespace
 
 bool names_images(const Arguments& arguments) { return names_task(arguments, kImagesTask); }
@@ -112,6 +104,7 @@ std::string class_table(const ClassificationCounts& counts, const std::vector<st
       if (p != k && counts.confusion(k, p) > 0 && (other < 0 || counts.confusion(k, p) > counts.confusion(k, other)))
         other = p;
     }
+    if (all == 0 && std::isnan(counts.precision(k))) continue;  // no image of the class, and none taken for it
     row(classes.at(static_cast<size_t>(k)), percent(counts.recall(k)), percent(counts.precision(k)),
         other < 0 ? "-"
                   : str(classes.at(static_cast<size_t>(other)), " (", counts.confusion(k, other), " of ", all, ")"));
@@ -119,28 +112,28 @@ std::string class_table(const ClassificationCounts& counts, const std::vector<st
   return text;
 }
 
-std::string class_json(const ClassificationCounts& counts, const std::vector<std::string>& classes) {
-  return json_of(counts, classes).dump(1) + "\n";
-}
-
 int eval_images(const Arguments& arguments) {
   check_only(arguments, kImagesTask, "images");
   const std::string json = arguments.get("json");
   if (!json.empty()) io::AtomicFile place(json);  // can it be written?
   const StopSignals listening;
-  const std::unique_ptr<models::ImageModel> model = models::as_image_model(load_model_of(arguments).model);
+  models::LoadedModel loaded = load_model_of(arguments);
+  const std::unique_ptr<models::ImageModel> model = models::as_image_model(std::move(loaded.model));
+  const auto preprocessing = models::vision::read_preprocessing(loaded.format.folder);
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (const std::string& task : arguments.list("TASK")) {
     const std::string folder = task.substr(std::string(kImagesTask).size());
-    const ImageDataset data(folder, models::text::Split::val);
-    check_fits(*model, data, folder);
+    ImageDataset data(folder, models::text::Split::val);
+    std::vector<std::string> notes;
+    data.take_as(models::vision::model_input(data.manifest(), folder, *model, preprocessing, notes));
+    print_notes(notes);
     const auto counts = count(*model, data, task, arguments.get_int("batch"), arguments.get_int("limit"));
     if (!counts) {
       std::fprintf(stderr, "stopped by %s; nothing was saved\n", StopSignals::name());
       return exit_stopped;
     }
-    std::fputs((preview(task) + ": " + class_table(*counts, data.manifest().classes)).c_str(), stdout);
-    nlohmann::ordered_json result = json_of(*counts, data.manifest().classes);
+    std::fputs((preview(task) + ": " + class_table(*counts, data.input().classes)).c_str(), stdout);
+    nlohmann::ordered_json result = class_results(*counts, data.input().classes);
     result["task"] = task;
     results.push_back(std::move(result));
   }

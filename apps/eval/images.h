@@ -10,14 +10,13 @@ namespace braid::apps {
 inline constexpr const char* kImagesTask = "pictures:";
 
 bool names_images(const Arguments& arguments);  // whether a task begins with kImagesTask
-// The validation split of each data folder. Prints the table; --json FILE gets everything. Returns the exit code.
+// The validation split of each data folder. Prints the table; --json FILE gets everything: {"pictures", "loss", "top1",
+// "top5", "ece", "classes": [{"name", "recall", "precision"}], "confusion": [[...]], rows by label, "calibration":
+// [{"pictures", "accuracy", "confidence"}]}; null where there is nothing to divide by. Returns the exit code.
 int eval_images(const Arguments& arguments);
 
-// Accuracy, loss and calibration error, then each class, its precision, recall and the class that it is mistaken for
-// most often.
+// Accuracy, loss and calibration error, then each class with images or predictions, its precision, recall and the class
+// that it is mistaken for most often.
 std::string class_table(const models::eval::ClassificationCounts& counts, const std::vector<std::string>& classes);
-// {"pictures", "loss", "top1", "top5", "ece", "classes": [{"name", "recall", "precision"}], "confusion": [[...]], rows
-// by label, "calibration": [{"pictures", "accuracy", "confidence"}]}; null where there is nothing to divide by.
-std::string class_json(const models::eval::ClassificationCounts& counts, const std::vector<std::string>& classes);
 
 }  // namespace braid::apps

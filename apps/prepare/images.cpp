@@ -2,10 +2,12 @@
 
 #include <cstdio>
 
+#include "apps/cli/model_flags.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
 #include "braid/models/data/vision/prepare.h"
+#include "braid/models/data/vision/preprocessing.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/reader.h"
 
@@ -33,6 +35,19 @@ std::vector<std::string> lines_of(const std::string& file) {
   return lines;
 }
 
+// As the images of the model --like get their size.
+models::vision::Sizing sizing_of(const Arguments& arguments) {
+  check(!arguments.has("size"), ErrorKind::setting,
+        "--size has no effect beside --like, whose model says how images are resized; give one");
+  const std::filesystem::path folder = model_folder(arguments.get("like"));
+  const auto preprocessing = models::vision::read_preprocessing(folder);
+  check(preprocessing.has_value(), ErrorKind::input, [&] {
+    return str("no ", models::vision::kPreprocessorFile, " in ", folder.string(),
+               ": expected a model that says how its images are resized; give --size instead of --like");
+  });
+  return preprocessing->sizing;
+}
+
 }  // namespace
 
 int prepare_images(const Arguments& arguments) {
@@ -47,6 +62,7 @@ int prepare_images(const Arguments& arguments) {
   options.replace = arguments.has("replace");
   options.seed = static_cast<uint64_t>(arguments.get_int("seed"));
   options.size = arguments.get_int("size");
+  if (arguments.has("like")) options.sizing = sizing_of(arguments);
   if (arguments.has("val-fraction")) options.val_fraction = arguments.get_float("val-fraction");
   check(options.val_inputs.empty() || !arguments.has("val-fraction"), ErrorKind::setting,
         "--val-fraction has no effect beside --val, whose files are the validation split; give one");
@@ -82,7 +98,11 @@ std::vector<Flag> image_flags() {
       {.name = "classes",
        .value = "FILE",
        .help = "with --images, of IDX and CIFAR files: names of the classes, a line each, in the order of the labels"},
-      integer_flag("size", "N", "with --images: resize to N x N; 0: all have the same size", "0", 0, 16384)};
+      integer_flag("size", "N", "with --images: resize to N x N; 0: all have the same size", "0", 0, 16384),
+      {.name = "like",
+       .value = "MODEL",
+       .help = "with --images: resize and crop as the preprocessor_config.json of this model says",
+       .option = "sizing"}};
 }
 
 }  // namespace braid::apps

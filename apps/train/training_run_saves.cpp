@@ -45,7 +45,7 @@ void TrainingRun::write_checkpoint(const LogRow& row) {
   }
   if (saves_.saved_step != state_.step) {
     state_.memory = memory_by_use(device_);
-    saves_.checkpoints.save(trainer_, task_->tokenizer(), state_, resolved_config());
+    saves_.checkpoints.save(trainer_, task_->tokenizer(), state_, resolved_config(), task_->model_files());
     saves_.saved_step = state_.step;
   }
   if (best_so_far(row)) {
@@ -87,8 +87,8 @@ void TrainingRun::fail_step(int64_t step, const models::StepMetrics& metrics, do
         failed.times = before.times + 1;
     });
     state_.memory = memory_by_use(device_);
-    const fs::path folder =
-        saves_.checkpoints.save_failed(trainer_, task_->tokenizer(), state_, resolved_config(), step);
+    const fs::path folder = saves_.checkpoints.save_failed(trainer_, task_->tokenizer(), state_, resolved_config(),
+                                                           step, task_->model_files());
     at_root(mesh_.world, [&] { write_failed_step(folder, failed, task_->batches(first, {})); });
     where = "; " + folder.string() + " has its weights, batch and reason";
   } catch (const Error& e) {  // the failed step is the error to report

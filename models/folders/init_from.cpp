@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "braid/models/image_model.h"
 #include "braid/tensor/base/strings.h"
 
 namespace braid::models {
@@ -49,6 +50,15 @@ void check_settings(const ModelSpec& origin, const ModelSpec& target, const fs::
   });
 }
 
+// The classes of an image model have the names of the target, or, where that has none, of the folder.
+void name_classes(Model& model, const ModelSpec& origin, const ModelSpec& target) {
+  auto* image = dynamic_cast<ImageModel*>(&model);
+  for (const ModelSpec* spec : {&origin, &target}) {
+    const auto* named = dynamic_cast<const ImageModelSpec*>(spec);
+    if (image && named && !named->class_names().empty()) image->name_classes(named->class_names());
+  }
+}
+
 }  // namespace
 
 std::vector<nn::NamedTensor> added_parameters(const ModelSpec& origin, const ModelSpec& target,
@@ -86,7 +96,9 @@ LoadedModel init_from(const fs::path& folder, const ModelSpec& target, RandomKey
   LoadOptions options{.dtype = dtype, .mesh = mesh, .tokenizer = false, .base = base};
   if (added_parameters(*origin, target, folder).empty()) {
     options.settings = changes(*origin, target);
-    return load_model(folder, options);
+    LoadedModel loaded = load_model(folder, options);
+    name_classes(*loaded.model, *origin, target);
+    return loaded;
   }
   LoadedModel loaded = load_model(folder, options);
   std::map<std::string, Tensor> values;
@@ -97,6 +109,7 @@ LoadedModel init_from(const fs::path& folder, const ModelSpec& target, RandomKey
     const auto at = values.find(name);
     return at == values.end() ? first : at->second;
   });
+  name_classes(*model, *origin, target);
   loaded.model = std::move(model);
   return loaded;
 }

@@ -10,6 +10,7 @@
 #include "braid/models/cost/size.h"
 #include "braid/models/cost/trace.h"
 #include "braid/models/folders/init_from.h"
+#include "braid/models/image_model.h"
 #include "braid/models/registry.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/models/training/checkpoint/find_model.h"
@@ -37,15 +38,21 @@ std::unique_ptr<const models::ModelSpec> model_in(const fs::path& folder) {
 
 bool has_checkpoint(const TrainConfig& config) { return !models::step_folders(config.run.out).empty(); }
 
-std::unique_ptr<const models::ModelSpec> continued_model(const TrainConfig& config, const models::SettingTexts& keys) {
-  const bool resumes = has_checkpoint(config);
+fs::path continued_folder(const TrainConfig& config) {
   std::vector<std::string> notes;  // the resume prints them
-  const fs::path folder = resumes ? models::newest_checkpoint(config.run.out, notes).path
-                                  : models::base_folder(models::find_model(config.train.init_from), base_of(config));
+  return has_checkpoint(config) ? models::newest_checkpoint(config.run.out, notes).path
+                                : models::base_folder(models::find_model(config.train.init_from), base_of(config));
+}
+
+std::unique_ptr<const models::ModelSpec> continued_model(const TrainConfig& config, const models::SettingTexts& keys) {
+  const fs::path folder = continued_folder(config);
   const auto origin = model_in(folder);
   const std::string& preset = config.model.preset;
   auto model = preset.empty() ? origin->with(keys) : models::configure_model(preset, keys);
-  if (!resumes) models::added_parameters(*origin, *model, folder);  // checks
+  const auto* named = dynamic_cast<const models::ImageModelSpec*>(origin.get());
+  const auto* image = dynamic_cast<const models::ImageModelSpec*>(model.get());
+  if (named && image && named->classes() == image->classes()) model = image->with_class_names(named->class_names());
+  if (!has_checkpoint(config)) models::added_parameters(*origin, *model, folder);  // checks
   return model;
 }
 

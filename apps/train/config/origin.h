@@ -18,6 +18,8 @@ namespace braid::apps {
 std::unique_ptr<const models::ModelSpec> model_in(const std::filesystem::path& folder);
 // Does the run in run.out have a checkpoint to resume from?
 bool has_checkpoint(const TrainConfig& config);
+// The folder whose model a run with train.init_from continues: its newest checkpoint, else the folder of init_from.
+std::filesystem::path continued_folder(const TrainConfig& config);
 // The model of the folder with the settings `keys` (model.*, without the preset). Error(setting) when they describe a
 // model that cannot continue from these weights.
 std::unique_ptr<const models::ModelSpec> continued_model(const TrainConfig& config, const models::SettingTexts& keys);

@@ -7,6 +7,7 @@
 #include "apps/train/config/trained.h"
 #include "apps/train/task/task.h"
 #include "braid/models/data/text/manifest.h"
+#include "braid/models/data/vision/model_input.h"
 #include "braid/models/registry.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/tensor/io/path_status.h"
@@ -147,11 +148,14 @@ std::unique_ptr<const models::ModelSpec> image_model_spec(const TrainConfig& con
                                                           const models::vision::ImageManifest& data) {
   const std::vector<int64_t> size =
       data.height == data.width ? std::vector{data.height} : std::vector{data.height, data.width};
-  return model_that_fits(config,
-                         {{"image_size", models::value_text(size)},
-                          {"num_channels", std::to_string(data.channels)},
-                          {"num_labels", std::to_string(data.classes.size())}},
-                         "images", "vit-28");
+  models::SettingTexts of_data = {{"image_size", models::value_text(size)},
+                                  {"num_channels", std::to_string(data.channels)}};
+  if (config.train.init_from.empty()) of_data.emplace_back("num_labels", std::to_string(data.classes.size()));
+  auto model = model_that_fits(config, of_data, "images", "vit-28");
+  const auto& image = dynamic_cast<const models::ImageModelSpec&>(*model);
+  models::vision::match_classes(data.classes, image.class_names(), image.classes(), config.data.path,
+                                ErrorKind::setting);  // checks
+  return image.class_names().empty() ? image.with_class_names(data.classes) : std::move(model);
 }
 
 std::unique_ptr<const models::ModelSpec> pair_model_spec(const TrainConfig& config, const models::PairTask& data) {

@@ -22,8 +22,8 @@ std::vector<models::ModelSetting> settings_in_effect(const TrainConfig& config);
 std::vector<std::string> train_setting_names();
 // The preset with the model.* overrides. vocabulary: of the data, the default of vocab_size; 0 = unknown.
 std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, int64_t vocabulary);
-// The same for images, which give sizes and classes where the settings do not. Error(setting) when the model does not
-// read such images.
+// The same for images, which give sizes and classes with their names where the settings and train.init_from do not.
+// Error(setting) when the model does not read such images, or one to continue does not know their classes.
 std::unique_ptr<const models::ModelSpec> image_model_spec(const TrainConfig& config,
                                                           const models::vision::ImageManifest& data);
 // The same for pairs of sequences, which give lengths and symbols.

@@ -2,6 +2,7 @@
 
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
+#include "apps/train/config/origin.h"
 #include "apps/train/task/from_config.h"
 #include "braid/models/eval/classification.h"
 
@@ -44,11 +45,25 @@ ImageTask::ImageTask(const TrainConfig& config)
       return str(key, " is for text, and ", config.data.path, " holds images: expected 0, found ", value);
     });
   }
+  if (config.train.init_from.empty()) return;
+  const std::filesystem::path folder = continued_folder(config);
+  preprocessing_ = models::vision::read_preprocessing(folder);
+  const auto spec = model_in(folder);
+  const auto* image = dynamic_cast<const models::ImageModelSpec*>(spec.get());
+  if (image && image->class_names().empty())
+    notes_.push_back("the model in " + folder.string() +
+                     " has no names of its classes (id2label in config.json): class " + "k of " + config.data.path +
+                     " is taken for its output k");
 }
 
 std::vector<models::Batch> ImageTask::batches(int64_t first, const dist::ProcessMesh& mesh) const {
   return models::vision::step_batches(train_, sampler_, first, config_.train.batch_size, config_.train.accumulate, mesh,
                                       images_);
+}
+
+std::vector<std::pair<std::string, std::string>> ImageTask::model_files() const {
+  return {{models::vision::kPreprocessorFile,
+           preprocessing_ ? preprocessing_->text : models::vision::preprocessor_config(train_.manifest())}};
 }
 
 std::unique_ptr<const models::ModelSpec> ImageTask::model_spec() const {
@@ -64,6 +79,12 @@ void ImageTask::start(const models::Model& model, const dist::ProcessMesh& mesh)
   model_ = &dynamic_cast<const models::ImageModel&>(model);
   mesh_ = &mesh;
   images_.sample_keys = model_->random_training();
+  if (config_.train.init_from.empty()) return;
+  const models::vision::ModelInput input =
+      models::vision::model_input(train_.manifest(), config_.data.path, *model_, preprocessing_, notes_);
+  train_.take_as(input);
+  if (validation_) validation_->take_as(input);
+  for (std::string& note : notes_) note = "note: " + note;
 }
 
 bool ImageTask::validate(LogRow& row, const Attempt&) const {

@@ -18,6 +18,7 @@ class ImageTask final : public TrainingTask {
   std::string fingerprint() const override { return train_.manifest().fingerprint; }
   std::vector<models::Batch> batches(int64_t first, const dist::ProcessMesh& mesh) const override;
   int64_t sample_at(int64_t place) const override { return sampler_.at(place); }
+  std::vector<std::pair<std::string, std::string>> model_files() const override;
   std::unique_ptr<const models::ModelSpec> model_spec() const override;
   void check_model(const models::Model& model) const override;
   void start(const models::Model& model, const dist::ProcessMesh& mesh) override;
@@ -25,6 +26,7 @@ class ImageTask final : public TrainingTask {
   std::string_view log_kind() const override { return "images"; }
   void count(LogRow& row, int64_t samples, double rate) const override;
   std::string size_text() const override;
+  std::vector<std::string> start_notes() const override { return notes_; }
 
  private:
   const TrainConfig& config_;
@@ -32,6 +34,8 @@ class ImageTask final : public TrainingTask {
   std::optional<models::vision::ImageDataset> validation_;  // none with eval.interval = 0
   models::text::Sampler sampler_;
   models::vision::TrainingImages images_;
+  std::optional<models::vision::Preprocessing> preprocessing_;  // of the model that is continued
+  std::vector<std::string> notes_;
   const models::ImageModel* model_ = nullptr;
   const dist::ProcessMesh* mesh_ = nullptr;
 };

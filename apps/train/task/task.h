@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "apps/train/config/train_config.h"
@@ -33,6 +34,8 @@ class TrainingTask {
   virtual std::vector<models::Batch> batches(int64_t first, const dist::ProcessMesh& mesh) const = 0;
   virtual int64_t sample_at(int64_t place) const = 0;                           // the sample at a place of that order
   virtual const models::text::Tokenizer* tokenizer() const { return nullptr; }  // of checkpoints; null: none
+  // Names and texts of further files of checkpoints.
+  virtual std::vector<std::pair<std::string, std::string>> model_files() const { return {}; }
 
   // --- the model ---
   // As the settings and the data describe it. Error(setting) when they do not fit each other.

@@ -11,13 +11,12 @@ namespace braid::models::vision {
 
 namespace {
 
-// Adds share x (pixels / 255 - mean) / std of each channel.
-void add_normalised(const Image& p, const ImageManifest& m, double share, float* out) {
+// Adds a share of the pixels as the model takes them.
+void add_normalised(const Image& p, const ModelInput& input, double share, float* out) {
   const int64_t plane = p.height * p.width;
   for (int64_t c = 0; c < p.channels; ++c) {
-    const double scale = share / m.std[static_cast<size_t>(c)];
-    const auto factor = static_cast<float>(scale / 255);
-    const auto offset = static_cast<float>(-scale * m.mean[static_cast<size_t>(c)]);
+    const auto factor = static_cast<float>(share * input.factor[static_cast<size_t>(c)]);
+    const auto offset = static_cast<float>(share * input.offset[static_cast<size_t>(c)]);
     for (int64_t i = c * plane; i < (c + 1) * plane; ++i)
       out[i] += static_cast<float>(p.pixels[static_cast<size_t>(i)]) * factor + offset;
   }
@@ -55,7 +54,7 @@ class StepImages {
   // Places [begin, end) of the micro-batch `all`.
   Batch batch(const std::vector<Drawn>& all, int64_t begin, int64_t end) const {
     const ImageManifest& m = data_.manifest();
-    const int64_t B = end - begin, K = std::ssize(m.classes), elements = m.channels * m.height * m.width;
+    const int64_t B = end - begin, K = std::ssize(data_.input().classes), elements = m.channels * m.height * m.width;
     Tensor pixels = zeros({B, m.channels, m.height, m.width}), weights = zeros({B, K});
     Tensor labels = empty({B}, DType::i64), keys = empty({B}, DType::i64);
     float *x = pixels.mutable_data<float>(), *w = weights.mutable_data<float>();
@@ -93,7 +92,7 @@ class StepImages {
   int64_t add(const Drawn& drawn, double share, float* pixels, float* weights) const {
     Image image;
     const int64_t label = data_.read(drawn.image, image);
-    add_normalised(options_.augment.none() ? image : augmented(image, options_.augment, drawn.key), data_.manifest(),
+    add_normalised(options_.augment.none() ? image : augmented(image, options_.augment, drawn.key), data_.input(),
                    share, pixels);
     weights[label] += static_cast<float>(share);
     return label;
@@ -139,7 +138,7 @@ Batch read_batch(const ImageDataset& data, const std::vector<int64_t>& images) {
     Image image;
     for (int64_t b = begin; b < end; ++b) {
       label[b] = data.read(images[static_cast<size_t>(b)], image);
-      add_normalised(image, m, 1, x + b * std::ssize(image.pixels));
+      add_normalised(image, data.input(), 1, x + b * std::ssize(image.pixels));
     }
   });
   return {{"pixel_values", pixels}, {"labels", labels}};

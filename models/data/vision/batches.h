@@ -27,7 +27,7 @@ std::vector<Batch> step_batches(const ImageDataset& data, const text::Sampler& s
 // normalisation. This data rank's images of each batch, which may be none. 0: all.
 std::vector<std::vector<int64_t>> validation_images(const ImageDataset& data, int64_t batch_size, int64_t max_images,
                                                     const dist::ProcessMesh& mesh);
-// These images, normalised by the mean and deviation of the data set.
+// These images, as the data set's input() says.
 Batch read_batch(const ImageDataset& data, const std::vector<int64_t>& images);
 
 }  // namespace braid::models::vision

@@ -14,7 +14,10 @@ constexpr size_t kOpenFiles = 64;
 }  // namespace
 
 ImageDataset::ImageDataset(const std::string& folder, text::Split split)
-    : manifest_(read_image_manifest(folder)), files_(std::make_shared<text::OpenFiles>(kOpenFiles)), starts_{0} {
+    : manifest_(read_image_manifest(folder)),
+      input_(own_input(manifest_)),
+      files_(std::make_shared<text::OpenFiles>(kOpenFiles)),
+      starts_{0} {
   const text::SplitInfo& info = split == text::Split::train ? manifest_.train : manifest_.val;
   check(info.documents > 0, ErrorKind::input, [&] {
     return str("the ", name(split), " split of ", folder, " has no image: expected at least one; ", kAdvice);
@@ -45,7 +48,7 @@ std::vector<int32_t> ImageDataset::record(int64_t i, int64_t tokens) const {
   return record;
 }
 
-int64_t ImageDataset::label(int64_t i) const { return record(i, 1)[0]; }
+int64_t ImageDataset::label(int64_t i) const { return input_.labels[static_cast<size_t>(record(i, 1)[0])]; }
 
 int64_t ImageDataset::read(int64_t i, Image& into) const {
   const std::vector<int32_t> all = record(i, manifest_.record());
@@ -56,7 +59,7 @@ int64_t ImageDataset::read(int64_t i, Image& into) const {
           [&] { return str("bad pixel ", all[p + 1], " in image ", i, ": expected a byte; ", kAdvice); });
     into.pixels[p] = static_cast<uint8_t>(all[p + 1]);
   }
-  return all[0];
+  return input_.labels[static_cast<size_t>(all[0])];
 }
 
 }  // namespace braid::models::vision

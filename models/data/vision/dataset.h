@@ -5,6 +5,7 @@
 #include "braid/models/data/text/dataset.h"
 #include "braid/models/data/vision/image.h"
 #include "braid/models/data/vision/manifest.h"
+#include "braid/models/data/vision/model_input.h"
 
 namespace braid::models::vision {
 
@@ -15,6 +16,9 @@ class ImageDataset {
   ImageDataset(const std::string& folder, text::Split split);
 
   int64_t size() const { return starts_.back(); }  // images
+  // Labels are from now on those of a model; at first they are those of the data.
+  void take_as(ModelInput input) { input_ = std::move(input); }
+  const ModelInput& input() const { return input_; }
   int64_t label(int64_t i) const;
   // Image i and its label. Safe to call from several threads at once.
   int64_t read(int64_t i, Image& into) const;
@@ -24,6 +28,7 @@ class ImageDataset {
   std::vector<int32_t> record(int64_t i, int64_t tokens) const;
 
   ImageManifest manifest_;
+  ModelInput input_;
   std::shared_ptr<text::OpenFiles> files_;
   std::vector<text::ShardReader> shards_;
   std::vector<int64_t> starts_;  // first image of each shard, and the end

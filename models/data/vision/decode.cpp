@@ -16,8 +16,7 @@ bool begins(std::span<const std::byte> bytes, std::string_view with) {
 }  // namespace
 
 void bad_image(const std::string& name, const std::string& expected, const std::string& found) {
-  fail(ErrorKind::input,
-       "cannot decode image " + name + ": expected " + expected + ", found " + found + "; fix or remove the file");
+  throw BadImage(name + ": expected " + expected + ", found " + found);
 }
 
 void check_image_size(const std::string& name, int64_t channels, int64_t height, int64_t width) {

@@ -1,15 +1,30 @@
 // PNG and JPEG files as images of three channels, by libpng and libjpeg.
 //
-// 16-bit samples become bytes, palettes and grey become red, green and blue, transparent pixels are laid on white, and
-// CMYK is converted. An animated image, a damaged one (also by a warning of the library) and one that is larger than
-// image.h allows are Error(input) that names the file; the size is checked before anything of it is allocated.
+// Values are taken as they are coded, as Pillow takes them: gamma, profiles and significant bits change nothing. Of 16
+// bits the high byte counts, palettes and grey become red, green and blue, transparent pixels are laid on white, CMYK
+// is converted, and the orientation of EXIF is applied. An animated image, a damaged one (JPEG: also by a warning of
+// the library) and one that is larger than image.h allows are BadImage; the size is checked before its pixels are
+// allocated.
 #pragma once
 #include <cstddef>
 #include <span>
 
 #include "braid/models/data/vision/image.h"
+#include "braid/tensor/error.h"
 
 namespace braid::models::vision {
+
+// Error(input) of one image.
+class BadImage : public Error {
+ public:
+  explicit BadImage(const std::string& reason)
+      : Error(ErrorKind::input, "cannot decode image " + reason + "; fix or remove the file"), reason_(reason) {}
+  // The file, what was expected and what was found, without advice.
+  const std::string& reason() const { return reason_; }
+
+ private:
+  std::string reason_;
+};
 
 Image read_image(const std::string& path);
 // The kind is told by the first bytes. `name` is for messages.

@@ -1,9 +1,11 @@
 #include "braid/models/data/vision/decode.h"
+#include "braid/models/data/vision/orientation.h"
 #include "braid/tensor/error.h"
 
 #ifdef BRAID_JPEG
 #include <csetjmp>
 #include <cstdio>
+#include <cstring>
 
 #include <jpeglib.h>
 #endif
@@ -42,6 +44,7 @@ bool read_header(jpeg_decompress_struct& info, Failure& failure, std::span<const
   if (setjmp(failure.leave) != 0) return false;
   jpeg_create_decompress(&info);
   jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  jpeg_save_markers(&info, JPEG_APP0 + 1, 0xFFFF);
   jpeg_read_header(&info, TRUE);
   const bool four = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
   info.out_color_space = four ? JCS_CMYK : JCS_RGB;
@@ -56,6 +59,14 @@ bool read_rows(jpeg_decompress_struct& info, Failure& failure, unsigned char* ro
   }
   jpeg_finish_decompress(&info);
   return true;
+}
+
+// The orientation that the first marker with EXIF gives.
+int orientation_of(const jpeg_decompress_struct& info) {
+  for (const jpeg_marker_struct* m = info.marker_list; m; m = m->next)
+    if (m->data_length >= 6 && std::memcmp(m->data, "Exif\0\0", 6) == 0)
+      return exif_orientation(std::as_bytes(std::span(m->data, m->data_length)));
+  return 1;
 }
 
 }  // namespace
@@ -77,6 +88,7 @@ Image decode_jpeg(std::span<const std::byte> bytes, const std::string& name) {
   const int64_t H = info.image_height, W = info.image_width, channels = info.out_color_space == JCS_CMYK ? 4 : 3;
   check_image_size(name, channels, H, W);
   std::vector<uint8_t> rows(static_cast<size_t>(channels * H * W));
+  const int orientation = orientation_of(info);  // the end of reading drops the markers
   check_result(read_rows(info, failure, rows.data(), channels * W));
   Image image{3, H, W, std::vector<uint8_t>(static_cast<size_t>(3 * H * W))};
   // Programs of Adobe write CMYK inverted, and say so: then a sample is how much light is left.
@@ -91,7 +103,7 @@ Image decode_jpeg(std::span<const std::byte> bytes, const std::string& name) {
       }
       image.pixels[static_cast<size_t>(c * H * W + i)] = static_cast<uint8_t>(value);
     }
-  return image;
+  return upright(std::move(image), orientation);
 }
 
 #endif

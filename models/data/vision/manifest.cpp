@@ -36,15 +36,20 @@ ordered_json to_json(const text::SplitInfo& split) {
 }
 
 ordered_json to_json(const ImageManifest& m) {
-  return {{"format", kFormat},
-          {"version", kVersion},
-          {"picture", {{"channels", m.channels}, {"height", m.height}, {"width", m.width}}},
-          {"classes", m.classes},
-          {"mean", m.mean},
-          {"std", m.std},
-          {"split", {{"seed", m.seed}, {"val_fraction", m.val_fraction}}},
-          {"train", to_json(m.train)},
-          {"val", to_json(m.val)}};
+  ordered_json j{{"format", kFormat},
+                 {"version", kVersion},
+                 {"picture", {{"channels", m.channels}, {"height", m.height}, {"width", m.width}}},
+                 {"classes", m.classes},
+                 {"mean", m.mean},
+                 {"std", m.std},
+                 {"split", {{"seed", m.seed}, {"val_fraction", m.val_fraction}}},
+                 {"train", to_json(m.train)},
+                 {"val", to_json(m.val)}};
+  if (m.sizing)
+    j["sizing"] = {{"height", m.sizing->height},         {"width", m.sizing->width},
+                   {"shorter", m.sizing->shorter},       {"crop_height", m.sizing->crop_height},
+                   {"crop_width", m.sizing->crop_width}, {"filter", static_cast<int>(m.sizing->filter)}};
+  return j;
 }
 
 std::string fingerprint_of(const ImageManifest& m) {
@@ -155,6 +160,11 @@ ImageManifest read_image_manifest(const std::string& folder) {
   if (!fraction.is_number() || !(fraction >= 0 && fraction < 1)) f.bad("val_fraction", "a number in [0, 1)", fraction);
   m.seed = seed.get<uint64_t>();
   m.val_fraction = fraction.get<double>();
+  if (j.contains("sizing")) {
+    const auto side = [&](const char* name) { return f.count(j["sizing"], name, 0, kMaxSide); };
+    m.sizing = {side("height"),      side("width"),      side("shorter"),
+                side("crop_height"), side("crop_width"), static_cast<Filter>(f.count(j["sizing"], "filter", 0, 3))};
+  }
   m.train = f.split(j, "train", m.record());
   m.val = f.split(j, "val", m.record());
   m.fingerprint = f.text(j, "fingerprint");

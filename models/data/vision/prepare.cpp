@@ -1,5 +1,6 @@
 #include "braid/models/data/vision/prepare.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -23,8 +24,19 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// All inputs are files whose labels are numbers, or all are folders whose names are the classes: which number a name
+// has is not known.
+void check_one_kind(const std::vector<std::string>& inputs) {
+  const auto is_file = [](const std::string& input) { return is_idx_images(input) || is_cifar(input); };
+  const auto other = std::ranges::find(inputs, !is_file(inputs[0]), is_file);
+  check(other == inputs.end(), ErrorKind::input, [&] {
+    return "the classes of " + inputs[0] + " and " + *other + " cannot be compared: expected IDX and CIFAR files, " +
+           "whose classes have numbers, or folders, whose classes have names, found both; prepare them apart";
+  });
+}
+
 // The images of one input. Class names are appended for folders, and must be those that are there already.
-void read_input(const std::string& input, std::vector<std::string>& classes, const TakeImage& take) {
+void read_input(const std::string& input, std::vector<std::string>& classes, const TakeImage& take, BadImages& bad) {
   check(io::exists(input), ErrorKind::input, [&] { return "no such file or folder: " + input; });
   if (is_idx_images(input)) return read_idx(input, take);
   if (is_cifar(input)) return read_cifar(input, take);
@@ -33,7 +45,7 @@ void read_input(const std::string& input, std::vector<std::string>& classes, con
            "(data_batch_1.bin, test_batch.bin, train.bin, test.bin) or a folder with a folder for each class, found " +
            input;
   });
-  read_class_folder(input, classes, take);
+  read_class_folder(input, classes, take, bad);
 }
 
 // The shards of one split.
@@ -144,20 +156,26 @@ void name_classes(ImageManifest& m, const std::vector<std::string>& names, int64
 
 PrepareImagesSummary prepare_images(const PrepareImagesOptions& o, const ShowImages& show) {
   check(!o.inputs.empty(), ErrorKind::setting, "no images: expected at least one of `inputs`");
+  std::vector<std::string> all = o.inputs;
+  all.insert(all.end(), o.val_inputs.begin(), o.val_inputs.end());
+  check_one_kind(all);
   PrepareImagesSummary summary;
   ImageManifest& m = summary.manifest;
   m.seed = o.seed;
   m.val_fraction = o.val_inputs.empty() ? o.val_fraction : 0;
+  const Sizing sizing = o.sizing.value_or(Sizing{.height = o.size, .width = o.size});
+  if (sizing.shorter > 0 || sizing.crop_height > 0 || sizing.filter != Filter::bilinear) m.sizing = sizing;
   const bool has_manifest = io::exists(fs::path(o.output) / text::manifest_name);
   const std::string before = has_manifest && holds_images(o.output) ? read_image_manifest(o.output).fingerprint : "";
 
   text::PreparedFolder folder(o.output);
   SplitWriter train(folder, "train", o.shard_tokens), val(folder, "val", o.shard_tokens);
   Statistics statistics;
+  BadImages bad;
   int64_t images = 0, classes = 0;
   const auto read = [&](const std::vector<std::string>& inputs, bool validation) {
     const TakeImage take = [&](Image image, int64_t label, const std::string& name) {
-      if (o.size > 0) image = resized(image, o.size, o.size);
+      image = sized(std::move(image), sizing, name);
       check_same_size(m, image, name);
       classes = std::max(classes, label + 1);
       if (validation || (m.val_fraction > 0 && share_of(image, o.seed) < m.val_fraction)) {
@@ -168,10 +186,11 @@ PrepareImagesSummary prepare_images(const PrepareImagesOptions& o, const ShowIma
       }
       if (show) show(++images, name);
     };
-    for (const std::string& input : inputs) read_input(input, m.classes, take);
+    for (const std::string& input : inputs) read_input(input, m.classes, take, bad);
   };
   read(o.inputs, false);
   read(o.val_inputs, true);
+  bad.raise();
   m.train = train.finish();
   m.val = val.finish();
   check(m.train.documents > 0, ErrorKind::input, [&] {

@@ -16,7 +16,8 @@ struct PrepareImagesOptions {
   std::string output;
   double val_fraction = 0.1;
   uint64_t seed = 1;
-  int64_t size = 0;  // both sides after resizing; 0: as they are, which must be the same for all
+  int64_t size = 0;                   // both sides after resizing; 0: as they are, which must be the same for all
+  std::optional<Sizing> sizing = {};  // instead of it, as a model asks for it (preprocessing.h)
   bool replace = false;
   int64_t shard_tokens = 1 << 28;
 };
@@ -29,8 +30,8 @@ struct PrepareImagesSummary {
 // Called after every image with the number so far.
 using ShowImages = std::function<void(int64_t images, const std::string& name)>;
 
-// Equal images come into the same split. Error(input) names the image that is damaged, of another size or of
-// another number of channels; nothing is left out. The folder appears complete or not at all.
+// Equal images come into the same split. Error(input) names the images that are damaged (bad_images.h), or the first of
+// another size or of another number of channels; nothing is left out. The folder appears complete or not at all.
 PrepareImagesSummary prepare_images(const PrepareImagesOptions& options, const ShowImages& show = {});
 
 }  // namespace braid::models::vision

@@ -119,6 +119,8 @@ std::vector<Setting> vit_keys(VitConfig& c) {
 void check_config(const VitConfig& config) {
   VitConfig c = config;
   check_rules(vit_keys(c));
+  check(c.class_names.empty() || std::ssize(c.class_names) == c.num_labels, "vit",
+        [&] { return str("expected a name for each of ", c.num_labels, " classes, found ", c.class_names.size()); });
   for (const auto& [name, size] : {std::pair{"image_size", &c.image_size}, {"patch_size", &c.patch_size}})
     need_setting(size->size() == 1 || size->size() == 2, name, "one number, or height and width",
                  str(size->size(), " numbers"));
@@ -152,6 +154,7 @@ void check_config(const VitConfig& config) {
 
 VitConfig configure(VitConfig c, SettingTexts settings) {
   apply_settings(vit_keys(c), std::move(settings), "vit");
+  if (std::ssize(c.class_names) != c.num_labels) c.class_names.clear();  // those of other classes
   check_config(c);
   return c;
 }

@@ -27,6 +27,7 @@ struct VitConfig : CompositionSettings {
   bool rep_size = false;                // tanh(linear) before the classifier
   std::vector<int64_t> compose_layers;  // blocks with DCMHA; empty: all
   double hidden_dropout_prob = 0, drop_path_rate = 0, compose_dropout = 0;  // of training
+  std::vector<std::string> class_names;  // by label, no setting (id2label of config.json); empty: not known
 
   bool operator==(const VitConfig&) const = default;
   Pixels image() const { return sides(image_size); }

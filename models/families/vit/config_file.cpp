@@ -33,6 +33,24 @@ void reject_unsupported(const json& object, const std::string& file) {
                                     : "models of other tasks are not supported");
 }
 
+// The names of id2label by number; none where they are those that transformers gives classes without names.
+std::vector<std::string> read_class_names(const json& labels, const std::string& file) {
+  if (!labels.is_object() || labels.empty())
+    bad_config("bad value for id2label", file, "an object with a name for each class", shown(labels));
+  std::vector<std::string> names;
+  bool named = false;
+  for (size_t k = 0; k < labels.size(); ++k) {
+    const json* name = find_key(labels, std::to_string(k));
+    if (!name || !(name->is_string() || name->is_number_integer()))
+      bad_config("bad value for id2label", file, str("a name for each number from 0 to ", labels.size() - 1),
+                 name ? shown(*name) + str(" for ", k) : str("none for ", k));
+    names.push_back(name->is_string() ? name->get<std::string>() : name->dump());
+    named = named || names.back() != str("LABEL_", k);
+  }
+  if (!named) names.clear();
+  return names;
+}
+
 ordered_json described(const VitConfig& config) {
   ordered_json object;
   object["architectures"] = {kArchitecture};
@@ -47,6 +65,10 @@ ordered_json described(const VitConfig& config) {
   });
   for (auto& [key, value] : object.items())
     if (value.is_array() && value.size() == 1 && value[0].is_number()) value = ordered_json(value[0]);
+  for (size_t k = 0; k < config.class_names.size(); ++k) {
+    object["id2label"][std::to_string(k)] = config.class_names[k];
+    object["label2id"][config.class_names[k]] = k;
+  }
   if (!profile.is_null()) object["profile"] = profile;
   return object;
 }
@@ -65,8 +87,7 @@ VitConfig read_vit_config(const std::string& text, const std::string& file) {
     read_setting(setting, setting.name, is_list(setting) && value->is_number() ? json::array({*value}) : *value, file);
   }
   if (const json* labels = find_key(object, "id2label"); labels && !labels->is_null()) {
-    if (!labels->is_object() || labels->empty())
-      bad_config("bad value for id2label", file, "an object with a name for each class", shown(*labels));
+    config.class_names = read_class_names(*labels, file);
     config.num_labels = static_cast<int64_t>(labels->size());
   }
   check_read(file, [&] { check_config(config); });

@@ -66,6 +66,12 @@ std::unique_ptr<const ModelSpec> VitSpec::with(const SettingTexts& settings) con
   return std::make_unique<VitSpec>(configure(config_, settings));
 }
 
+std::unique_ptr<const ModelSpec> VitSpec::with_class_names(std::vector<std::string> names) const {
+  VitConfig named = config_;
+  named.class_names = std::move(names);
+  return std::make_unique<VitSpec>(named);
+}
+
 std::unique_ptr<Model> VitSpec::make(RandomKey key, const dist::ProcessMesh& mesh) const {
   return std::make_unique<Vit>(config_, key, mesh);
 }

@@ -18,6 +18,8 @@ class Vit final : public ImageModel {
   Vit(const VitConfig& config, RandomKey key, const dist::ProcessMesh& mesh = {});
 
   int64_t classes() const override { return config_.num_labels; }
+  std::vector<std::string> class_names() const override { return config_.class_names; }
+  void name_classes(std::vector<std::string> names) override { config_.class_names = std::move(names); }
   Shape image_shape() const override { return {config_.num_channels, config_.image().rows, config_.image().columns}; }
   bool random_training() const override { return config_.random_training(); }
   // The observer gets hidden.0 ... hidden.L (B, T, D), final_norm, pooled (B, D), fixed position_embeddings (P, D)

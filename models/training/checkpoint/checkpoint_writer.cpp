@@ -113,11 +113,11 @@ struct CheckpointWriter::Draft {
 };
 
 void CheckpointWriter::save(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
-                            const std::string& settings) {
+                            const std::string& settings, const Files& files) {
   Draft draft(run_ / step_name(state.step), trainer, state);
   check_finite(draft);
   try {
-    begin(draft, tokenizer, settings);
+    begin(draft, tokenizer, settings, files);
     write(draft);
     publish(draft);
     verify(draft);
@@ -140,12 +140,12 @@ void CheckpointWriter::prune(const dist::Communicator& world, const fs::path& ve
 }
 
 fs::path CheckpointWriter::save_failed(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
-                                       const std::string& settings, int64_t failed_step) {
+                                       const std::string& settings, int64_t failed_step, const Files& files) {
   const dist::Communicator& world = trainer.mesh().world;
   fs::path folder = run_ / ("failed-" + step_name(failed_step));
   if (!withdraw(state.step, folder, world)) {
     Draft draft(folder, trainer, state);
-    begin(draft, tokenizer, settings);
+    begin(draft, tokenizer, settings, files);
     write(draft);
     publish(draft);
   }
@@ -201,7 +201,8 @@ void CheckpointWriter::check_finite(const Draft& draft) {
   });
 }
 
-void CheckpointWriter::begin(Draft& draft, const text::Tokenizer* tokenizer, const std::string& settings) {
+void CheckpointWriter::begin(Draft& draft, const text::Tokenizer* tokenizer, const std::string& settings,
+                             const Files& files) {
   dist::run_on_all_ranks(draft.world(), [&] {
     if (!draft.root()) return;
     check_folder_();
@@ -212,6 +213,7 @@ void CheckpointWriter::begin(Draft& draft, const text::Tokenizer* tokenizer, con
     check_output(error, "create the folder", draft.temporary / "trainer");
     draft.begun = true;
     save_model_description(*draft.spec, tokenizer, draft.temporary);
+    for (const auto& [name, text] : files) io::write_file((draft.temporary / name).string(), text);
     io::write_file((draft.temporary / kStateFile).string(), describe(draft.state));
     io::write_file((draft.temporary / kSettingsFile).string(), settings);
     if (!draft.adapter.empty())

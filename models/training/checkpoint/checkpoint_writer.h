@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/models/training/checkpoint/manifest.h"
@@ -18,6 +20,8 @@ namespace braid::models {
 
 class CheckpointWriter {
  public:
+  using Files = std::vector<std::pair<std::string, std::string>>;
+
   // run: the run's folder, made by the first save. keep: number of the newest valid checkpoints to keep, at least 2.
   // keep_every: checkpoints of steps divisible by it are kept too (0: none), and so is the one marked as best.
   // check_folder: called on rank 0 before anything is made or renamed in the folder; throws if the folder no longer
@@ -27,11 +31,11 @@ class CheckpointWriter {
       : run_(std::move(run)), keep_(keep), keep_every_(keep_every), check_folder_(std::move(check_folder)) {}
 
   // Writes run/step-N, then removes the checkpoints that are not to be kept. `settings` becomes kSettingsFile.
-  // tokenizer: null for models without text.
+  // tokenizer: null for models without text. files: names and texts of further files of the model folder.
   // Collective: the bytes do not depend on the mesh. Error(numerical) when a weight or a moment is NaN or Inf,
   // Error(output) when a file cannot be written or read back; older checkpoints are then as before.
   void save(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
-            const std::string& settings);
+            const std::string& settings, const Files& files = {});
   // Removes the checkpoints that are not to be kept, those that are older than the newest `keep` valid ones, and what
   // an interrupted save or removal has left. Best effort: what cannot be removed now is left to the next call.
   // `verified`: a checkpoint that was just read back. Collective.
@@ -43,12 +47,12 @@ class CheckpointWriter {
   // of the same state is renamed to it, unless it is the only valid one or the best: its weights are those that the
   // failed step was computed with. The two newest such folders are kept. Returns the folder. Collective.
   std::filesystem::path save_failed(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
-                                    const std::string& settings, int64_t failed_step);
+                                    const std::string& settings, int64_t failed_step, const Files& files = {});
 
  private:
   struct Draft;
   static void check_finite(const Draft& draft);
-  void begin(Draft& draft, const text::Tokenizer* tokenizer, const std::string& settings);
+  void begin(Draft& draft, const text::Tokenizer* tokenizer, const std::string& settings, const Files& files);
   void write(Draft& draft);
   void publish(Draft& draft);
   void verify(const Draft& draft);

@@ -128,4 +128,75 @@ BOOST_AUTO_TEST_CASE(eval_reports_every_class) {
   rejected(straight().string() + " pictures:" + images() + " --max-length 5", "--max-length is for texts");
 }
 
+// The classes of another folder have other numbers, its pixels another mean: the names and the scaling of the model
+// count.
+BOOST_AUTO_TEST_CASE(other_folders_are_read_as_the_model_learned_them) {
+  using nlohmann::json;
+  const auto parsed = [](const std::filesystem::path& file) { return json::parse(slurp(file)); };
+  const std::filesystem::path in = world().scratch / "swapped", other = world().scratch / "other-images";
+  const std::string few = write_idx_images(in, "train", 6), val = write_idx_images(in, "t10k", 20);
+  for (const char* set : {"train", "t10k"}) {
+    std::string labels = slurp(in / (set + std::string("-labels-idx1-ubyte")));
+    for (size_t i = 8; i < labels.size(); ++i) labels[i] = static_cast<char>(1 - labels[i]);
+    write(in / (set + std::string("-labels-idx1-ubyte")), labels);
+  }
+  const auto prepared = [&](const std::string& names, const std::filesystem::path& out, const std::string& more = "") {
+    write(in / "names.txt", names);
+    return run("prepare --images " + few + " --val " + val + " --classes " + (in / "names.txt").string() + " -o " +
+               out.string() + more);
+  };
+  BOOST_REQUIRE(prepared("1\n0\n", other).code == 0);
+  const json own = parsed(images() + "/dataset.json");
+  BOOST_TEST(own["mean"] != parsed(other / "dataset.json")["mean"]);
+
+  const std::filesystem::path saved = step(straight(), 10);
+  BOOST_TEST(parsed(saved / "config.json")["id2label"] == json({{"0", "0"}, {"1", "1"}}));
+  const std::string processor = slurp(saved / "preprocessor_config.json");
+  BOOST_TEST(json::parse(processor)["image_mean"] == own["mean"]);
+  BOOST_TEST(json::parse(processor)["image_std"] == own["std"]);
+
+  const auto scores = [&](const std::string& model, const std::string& data) {
+    const std::filesystem::path file = world().scratch / "scores.json";
+    const Outcome result = run("eval " + model + " pictures:" + data + " --json " + file.string());
+    BOOST_REQUIRE(result.code == 0);
+    BOOST_TEST(result.output.find("note: ") == std::string::npos, result.output);
+    json all = parsed(file)["results"][0];
+    all.erase("task");
+    return all;
+  };
+  const json before = scores(straight().string(), images());
+  BOOST_TEST(scores(straight().string(), other.string()) == before);
+  const std::filesystem::path copy = world().fresh();
+  BOOST_TEST(run("convert " + straight().string() + " -o " + copy.string()).code == 0);
+  BOOST_TEST(scores(copy.string(), other.string()) == before);
+
+  // A run that starts from the model goes on with both, also after it was resumed.
+  const std::filesystem::path out = world().fresh();
+  const auto go_on = [&](const std::filesystem::path& run_folder, const std::filesystem::path& data, int steps) {
+    return run("train run.out=" + run_folder.string() + " data.path=" + data.string() + " train.init_from=" +
+               straight().string() + " optimizer.lr=1e-12 schedule.warmup=0 eval.interval=1 eval.batches=0" +
+               " train.batch_size=6 run.threads=1 train.steps=" + std::to_string(steps));
+  };
+  for (const int steps : {1, 2}) {
+    const Outcome result = go_on(out, other, steps);
+    BOOST_TEST(result.code == 0, result.output);
+    BOOST_TEST(apps::read_log(out).back()["val_loss"] == before["loss"].get<double>(),
+               boost::test_tools::tolerance(1e-5));
+    BOOST_TEST(slurp(step(out, steps) / "preprocessor_config.json") == processor);
+  }
+
+  // Classes that the model does not know are named; images prepared as the model says are equal.
+  const std::filesystem::path unknown = world().scratch / "unknown-images";
+  BOOST_REQUIRE(prepared("one\n0\n", unknown).code == 0);
+  check_failure(run("eval " + straight().string() + " pictures:" + unknown.string()), 3, "found also one (1)");
+  check_failure(go_on(world().fresh(), unknown, 1), 2, "found also one (1)");
+  const std::string like = " --like " + straight().string();
+  const Outcome again = prepared("1\n0\n", other, like);
+  BOOST_TEST(again.output.find("the folder held the same data already") != std::string::npos, again.output);
+  check_failure(prepared("1\n0\n", other, like + " --size 8"), 2, "--size has no effect beside --like");
+  check_failure(run("prepare " + few + " -o " + world().fresh().string() + like), 2, "--like is for images");
+  std::filesystem::remove(copy / "preprocessor_config.json");
+  check_failure(prepared("1\n0\n", other, " --like " + copy.string()), 3, "no preprocessor_config.json in ");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -108,6 +108,31 @@ BOOST_AUTO_TEST_CASE(resizing_is_that_of_pillow) {
   }
 }
 
+// The values are those of Pillow 11, which resizes rows first; Pillow 13 chooses the order, and differs by 1.
+BOOST_AUTO_TEST_CASE(filters_and_sizes) {
+  Image p{1, 5, 7, {}};
+  for (int i = 0; i < 35; ++i) p.pixels.push_back(static_cast<uint8_t>((i * 53 + i * i * 7) % 251));
+  const std::pair<Filter, std::vector<uint8_t>> wanted[] = {
+      {Filter::nearest, {0,   60, 60, 134, 222, 73,  189, 189, 68, 106, 111, 111, 130, 163,
+                         210, 20, 20, 95,  195, 145, 145, 109, 87, 79,  85,  85,  105}},
+      {Filter::lanczos, {90,  94,  71, 121, 235, 136, 140, 153, 89, 162, 115, 91, 118, 146,
+                         216, 126, 44, 82,  192, 120, 109, 123, 54, 104, 111, 69, 58}},
+      {Filter::bilinear, {91,  87,  89, 123, 224, 140, 144, 141, 88, 147, 113, 104, 122, 148,
+                          185, 120, 67, 80,  190, 129, 111, 113, 64, 109, 101, 78,  63}},
+      {Filter::bicubic, {90,  87,  81, 118, 230, 134, 145, 148, 87, 155, 112, 98, 120, 147,
+                         204, 121, 54, 80,  194, 125, 109, 119, 59, 111, 105, 74, 60}}};
+  for (const auto& [filter, pixels] : wanted)
+    BOOST_TEST(resized(p, 3, 9, filter).pixels == pixels, boost::test_tools::per_element());
+  Sizing sizing{.shorter = 4, .crop_height = 2, .crop_width = 3, .filter = Filter::bicubic};
+  BOOST_TEST((sized(p, sizing, "p").pixels == std::vector<uint8_t>{88, 190, 149, 108, 116, 136}));
+  BOOST_TEST((sized(p, {.crop_height = 1, .crop_width = 1}, "p").pixels == std::vector<uint8_t>{p.pixels[17]}));
+  BOOST_TEST((sized(p, {}, "p").pixels == p.pixels));
+  BOOST_TEST(describe(sizing) == "the shorter side resized to 4 (bicubic), 2 x 3 cut out of the centre");
+  sizing.crop_height = 9;
+  BOOST_TEST(throws_with([&] { sized(p, sizing, "p"); }, "p is too small: expected at least 9 x 3"));
+  BOOST_TEST(throws_with([&] { sized(p, {.shorter = 16384}, "p"); }, "p would be too large"));
+}
+
 BOOST_AUTO_TEST_CASE(png_files) {
   const std::vector<uint8_t> rgb = {255, 0, 0, 0, 255, 0, 0, 0, 255, 9, 8, 7};  // 2 x 2
   const Image plain = decoded(png(PNG_FORMAT_RGB, 2, 2, rgb));
@@ -127,7 +152,7 @@ BOOST_AUTO_TEST_CASE(png_files) {
   const uint8_t ids[] = {1, 0};
   BOOST_REQUIRE(png_image_write_to_memory(&palette, bytes.data(), &size, 0, ids, 0, map.data()) != 0);
   BOOST_TEST((colour(decoded(bytes.substr(0, size)), 0, 0) == std::vector<int>{70, 80, 90}));
-  std::vector<uint8_t> wide(12);  // 16 bits: linear light, 65535 is white
+  std::vector<uint8_t> wide(12);  // 16 bits
   for (size_t i = 6; i < 12; ++i) wide[i] = 255;
   const Image sixteen = decoded(png(PNG_FORMAT_LINEAR_RGB, 1, 2, wide));
   BOOST_TEST((colour(sixteen, 0, 0) == std::vector<int>{0, 0, 0}));
@@ -185,24 +210,60 @@ BOOST_AUTO_TEST_CASE(folders_of_classes) {
   scratch.write("in/.hidden", "x");
   std::vector<std::string> classes, names;
   std::vector<int64_t> labels;
-  read_class_folder(scratch / "in", classes, [&](const Image&, int64_t label, const std::string& name) {
+  BadImages bad;
+  const auto note = [&](const Image&, int64_t label, const std::string& name) {
     names.push_back(name), labels.push_back(label);
-  });
+  };
+  read_class_folder(scratch / "in", classes, note, bad);
+  bad.raise();
   BOOST_TEST((classes == std::vector<std::string>{"cat", "dog"}));
   BOOST_TEST((labels == std::vector<int64_t>{0, 1, 1}));
   BOOST_TEST((names ==
               std::vector<std::string>{scratch / "in/cat/c.png", scratch / "in/dog/a.png", scratch / "in/dog/b.png"}));
   const auto rejects_folder = [&](const std::string& words) {
-    BOOST_TEST(throws_with(
-        [&] { read_class_folder(scratch / "in", classes, [](Image, int64_t, const std::string&) {}); }, words));
+    BOOST_TEST(throws_with([&] { read_class_folder(scratch / "in", classes, note, bad); }, words));
   };
-  scratch.write("in/notes.txt", "x");
-  rejects_folder("in/notes.txt is no folder");
-  std::filesystem::remove(scratch / "in/notes.txt");
+  scratch.write("in/notes.txt", "x"), scratch.write("in/odd.txt", "x");
+  rejects_folder("one folder of images for each class, found notes.txt, odd.txt (2)");
+  std::filesystem::remove(scratch / "in/notes.txt"), std::filesystem::remove(scratch / "in/odd.txt");
+  std::filesystem::create_directory(scratch / "in/cow");
   scratch.write("in/emu/e.png", one);
-  rejects_folder("expected one of cat, dog, found");
-  scratch.write("in/cat/d.png", one.substr(0, 30));
-  rejects_folder("cannot decode image " + (scratch / "in/cat/d.png"));
+  rejects_folder("expected some of cat, dog (2), found cow, emu (2)");
+  classes.clear();
+  rejects_folder("found none in cow");
+}
+
+// All damaged files are named in one error, and how many there are beyond the first twenty.
+BOOST_AUTO_TEST_CASE(damaged_files_are_named_together) {
+  const TempFolder scratch;
+  const std::string one = png(PNG_FORMAT_RGB, 1, 1, {1, 2, 3});
+  scratch.write("in/a/good.png", one), scratch.write("in/b/good.png", one);
+  scratch.write("in/a/1.png", ""), scratch.write("in/b/2.png", one.substr(0, 40)), scratch.write("in/b/3.png", "hello");
+  std::filesystem::create_directory(scratch / "in/b/folder");
+  const auto error_of_folder = [&] {
+    std::vector<std::string> classes;
+    BadImages bad;
+    int64_t good = 0;
+    read_class_folder(
+        scratch / "in", classes, [&](const Image&, int64_t, const std::string&) { ++good; }, bad);
+    BOOST_TEST(good == 2);
+    try {
+      bad.raise();
+    } catch (const Error& e) {
+      BOOST_TEST((e.kind() == ErrorKind::input));
+      return std::string(e.what());
+    }
+    return std::string("no error");
+  };
+  const std::string few = error_of_folder();
+  for (const char* words : {"cannot decode 4 of 6 images: ", "in/a/1.png: expected a PNG or JPEG file, found an empty",
+                            "in/b/2.png: expected a whole PNG", "in/b/3.png: ", "in/b/folder", "; fix or remove these"})
+    BOOST_TEST(few.find(words) != std::string::npos, "'" << words << "' is not in '" << few << "'");
+  for (int i = 0; i < 21; ++i) scratch.write("in/b/z" + std::to_string(i), "x");
+  const std::string many = error_of_folder();
+  for (const char* words : {"cannot decode 25 of 27 images: ", "in/a/1.png", "; and 5 more; fix"})
+    BOOST_TEST(many.find(words) != std::string::npos, "'" << words << "' is not in '" << many << "'");
+  BOOST_TEST(many.find("in/b/z9") == std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(changes_are_functions_of_the_key) {

@@ -176,6 +176,13 @@ BOOST_AUTO_TEST_CASE(cifar_files) {
       },
       {"image 0", "expected channels x height x width = 3 x 32 x 32", "found 1 x 32 x 32"});
   BOOST_TEST(!std::filesystem::exists(scratch / "mixed"));
+  // Numbers of classes and names of classes cannot be compared.
+  scratch.write("named/cat/a.png", "x");
+  rejects([&] { prepare_images({.inputs = {idx}, .val_inputs = {scratch / "named"}, .output = scratch / "mixed"}); },
+          {"cannot be compared", "whose classes have numbers", "named"});
+  rejects([&] { prepare_images({.inputs = {scratch / "named"}, .output = scratch / "mixed"}); },
+          {"cannot decode 1 of 1 image: ", "named/cat/a.png"});
+  BOOST_TEST(!std::filesystem::exists(scratch / "mixed"));
 }
 
 BOOST_AUTO_TEST_CASE(a_damaged_folder_is_noticed) {

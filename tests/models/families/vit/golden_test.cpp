@@ -7,6 +7,7 @@
 #include "braid/autograd.h"
 #include "braid/models/folders/folder.h"
 #include "braid/models/image_model.h"
+#include "braid/models/registry.h"
 #include "tests/models/families/dcformer/huggingface/support.h"
 #include "tests/support/golden.h"
 
@@ -151,6 +152,32 @@ BOOST_AUTO_TEST_CASE(a_changed_model_keeps_the_other_keys) {
   BOOST_TEST(!now.contains("id2label"));
   for (const auto& [key, value] : was.items())
     if (key != "id2label" && key != "label2id" && key != "dtype") BOOST_TEST((now[key] == value), key);
+}
+
+// Names of classes are part of the model; those of transformers for classes without names are none.
+BOOST_AUTO_TEST_CASE(classes_have_names) {
+  const auto spec_of = [](const json& labels) {
+    json config = json::parse(models::load_model(kHuggingFace + "vit_tok").format.config);
+    config["id2label"] = labels;
+    return models::read_model_spec(config.dump(), "config.json");
+  };
+  const auto names = [](const models::ModelSpec& spec) {
+    return dynamic_cast<const models::ImageModelSpec&>(spec).class_names();
+  };
+  BOOST_TEST(names(*spec_of({{"0", "LABEL_0"}, {"1", "LABEL_1"}})).empty());
+  const std::vector<std::string> three = {"b", "a, or c", "7"};
+  const auto spec = spec_of({{"0", "b"}, {"2", 7}, {"1", "a, or c"}});
+  BOOST_TEST(names(*spec) == three, boost::test_tools::per_element());
+  const json written = json::parse(spec->config_json());
+  BOOST_TEST(written["id2label"] == json({{"0", "b"}, {"1", "a, or c"}, {"2", "7"}}));
+  BOOST_TEST(written["label2id"] == json({{"b", 0}, {"a, or c", 1}, {"7", 2}}));
+  BOOST_TEST(names(*models::read_model_spec(spec->config_json(), "config.json")) == three,
+             boost::test_tools::per_element());
+  BOOST_TEST(names(*spec->with({{"hidden_act", "relu"}})) == three, boost::test_tools::per_element());
+  BOOST_TEST(names(*spec->with({{"num_labels", "4"}})).empty());
+  BOOST_TEST(names(*spec->make({1, 0})->spec()) == three, boost::test_tools::per_element());
+  rejects(with("vit_tok", {{"id2label", {{"1", "a"}, {"2", "b"}}}}), {"id2label", "from 0 to 1", "none for 0"});
+  rejects(with("vit_tok", {{"id2label", {{"0", {1}}}}}), {"id2label", "[1] for 0"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()
