@@ -153,8 +153,18 @@ BOOST_AUTO_TEST_CASE(jsonl_mistakes_name_the_line) {
   fails("{\"text\": \"a\"} {}", "a mistake at column 15");
   fails("{\"text\": \"\xff\"}", "a mistake at column 11");
   fails("{\"text\": \"a\"}" + std::string("\0x", 2), "a NUL byte at column 14");
-  fails("{\"text\": \"a\", \"n\": 1e999}", "1e999");
+  fails("{\"text\": NaN}", "a string in the field \"text\", found a number");
   fails("{\"x\": " + std::string(100000, '['), "64 nested levels");
+}
+
+// As the json module of Python writes and reads them.
+BOOST_AUTO_TEST_CASE(numbers_of_fields_that_are_not_read) {
+  TempFolder folder;
+  const Texts expected{"a", "b: NaN"};
+  const std::string lines =
+      "{\"score\": NaN, \"text\": \"a\"}\n"
+      "{\"text\": \"b: NaN\", \"x\": [Infinity, {\"y\": -Infinity}, 1e999, -1e999]}\n";
+  BOOST_TEST(documents({folder.write("a.jsonl", lines)}) == expected, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(damaged_compression_is_noticed) {
