@@ -36,7 +36,7 @@ std::vector<std::string> lines_of(const std::string& file) {
 }  // namespace
 
 int prepare_images(const Arguments& arguments) {
-  for (const char* name : {"dedup", "tasks", "tokenizer", "train-bpe", "bpe-form", "answers", "chat"})
+  for (const char* name : {"dedup", "tasks", "tokenizer", "train-bpe", "bpe-form", "invalid", "answers", "chat"})
     check(!arguments.has(name), ErrorKind::setting,
           [&] { return str("--", name, " is for text: expected without --images; leave one of them out"); });
   models::vision::PrepareImagesOptions options;
