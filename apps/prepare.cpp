@@ -70,6 +70,14 @@ void print_validation(const models::text::PrepareSummary& summary) {
                 files[i].tail ? ", the end of" : " of", preview(files[i].file).c_str());
 }
 
+models::text::InvalidText invalid_text(const std::string& name) {
+  const std::vector<std::string> names = {"error", "replace", "skip"};
+  const auto found = std::ranges::find(names, name);
+  check(found != names.end(), ErrorKind::setting,
+        [&] { return models::bad_value("--invalid", models::one_of(names), "'" + preview(name) + "'", name); });
+  return static_cast<models::text::InvalidText>(1 + (found - names.begin()));
+}
+
 int run_prepare(const Arguments& arguments) {
   if (arguments.has("images")) return prepare_images(arguments);
   for (const char* flag : {"size", "like", "classes"})
@@ -90,6 +98,7 @@ int run_prepare(const Arguments& arguments) {
   check(options.train_bpe > 0 || !arguments.has("bpe-form"), ErrorKind::setting,
         "--bpe-form has no effect without --train-bpe N; give both");
   options.text_field = arguments.get("text-field");
+  if (arguments.has("invalid")) options.invalid = invalid_text(arguments.get("invalid"));
   options.val_fraction = arguments.get_float("val-fraction");
   options.seed = static_cast<uint64_t>(arguments.get_int("seed"));
   options.shard_tokens = arguments.get_int("shard-tokens");
@@ -143,6 +152,10 @@ int run_prepare(const Arguments& arguments) {
   if (options.dedup)
     std::printf("  %-12s %12lld left out, equal to an earlier document\n", "duplicates",
                 static_cast<long long>(summary.duplicates));
+  if (summary.ill_formed > 0)
+    std::printf("  %-12s %12lld parts of text that are no UTF-8, %s\n", "ill-formed",
+                static_cast<long long>(summary.ill_formed),
+                options.invalid == models::text::InvalidText::skip ? "left out" : "replaced by U+FFFD");
   constexpr int64_t short_split = 256;
   if (!format && m.val.tokens > 0 && m.val.tokens < short_split)
     std::printf(
@@ -166,11 +179,12 @@ Command prepare_command() {
   Command command = {
       .name = "prepare",
       .summary = "make shards from text files, the built-in tasks, or images",
-      .positionals = {{.name = "INPUT",
-                       .help = "text file, .jsonl or .ndjson, each also as .gz or .zst, a folder or a quoted pattern",
-                       .required = false,
-                       .repeated = true,
-                       .option = "inputs"}},
+      .positionals =
+          {{.name = "INPUT",
+            .help = "text, JSON Lines or a list of JSON objects, each also as .gz or .zst; a folder; a quoted pattern",
+            .required = false,
+            .repeated = true,
+            .option = "inputs"}},
       .flags = {{.name = "out", .alias = 'o', .value = "DIR", .help = "data folder to write", .required = true},
                 integer_flag("tasks", "N", "samples of the built-in in-context tasks to train on",
                              std::to_string(defaults.tasks), 0, 1e9),
@@ -199,8 +213,12 @@ Command prepare_command() {
                  .fallback = defaults.bpe_form},
                 {.name = "text-field",
                  .value = "NAME",
-                 .help = "field of .jsonl lines that holds the text",
+                 .help = "field of JSON objects that holds the text",
                  .fallback = defaults.text_field},
+                {.name = "invalid",
+                 .value = "HOW",
+                 .help = "bytes that are no UTF-8: error, replace (by U+FFFD) or skip, counted; without it an error in "
+                         "a named file, replaced in others, and bytes as they are where every byte is a token"},
                 integer_flag("seed", "N", "of the split and of the tasks", std::to_string(defaults.seed), 0),
                 integer_flag("shard-tokens", "N", "largest number of tokens in one file",
                              std::to_string(defaults.shard_tokens), 1),
@@ -212,11 +230,15 @@ Command prepare_command() {
           "resumes where it stopped when the same command is run again.\n"
           "Validation gets whole documents, drawn by a hash. When the files are fewer than 1 / F it gets a share of\n"
           "each: drawn documents, or the end of the file where none is drawn.\n"
-          "With --answers a line of INPUT is a sample {\"prompt\": ..., \"answer\": ...}; with --chat it is one, or\n"
-          "{\"messages\": [{\"role\": ..., \"content\": ...}, ...]}. What the assistant says is learnt, the rest is "
-          "read\n"
-          "only. Samples stay whole and validation gets whole samples; braid train packs them into sequences. The\n"
-          "chat_template of a tokenizer is a program and not executed: --chat names the text around turns.",
+          "What a file is, its bytes say, whatever its name; what is neither text nor JSON is an error when it was\n"
+          "named, and left out of a folder with a note.\n"
+          "With --answers an object of INPUT is a sample {\"prompt\": ..., \"answer\": ...}; with --chat it is one, "
+          "or\n"
+          "{\"messages\": [{\"role\": ..., \"content\": ...}, ...]}, ShareGPT's {\"conversations\": [{\"from\": ...,\n"
+          "\"value\": ...}, ...]} or Alpaca's {\"instruction\": ..., \"input\": ..., \"output\": ...}. What the\n"
+          "assistant says is learnt, the rest is read only. Samples stay whole and validation gets whole samples;\n"
+          "braid train packs them into sequences. The chat_template of a tokenizer is a program and not executed:\n"
+          "--chat names the text around turns.",
       .examples = {"braid prepare book.txt notes/ -o data/books",
                    "braid prepare train.txt --val valid.txt -o data/wiki",
                    "braid prepare 'shards/*.jsonl.zst' --dedup --train-bpe 32000 -o data/web",

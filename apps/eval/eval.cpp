@@ -251,8 +251,9 @@ Command eval_command() {
       .overrides = kModelOverrides,
       .details =
           "NAME is one of " + join(task_names(), ", ") +
-          ",\nor a file of the same form (.toml). FILE is .jsonl, for texts also any text file; each also as .gz or "
-          ".zst.\n"
+          ",\nor a file of the same form (.toml). FILE is JSON Lines or a list of JSON objects, for texts also any "
+          "text\n"
+          "file; each also compressed by gzip or zstd. The names of lm-evaluation-harness's tasks make its prompts.\n"
           "in-context without a file: built-in samples with words that no training text of braid prepare has.\n"
           "recall: built-in samples of new lists of the words that braid prepare --task-set recall makes texts of.\n"
           "pictures:FOLDER: the validation split of what braid prepare --images wrote, for an image model: accuracy,\n"

@@ -17,9 +17,9 @@ using models::eval::TaskTemplate;
 class Entries {
  public:
   explicit Entries(const TemplateText& text) : name_(text.name), entries_(parse_config(text.toml, text.name)) {
-    static const std::vector<std::string> keys = {"kind",   "text",           "context",   "contexts",
-                                                  "target", "context_filter", "choices",   "choice_filter",
-                                                  "labels", "gold",           "delimiter", "separator"};
+    static const std::vector<std::string> keys = {
+        "kind",           "text",    "text_filter",   "description", "context", "contexts",  "target",
+        "context_filter", "choices", "choice_filter", "labels",      "gold",    "delimiter", "separator"};
     for (const ConfigEntry& entry : entries_) {
       if (std::ranges::find(keys, entry.key) == keys.end())
         fail(ErrorKind::setting, "unknown task field '" + preview(entry.key) + "' in " + at(entry) +
@@ -52,6 +52,9 @@ class Entries {
     for (const std::string& text : texts(key, list)) formats.emplace_back(text, place(key));
     return formats;
   }
+  void read_filter(const std::string& key, models::eval::Filters& filters) const {
+    if (has(key)) filters = models::eval::Filters(text(key), place(key));
+  }
   // Fields that this kind of task does not have.
   void exclude(const std::string& kind, const std::vector<std::string>& keys) const {
     for (const std::string& key : keys)
@@ -71,7 +74,7 @@ class Entries {
 };
 
 void read_choices(const Entries& entries, TaskTemplate& form) {
-  entries.exclude("choices", {"text", entries.has("contexts") ? "context" : "contexts"});
+  entries.exclude("choices", {entries.has("contexts") ? "context" : "contexts"});
   entries.exclude("choices", {entries.has("target") ? "choices" : "target"});
   form.contexts = entries.has("contexts") ? entries.formats("contexts", true) : entries.formats("context", false);
   form.choices = entries.formats(entries.has("target") ? "target" : "choices", !entries.has("target"));
@@ -102,22 +105,23 @@ TaskTemplate parse_template(const TemplateText& text) {
   const std::vector<std::string> of_choices = {"contexts", "choices", "choice_filter", "labels", "gold"};
   if (form.kind == TaskKind::text) {
     entries.exclude(kind, of_choices);
-    entries.exclude(kind, {"context", "context_filter", "target", "delimiter", "separator"});
+    entries.exclude(kind, {"description", "context", "context_filter", "target", "delimiter", "separator"});
     form.text = entries.formats("text", false)[0];
+    entries.read_filter("text_filter", form.text_filter);
     return form;
   }
   if (form.kind == TaskKind::last_word) {
     entries.exclude(kind, of_choices);
-    entries.exclude(kind, {"text"});
     form.contexts = entries.formats("context", false);
     form.choices = entries.formats("target", false);
     form.delimiter = "";
   } else {
     read_choices(entries, form);
   }
-  for (const auto& [key, filter] :
-       {std::pair{"context_filter", &form.context_filter}, std::pair{"choice_filter", &form.choice_filter}})
-    if (entries.has(key)) *filter = models::eval::Filters(entries.text(key), entries.place(key));
+  entries.exclude(kind, {"text", "text_filter"});
+  entries.read_filter("context_filter", form.context_filter);
+  entries.read_filter("choice_filter", form.choice_filter);
+  if (entries.has("description")) form.description = entries.formats("description", false)[0];
   if (entries.has("delimiter")) form.delimiter = entries.text("delimiter");
   if (entries.has("separator")) form.separator = entries.text("separator");
   return form;

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/text.h"
+#include "braid/models/data/prepare/source.h"
 #include "braid/models/inference/batch.h"
 #include "braid/models/inference/text_stream.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/json.h"
-#include "braid/tensor/io/line_reader.h"
 
 namespace braid::apps {
 namespace {
@@ -41,21 +41,24 @@ const char* reason_of(models::StopReason reason) {
 }  // namespace
 
 std::vector<std::string> read_prompts(const std::string& file) {
-  const bool json = file.ends_with(".jsonl") || file.ends_with(".ndjson");
+  models::text::TextSource source({file}, {});
   std::vector<std::string> prompts;
-  for (io::LineReader lines(file); lines.next();) {
-    const std::string& line = lines.text();
-    if (trim(line).empty()) continue;
-    if (!json) {
-      prompts.push_back(line);
-      if (line.ends_with('\r')) prompts.back().pop_back();
+  std::string text;
+  for (models::text::Piece piece; source.next(piece);) {
+    if (!piece.jsonl) {
+      text += piece.bytes;
       continue;
     }
-    const nlohmann::json object = io::parse_json(line, file, lines.begin());
+    const nlohmann::json object = io::parse_json(piece.bytes, file, piece.offset);
     check(object.is_object() && object.contains("prompt") && object["prompt"].is_string(), ErrorKind::input, [&] {
-      return str("bad line ", lines.number(), " in ", file, ": expected {\"prompt\": text}, found ", preview(line));
+      return str("bad line ", piece.line, " in ", file, ": expected {\"prompt\": text}, found ", preview(piece.bytes));
     });
     prompts.push_back(object["prompt"].get<std::string>());
+  }
+  for (std::string& line : split(text, '\n')) {
+    if (trim(line).empty()) continue;
+    if (line.ends_with('\r')) line.pop_back();
+    prompts.push_back(std::move(line));
   }
   check(!prompts.empty(), ErrorKind::input, [&] { return "no prompt in " + file + ": expected one in each line"; });
   return prompts;

@@ -7,8 +7,8 @@
 
 namespace braid::apps {
 
-// One prompt a line, without empty lines; of a file .jsonl or .ndjson the field "prompt" of each line. Error(input)
-// naming file and line when there is none.
+// One prompt a line, without empty lines; of a file of JSON objects the field "prompt" of each. What a file is, its
+// bytes say (models/data/prepare/file_kind.h). Error(input) naming file and line when there is none.
 std::vector<std::string> read_prompts(const std::string& file);
 
 // {"prompt": ..., "text": ..., "tokens": N, "reason": "length" | "end_of_text" | "context_full" | "stop"} for each

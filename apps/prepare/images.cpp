@@ -51,7 +51,7 @@ models::vision::Sizing sizing_of(const Arguments& arguments) {
 }  // namespace
 
 int prepare_images(const Arguments& arguments) {
-  for (const char* name : {"dedup", "tasks", "tokenizer", "train-bpe", "bpe-form", "answers", "chat"})
+  for (const char* name : {"dedup", "tasks", "tokenizer", "train-bpe", "bpe-form", "invalid", "answers", "chat"})
     check(!arguments.has(name), ErrorKind::setting,
           [&] { return str("--", name, " is for text: expected without --images; leave one of them out"); });
   models::vision::PrepareImagesOptions options;

@@ -9,7 +9,7 @@ namespace braid::apps {
 std::vector<Flag> sample_flags() {
   const models::text::SampleFormat defaults;
   return {{.name = "answers",
-           .help = "INPUT are .jsonl files of samples with a prompt and an answer; only answers are learnt"},
+           .help = "INPUT are JSON objects, samples with a prompt and an answer; only answers are learnt"},
           {.name = "chat",
            .value = "TEMPLATE",
            .help = "samples are conversations: " + join(models::text::chat_template_names(), ", ") +

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "braid/models/eval/metrics.h"
+#include "braid/models/eval/python_text.h"
 #include "braid/models/eval/shots.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 
 namespace braid::models::eval {
@@ -25,12 +27,15 @@ class DocumentTask : public EvalTask {
       for (size_t c = 0; c < document.choices.size(); ++c) {
         const std::string where =
             str("choice ", c, " of line ", document.location.line, " of ", document.location.file);
-        sequences.push_back(
-            encoder.encode(examples + document.contexts[c], form.delimiter + document.choices[c], where));
+        double_space_ += rstrip(form.delimiter).size() < form.delimiter.size() &&
+                         lstrip(document.choices[c]).size() < document.choices[c].size();
+        sequences.push_back(encoder.encode(document.description + examples + document.contexts[c],
+                                           form.delimiter + document.choices[c], where));
       }
       sequences_.push_back(std::move(sequences));
     }
     cut_ = encoder.cut_contexts() - cut_before;
+    delimiter_ = detail::preview(form.delimiter);
     documents.resize(n);
     documents_ = std::move(documents);
   }
@@ -44,8 +49,12 @@ class DocumentTask : public EvalTask {
     return longest;
   }
   std::vector<std::string> notes() const override {
-    if (cut_ == 0) return {};
-    return {str(cut_, " contexts were cut from the left to fit the longest sequence")};
+    std::vector<std::string> notes;
+    if (cut_ > 0) notes.push_back(str(cut_, " contexts were cut from the left to fit the longest sequence"));
+    if (double_space_ > 0)
+      notes.push_back(str(double_space_, " choices begin with white space, and the delimiter '", delimiter_,
+                          "' stands before them: leave one of them out (delimiter = \"\" in a template)"));
+    return notes;
   }
 
  protected:
@@ -61,7 +70,9 @@ class DocumentTask : public EvalTask {
  private:
   std::vector<Document> documents_;
   std::vector<std::vector<Sequence>> sequences_;
-  int64_t cut_ = 0;  // contexts
+  int64_t cut_ = 0;           // contexts
+  int64_t double_space_ = 0;  // choices with white space on both sides of their beginning
+  std::string delimiter_;
 };
 
 double characters(const std::string& text) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "braid/models/data/prepare/byte_stream.h"
+#include "braid/models/data/prepare/source.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/json.h"
@@ -36,7 +37,7 @@ int64_t gold_of(const TaskTemplate& form, const json& object, const Document& do
   std::vector<std::string> labels = form.labels;
   if (form.has_label_list) labels = list_of_texts(form.label_list, object, location, "labels");
   if (gold.is_boolean()) return gold.get<bool>() ? 1 : 0;
-  const std::string text = gold.is_string() ? gold.get<std::string>() : gold.dump();
+  const std::string text = text_of(gold);
   const auto position = [&](const std::vector<std::string>& of) { return std::ranges::find(of, text) - of.begin(); };
   if (!labels.empty()) {
     const int64_t at = position(labels);
@@ -52,6 +53,7 @@ int64_t gold_of(const TaskTemplate& form, const json& object, const Document& do
 
 Document document_of(const TaskTemplate& form, const json& object, const Location& location) {
   Document document{.contexts = {}, .choices = {}, .gold = 0, .location = location};
+  document.description = form.description.text(object, location);
   for (const FormatString& context : form.contexts) document.contexts.push_back(context.text(object, location));
   if (form.choice_list)
     document.choices = list_of_texts(form.choices[0], object, location, "choices");
@@ -76,6 +78,17 @@ Document document_of(const TaskTemplate& form, const json& object, const Locatio
   return document;
 }
 
+json object_of(const text::Piece& piece, const Location& location) {
+  json object;
+  try {
+    object = io::parse_json(piece.bytes, location.file, piece.offset);
+  } catch (const Error& error) {
+    fail(ErrorKind::input, str("bad line ", location.line, " in ", location.file, ": ", error.what()));
+  }
+  if (!object.is_object()) bad_line(location, "a JSON object", detail::preview(piece.bytes));
+  return object;
+}
+
 }  // namespace
 
 std::string read_decompressed(const std::string& file) {
@@ -93,23 +106,11 @@ std::string read_decompressed(const std::string& file) {
 }
 
 void for_each_line(const std::string& file, const std::function<void(const json&, const Location&)>& take) {
-  const std::string bytes = read_decompressed(file);
-  Location location{file, 0};
+  text::TextSource source({file}, {.only_jsonl = true});
   int64_t items = 0;
-  for (size_t begin = 0, end = 0; begin < bytes.size(); begin = end + 1) {
-    end = std::min(bytes.find('\n', begin), bytes.size());
-    ++location.line;
-    const std::string_view line = std::string_view(bytes).substr(begin, end - begin);
-    if (detail::trim(line).empty()) continue;
-    json object;
-    try {
-      object = io::parse_json(line, file, static_cast<int64_t>(begin));
-    } catch (const Error& error) {
-      fail(ErrorKind::input, str("bad line ", location.line, " in ", file, ": ", error.what()));
-    }
-    if (!object.is_object()) bad_line(location, "a JSON object", detail::preview(line));
-    take(object, location);
-    ++items;
+  for (text::Piece piece; source.next(piece); ++items) {
+    const Location location{file, piece.line};
+    take(object_of(piece, location), location);
   }
   check(items > 0, ErrorKind::input,
         [&] { return "no item in " + file + ": expected a JSON object in each line, found empty lines"; });
@@ -124,15 +125,25 @@ std::vector<Document> read_documents(const TaskTemplate& form, const std::string
 }
 
 std::vector<TextDocument> read_texts(const TaskTemplate& form, const std::string& file) {
-  const std::string plain = text::without_compression(file);
+  text::TextSource source({file}, {});
   std::vector<TextDocument> texts;
-  if (!plain.ends_with(".jsonl") && !plain.ends_with(".ndjson")) return {{read_decompressed(file), file}};
-  for_each_line(file, [&](const json& object, const Location& location) {
-    std::string text = form.text.text(object, location);
-    if (!text.empty()) texts.push_back({std::move(text), str("line ", location.line, " of ", file)});
-  });
+  for (text::Piece piece; source.next(piece);) {
+    if (!piece.jsonl) {
+      if (piece.first) texts.push_back({"", file});
+      texts.back().text += piece.bytes;
+      continue;
+    }
+    const Location location{file, piece.line};
+    std::string text = form.text.text(object_of(piece, location), location);
+    if (!text.empty()) texts.push_back({std::move(text), str("line ", piece.line, " of ", file)});
+  }
   check(!texts.empty(), ErrorKind::input,
         [&] { return "nothing to evaluate in " + file + ": expected text in a line, found empty texts"; });
+  for (TextDocument& document : texts) {
+    if (form.text_filter.empty()) break;
+    document.unfiltered = document.text;
+    document.text = form.text_filter(std::move(document.text), {file});
+  }
   return texts;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct TaskTemplate {
   std::string name;
   TaskKind kind = TaskKind::choices;
   FormatString text;
+  Filters text_filter;       // of the text that is scored; its words and bytes are counted without it
+  FormatString description;  // in front of everything else, once for an item
   std::vector<FormatString> contexts, choices;
   Filters context_filter, choice_filter;  // of what these give
   bool choice_list = false;               // choices[0] is a field that holds a list of texts
@@ -30,7 +33,7 @@ struct TaskTemplate {
   std::string separator = "\n\n";  // behind each example in front of an item
 };
 
-// Calls `take` with the JSON object of each line that is not empty. Error(input) names the file and the line.
+// Calls `take` with each JSON object of a file of lines or of a list. Error(input) names the file and the line.
 void for_each_line(const std::string& file, const std::function<void(const nlohmann::json&, const Location&)>& take);
 
 // An item in words. One context and one choice of it belong together: they are of equal number. Of the last word there
@@ -39,22 +42,24 @@ struct Document {
   std::vector<std::string> contexts, choices;
   int64_t gold = 0;
   Location location;
+  std::string description = {};
 
-  // Equal but for the place.
+  // Equal but for the place and the description.
   bool same(const Document& other) const {
     return contexts == other.contexts && choices == other.choices && gold == other.gold;
   }
 };
 
-// Items of a .jsonl file, also with .gz or .zst. Empty lines do not count. Error(input) names the file and the line.
+// Items of a file as for_each_line() reads it. Error(input) names the file and the line.
 std::vector<Document> read_documents(const TaskTemplate& form, const std::string& file);
 
 struct TextDocument {
   std::string text;
-  std::string where;  // "FILE" or "line 3 of FILE"
+  std::string where;                           // "FILE" or "line 3 of FILE"
+  std::optional<std::string> unfiltered = {};  // whose words and bytes count; none: those of `text`
 };
-// A text file is one text; each line of a .jsonl or .ndjson file is one, in the field that the template names. Both
-// also with .gz or .zst. Error(input) when there is none.
+// A text file is one text; each JSON object of a file of lines or of a list is one, in the field that the template
+// names. Both also compressed (data/prepare/source.h). Error(input) when there is none.
 std::vector<TextDocument> read_texts(const TaskTemplate& form, const std::string& file);
 
 // All of a file, decompressed. Error(input) when it is longer than 1 GiB, damaged or empty.

@@ -2,37 +2,15 @@
 
 #include <algorithm>
 
-#include "braid/models/data/tokenizers/unicode.h"
-#include "braid/tensor/base/utf8.h"
+#include "braid/models/eval/python_text.h"
 #include "braid/tensor/error.h"
 
 namespace braid::models::eval {
-namespace {
-
-// Where the white space at the end of the text begins. Bytes that are no UTF-8 are no white space.
-size_t end_without_space(std::string_view text) {
-  size_t end = text.size();
-  while (end > 0) {
-    size_t at = end;
-    do --at;
-    while (at > 0 && end - at < 4 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80);
-    const std::string_view last = text.substr(at, end - at);
-    if (detail::utf8_prefix(last) != static_cast<int>(last.size())) break;
-    size_t begin = at;
-    if (!is_space(text::next_code_point(text, begin))) break;
-    end = at;
-  }
-  return end;
-}
-
-}  // namespace
 
 int32_t prefix_token(const text::Tokenizer& tokenizer) {
   if (const std::vector<int32_t> begin = text::template_begin(tokenizer); !begin.empty()) return begin[0];
   return text::document_end(tokenizer, "a text without context is scored behind");
 }
-
-bool is_space(char32_t c) { return text::is_white_space(c) || (c >= 0x1C && c <= 0x1F); }
 
 PairEncoder::PairEncoder(const text::Tokenizer& tokenizer, int64_t longest, int64_t vocabulary)
     : tokenizer_(tokenizer), longest_(longest), vocabulary_(vocabulary), prefix_(prefix_token(tokenizer)) {
@@ -45,7 +23,7 @@ PairEncoder::PairEncoder(const text::Tokenizer& tokenizer, int64_t longest, int6
 
 Sequence PairEncoder::encode(std::string_view context, std::string_view continuation, const std::string& where) {
   const std::string whole = str(context, continuation);
-  const size_t split = end_without_space(context);
+  const size_t split = rstrip(context).size();
   Sequence sequence{.tokens = tokenizer_.encode(whole, true), .from = 0};
   if (split > 0)
     sequence.from = std::ssize(tokenizer_.encode(context.substr(0, split), true));

@@ -13,9 +13,6 @@ namespace braid::models::eval {
 // when there is neither.
 int32_t prefix_token(const text::Tokenizer& tokenizer);
 
-// str.isspace() of Python: Unicode's white space and U+001C to U+001F.
-bool is_space(char32_t c);
-
 class PairEncoder {
  public:
   // longest: maximum number of tokens of a sequence, at least 2. vocabulary: the model's ids are below it. Text that

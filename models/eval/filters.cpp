@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "braid/models/data/tokenizers/unicode.h"
+#include "braid/models/eval/python_text.h"
+#include "braid/models/eval/wikitext.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 
@@ -13,45 +14,26 @@ struct FilterRule {
   const char* name;
   size_t arguments;
 };
-constexpr FilterRule kFilters[] = {{"strip", 0},   {"lstrip", 0},          {"rstrip", 0},      {"capitalize", 0},
-                                   {"before", 1},  {"after", 1},           {"before_last", 1}, {"after_last", 1},
-                                   {"replace", 2}, {"without_brackets", 0}};
+constexpr FilterRule kFilters[] = {{"strip", 0},     {"lstrip", 0},   {"rstrip", 0},      {"capitalize", 0},
+                                   {"before", 1},    {"after", 1},    {"before_last", 1}, {"after_last", 1},
+                                   {"last_word", 0}, {"but_last", 0}, {"replace", 2},     {"without_brackets", 0},
+                                   {"wikitext", 0}};
 
-std::string strip(std::string_view text, bool left, bool right) {
-  constexpr std::string_view spaces = " \t\n\r\f\v";
-  if (const size_t first = text.find_first_not_of(spaces); left)
-    text.remove_prefix(first == std::string_view::npos ? text.size() : first);
-  if (right) text = text.substr(0, text.find_last_not_of(spaces) + 1);
-  return std::string(text);
-}
-
-std::string replace(const std::string& text, const std::string& from, const std::string& to) {
-  std::string result;
-  size_t begin = 0;
-  for (size_t at; (at = text.find(from, begin)) != std::string::npos; begin = at + from.size())
-    result += text.substr(begin, at - begin) + to;
-  return result + text.substr(begin);
-}
-
+// Without each [ up to the next ] on the same line.
 std::string without_brackets(const std::string& text) {
   std::string result;
   size_t begin = 0;
-  for (size_t open; (open = text.find('[', begin)) != std::string::npos;) {
-    const size_t close = text.find(']', open);
+  for (size_t open = 0; (open = text.find('[', open)) != std::string::npos;) {
+    const size_t close = text.find_first_of("]\n", open);
     if (close == std::string::npos) break;
-    result += text.substr(begin, open - begin);
-    begin = close + 1;
+    if (text[close] == ']') {
+      result.append(text, begin, open - begin);
+      begin = close + 1;
+    }
+    open = close + 1;
   }
-  return result + text.substr(begin);
+  return result.append(text, begin, std::string::npos);
 }
-
-std::string capitalize(const std::string& text) {
-  std::string result = text::lower_case(text);
-  if (!result.empty() && result[0] >= 'a' && result[0] <= 'z') result[0] = static_cast<char>(result[0] - 'a' + 'A');
-  return result;
-}
-
-std::string in_quotes(std::string_view text) { return "'" + detail::preview(text) + "'"; }
 
 // Words behind a filter's name, each in single quotes.
 std::vector<std::string> quoted_words(std::string_view text, const std::string& name) {
@@ -67,6 +49,8 @@ std::vector<std::string> quoted_words(std::string_view text, const std::string& 
 }
 
 }  // namespace
+
+std::string in_quotes(std::string_view text) { return "'" + detail::preview(text) + "'"; }
 
 void bad_format(const std::string& name, const std::string& expected, const std::string& found) {
   fail(ErrorKind::setting, "bad text for " + name + ": expected " + expected + ", found " + found);
@@ -112,10 +96,14 @@ Filters::Filters(std::string_view text, const std::string& name) {
 std::string Filters::operator()(std::string text, const Location& location) const {
   for (const Filter& filter : filters_) {
     const std::string& f = filter.name;
-    if (f == "strip" || f == "lstrip" || f == "rstrip") text = strip(text, f != "rstrip", f != "lstrip");
+    if (f == "strip" || f == "rstrip") text = std::string(rstrip(text));
+    if (f == "strip" || f == "lstrip") text = std::string(lstrip(text));
     if (f == "capitalize") text = capitalize(text);
-    if (f == "replace") text = replace(text, filter.arguments[0], filter.arguments[1]);
+    if (f == "last_word") text = text.substr(text.rfind(' ') + 1);
+    if (f == "but_last") text = text.substr(0, text.find(' ') == std::string::npos ? 0 : text.rfind(' '));
+    if (f == "replace") text = replaced(text, filter.arguments[0], filter.arguments[1]);
     if (f == "without_brackets") text = without_brackets(text);
+    if (f == "wikitext") text = wikitext_as_text(std::move(text));
     if (!f.starts_with("before") && !f.starts_with("after")) continue;
     const std::string& mark = filter.arguments[0];
     const size_t at = f.ends_with("_last") ? text.rfind(mark) : text.find(mark);

@@ -1,11 +1,15 @@
 // Changes of a text, one after another, as a text: "strip|replace ' [title]' '. '".
 //
 // strip, lstrip, rstrip     without white space at the sides
-// capitalize                the first letter in upper case (a-z), the others in lower case
+// capitalize                the first letter in title case, the others in lower case
+// last_word, but_last       the part behind the last blank, the part before it ("" where there is none)
 // before 'x', after 'x'     the part before, behind the first 'x'; the text must contain it
 // before_last, after_last   the same with the last 'x'
 // replace 'x' 'y'           every x becomes y
-// without_brackets          without [every such part]
+// without_brackets          without [every such part] of a line
+// wikitext                  WikiText without its marks (wikitext.h)
+//
+// White space and letters are those of Unicode, as Python's str has them (python_text.h).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -23,6 +27,8 @@ struct Location {
 [[noreturn]] void bad_line(const Location& location, const std::string& expected, const std::string& found);
 // Throws Error(setting): "bad text for NAME: expected EXPECTED, found FOUND".
 [[noreturn]] void bad_format(const std::string& name, const std::string& expected, const std::string& found);
+
+std::string in_quotes(std::string_view text);  // for messages
 
 // The places of `end` in the text that do not stand in single quotes cut it into these parts.
 std::vector<std::string> split_unquoted(std::string_view text, char end);

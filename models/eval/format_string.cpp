@@ -1,6 +1,7 @@
 #include "braid/models/eval/format_string.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "braid/tensor/base/strings.h"
@@ -20,8 +21,6 @@ const char* kind_of(const json& value) {
                               : "a text";
 }
 
-std::string in_quotes(std::string_view text) { return "'" + detail::preview(text) + "'"; }
-
 // Where the } of a field stands, outside of single quotes, in text from `begin` on.
 size_t end_of_field(const std::string& text, size_t begin) {
   const size_t length = split_unquoted(std::string_view(text).substr(begin), '}')[0].size();
@@ -29,6 +28,12 @@ size_t end_of_field(const std::string& text, size_t begin) {
 }
 
 }  // namespace
+
+std::string text_of(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  const bool infinite = value.is_number_float() && !std::isfinite(value.get<double>());
+  return infinite ? detail::shortest(value.get<double>()) : value.dump();
+}
 
 FormatString::FormatString(const std::string& text, const std::string& name) {
   std::string literal;
@@ -90,7 +95,7 @@ std::string FormatString::expand(const Part& part, const json& object, const Loc
   const json& value = find(part, object, location);
   if (!value.is_string() && !value.is_number())
     bad_line(location, "a string or a number in the field '" + detail::join(part.path, ".") + "'", kind_of(value));
-  return part.literal + part.filters(value.is_string() ? value.get<std::string>() : value.dump(), location);
+  return part.literal + part.filters(text_of(value), location);
 }
 
 std::string FormatString::text(const json& object, const Location& location) const {

@@ -12,6 +12,9 @@
 
 namespace braid::models::eval {
 
+// A string itself; a number as Python's str() writes it.
+std::string text_of(const nlohmann::json& value);
+
 class FormatString {
  public:
   FormatString() = default;

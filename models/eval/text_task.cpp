@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <numbers>
 
-#include "braid/models/data/tokenizers/unicode.h"
 #include "braid/models/eval/metrics.h"
-#include "braid/tensor/base/utf8.h"
+#include "braid/models/eval/python_text.h"
 #include "braid/tensor/error.h"
 
 namespace braid::models::eval {
@@ -24,8 +23,9 @@ class TextTask final : public EvalTask {
       windows_.emplace_back(encoder.encode_text(texts[i].text, texts[i].where), encoder.prefix(), encoder.longest(),
                             by);
       begins_.push_back(begins_.back() + windows_.back().size());
-      bytes_ += std::ssize(texts[i].text);
-      words_ += count_words(texts[i].text);
+      const std::string& counted = texts[i].unfiltered ? *texts[i].unfiltered : texts[i].text;
+      bytes_ += std::ssize(counted);
+      words_ += count_words(counted);
     }
   }
 
@@ -77,23 +77,6 @@ class TextTask final : public EvalTask {
 };
 
 }  // namespace
-
-int64_t count_words(std::string_view text) {
-  int64_t words = 1;
-  bool space = false;
-  for (size_t at = 0; at < text.size();) {
-    const int k = detail::utf8_prefix(text.substr(at));
-    bool is = false;
-    if (k > 0) {
-      is = is_space(text::next_code_point(text, at));
-    } else {
-      ++at;
-    }
-    words += is && !space;
-    space = is;
-  }
-  return words;
-}
 
 std::unique_ptr<EvalTask> make_text_task(const std::vector<TextDocument>& texts, const PairEncoder& encoder,
                                          int64_t stride, int64_t limit) {

@@ -4,7 +4,7 @@
 //   token_perplexity = exp(-LL / tokens)   byte_perplexity = exp(-LL / bytes)   word_perplexity = exp(-LL / words)
 //   bits_per_byte = -LL / (bytes ln 2)
 //
-// Bytes are those of the text as it was read; words what str.split of Python counts as re.split(r"\s+", text).
+// Bytes are those of the text as it was read, before any filter; words what Python counts as re.split(r"\s+", text).
 // Standard errors: the windows count as independent, with bytes and words in proportion to tokens.
 #pragma once
 #include <memory>
@@ -19,8 +19,5 @@ namespace braid::models::eval {
 // stride: of the windows (encode_pair.h); 0: disjoint ones. limit: the first so many texts; 0: all.
 std::unique_ptr<EvalTask> make_text_task(const std::vector<TextDocument>& texts, const PairEncoder& encoder,
                                          int64_t stride, int64_t limit);
-
-// 1 + the runs of white space: the length of Python's re.split(r"\s+", text).
-int64_t count_words(std::string_view text);
 
 }  // namespace braid::models::eval

@@ -1,5 +1,7 @@
 #include "braid/models/families/config_file.h"
 
+#include <cmath>
+
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/json.h"
@@ -18,6 +20,7 @@ void bad_config(const std::string& what, const std::string& file, const std::str
 }
 
 std::string shown(const json& value) {
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) return detail::shortest(value.get<double>());
   return detail::preview(value.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 

@@ -1,5 +1,7 @@
 #include "braid/models/folders/merge_json.h"
 
+#include "braid/tensor/io/json.h"
+
 namespace braid::models {
 
 using nlohmann::ordered_json;
@@ -13,7 +15,7 @@ void merge_json(ordered_json& object, const ordered_json& before, const ordered_
 
 std::string merge_json(const std::string& text, const ordered_json& before, const ordered_json& now) {
   if (before == now) return text;
-  ordered_json object = ordered_json::parse(text);
+  ordered_json object = io::parse_ordered_json(text, "config.json");
   merge_json(object, before, now);
   return object.dump(2) + "\n";
 }

@@ -44,6 +44,23 @@ BOOST_AUTO_TEST_CASE(flags_reach_the_work) {
   BOOST_TEST(manifest.tasks.empty());
 }
 
+BOOST_AUTO_TEST_CASE(text_that_is_no_utf8_is_repaired_and_counted) {
+  const Scratch scratch;
+  write(scratch / "a.txt", std::string(3000, 'a') + " na\xEFve\xFF\n");
+  const std::string command =
+      "prepare " + (scratch / "a.txt").string() + " --val-fraction 0 --train-bpe 300 -o " + (scratch / "data").string();
+  BOOST_TEST(run(command).code == 3);
+  const auto result = run(command + " --invalid replace");
+  BOOST_TEST(result.code == 0, result.output);
+  BOOST_TEST(result.output.find("ill-formed              2 parts of text that are no UTF-8, replaced by U+FFFD") !=
+                 std::string::npos,
+             result.output);
+  BOOST_TEST(run(command + " --invalid skip --replace").output.find("UTF-8, left out\n") != std::string::npos);
+  BOOST_TEST(
+      run(command + " --invalid drop").output.find("bad value for --invalid: expected one of error, replace, skip") !=
+      std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(a_short_validation_split_is_noted) {
   const Scratch scratch;
   const std::string note =

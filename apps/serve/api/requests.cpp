@@ -4,6 +4,7 @@
 
 #include "apps/serve/api/api_error.h"
 #include "apps/serve/api/request_fields.h"
+#include "braid/models/data/prepare/chat.h"
 
 namespace braid::apps::serve {
 namespace {
@@ -75,23 +76,6 @@ std::vector<CompletionRequest::Prompt> parse_prompts(const Fields& fields, const
   return prompts;
 }
 
-// Text of a message: a string, or a list of parts {"type": "text", "text": ...}.
-std::string parse_content(const Fields& message) {
-  const json* value = message.find("content");
-  if (!value) return "";
-  if (value->is_string()) return value->get<std::string>();
-  const char* expected = "a string or a list of {\"type\": \"text\", \"text\": ...}";
-  if (!value->is_array()) message.bad("content", expected, *value);
-  std::string text;
-  for (const json& part : *value) {
-    const bool is_text = part.is_object() && part.value("type", json()) == "text" && part.contains("text") &&
-                         part.at("text").is_string();
-    if (!is_text) message.bad("content", expected, part);
-    text += part.at("text").get_ref<const std::string&>();
-  }
-  return text;
-}
-
 }  // namespace
 
 GenerationFields parse_generation_fields(const Fields& fields, const RequestLimits& limits) {
@@ -157,14 +141,15 @@ ChatRequest parse_chat_request(std::string_view body, const RequestLimits& limit
   if (!messages->is_array() || messages->empty()) fields.bad("messages", "a list, not empty", *messages);
   for (const json& one : *messages) {
     const std::string name = str("messages[", request.messages.size(), "]");
-    if (!one.is_object()) fields.bad(name, "an object with role and content", one);
-    const Fields message(one, name + ".");
-    const std::string role = message.text("role").value_or("");
-    if (role.empty() || role.size() > 64 || role.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") != std::string::npos)
-      message.bad("role", "letters a to z, such as user, assistant or system", one.value("role", json()));
-    if (const json* calls = message.find("tool_calls"); calls && !(calls->is_array() && calls->empty()))
-      throw ApiError(400, "'" + name + ".tool_calls' is not supported", name + ".tool_calls", "unsupported_parameter");
-    request.messages.emplace_back(role, parse_content(message));
+    const models::text::ChatTurn turn =
+        models::text::read_message(one, [&](const std::string& field, const std::string& expected, const json& found) {
+          if (field.empty()) fields.bad(name, expected, found);
+          if (field == "tool_calls" || field == "function_call")
+            throw ApiError(400, "'" + name + "." + field + "' is not supported", name + "." + field,
+                           "unsupported_parameter");
+          Fields(one, name + ".").bad(field, expected, found);
+        });
+    request.messages.emplace_back(turn.role, turn.content);
   }
   if (const json* answer = fields.find("answer_token_ids")) {
     if (!answer->is_array()) fields.bad("answer_token_ids", "a list of token ids", *answer);

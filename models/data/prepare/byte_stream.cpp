@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <vector>
@@ -67,6 +68,8 @@ class GzipStream final : public CompressedStream {
     z_.avail_out = static_cast<uInt>(n);
     while (z_.avail_out == static_cast<uInt>(n)) {
       refill();
+      // Zeros behind a member are padding, as tapes and block devices leave it.
+      while (!inside_ && begin_ < end_ && input_[static_cast<size_t>(begin_)] == '\0') ++begin_, refill();
       if (begin_ == end_) {
         if (inside_) damaged("gzip", "the end of the file");
         return 0;
@@ -95,6 +98,8 @@ class ZstdStream final : public CompressedStream {
  public:
   explicit ZstdStream(const std::string& path) : CompressedStream(path), z_(ZSTD_createDStream()) {
     check(z_ != nullptr, ErrorKind::input, "zstd cannot start: out of memory");
+    // Windows of any size, as zstd --long=31 reads them; memory is taken for the window that a file has.
+    ZSTD_DCtx_setParameter(z_, ZSTD_d_windowLogMax, ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
   }
   ~ZstdStream() override { ZSTD_freeDStream(z_); }
   ZstdStream(const ZstdStream&) = delete;
@@ -109,7 +114,7 @@ class ZstdStream final : public CompressedStream {
       if (drained && !inside_) return 0;
       ZSTD_inBuffer in{input_.data(), static_cast<size_t>(end_), static_cast<size_t>(begin_)};
       const size_t result = ZSTD_decompressStream(z_, &out, &in);
-      if (ZSTD_isError(result)) damaged("zstd", ZSTD_getErrorName(result));
+      if (ZSTD_isError(result)) failed(result);
       begin_ = static_cast<int64_t>(in.pos);
       inside_ = result != 0;
       if (drained && out.pos == 0 && inside_) damaged("zstd", "the end of the file");
@@ -118,6 +123,17 @@ class ZstdStream final : public CompressedStream {
   }
 
  private:
+  [[noreturn]] void failed(size_t result) const {
+    const ZSTD_ErrorCode code = ZSTD_getErrorCode(result);
+    if (code == ZSTD_error_frameParameter_windowTooLarge || code == ZSTD_error_memory_allocation)
+      file_.fail("cannot decompress zstd data", file_position(), "a window of at most 2 GiB that memory has room for",
+                 "a larger one", "compress it with a smaller window (zstd --long=27), or use more memory");
+    if (code == ZSTD_error_dictionary_wrong)
+      file_.fail("cannot decompress zstd data", file_position(), "data without a dictionary",
+                 "data that need the dictionary of their compression", "decompress it with zstd -d -D DICTIONARY");
+    damaged("zstd", ZSTD_getErrorName(result));
+  }
+
   ZSTD_DStream* z_;
   bool inside_ = true;
 };
@@ -131,15 +147,37 @@ int64_t ByteStream::skip(int64_t n) {
   return done;
 }
 
+bool is_gzip(std::string_view begin) { return begin.starts_with("\x1F\x8B"); }
+
+bool is_zstd(std::string_view begin) {
+  if (begin.size() < 4) return false;
+  const auto first = static_cast<unsigned char>(begin[0]);
+  const bool frame = first == 0x28 || (first >= 0x22 && first <= 0x27);  // of version 0.8, of older ones
+  return (frame && begin.substr(1, 3) == "\xB5\x2F\xFD") ||
+         ((first & 0xF0) == 0x50 && begin.substr(1, 3) == "\x2A\x4D\x18");  // a frame that is passed over
+}
+
+bool ends_in(std::string_view path, std::string_view ending) {
+  return path.size() >= ending.size() &&
+         std::ranges::equal(path.substr(path.size() - ending.size()), ending, [](char in_path, char in_ending) {
+           return (in_path >= 'A' && in_path <= 'Z' ? in_path + ('a' - 'A') : in_path) == in_ending;
+         });
+}
+
 std::unique_ptr<ByteStream> open_stream(const std::string& path) {
-  if (path.ends_with(".gz")) return std::make_unique<GzipStream>(path);
-  if (path.ends_with(".zst")) return std::make_unique<ZstdStream>(path);
+  std::string begin(4, '\0');
+  begin.resize(static_cast<size_t>(io::Reader(path).read_some(begin.data(), std::ssize(begin))));
+  if (is_gzip(begin)) return std::make_unique<GzipStream>(path);
+  if (is_zstd(begin)) return std::make_unique<ZstdStream>(path);
+  // What the name promises, and is not there, is an error of its decompression.
+  if (ends_in(path, ".gz")) return std::make_unique<GzipStream>(path);
+  if (ends_in(path, ".zst")) return std::make_unique<ZstdStream>(path);
   return std::make_unique<PlainStream>(path);
 }
 
 std::string without_compression(const std::string& path) {
-  if (path.ends_with(".gz")) return path.substr(0, path.size() - 3);
-  if (path.ends_with(".zst")) return path.substr(0, path.size() - 4);
+  for (const std::string_view ending : {".gz", ".zst"})
+    if (ends_in(path, ending)) return path.substr(0, path.size() - ending.size());
   return path;
 }
 

@@ -15,7 +15,12 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kRole = "{role}", kContent = "{content}";
-constexpr const char *kMessages = "messages", *kAssistant = "assistant";
+constexpr const char *kMessages = "messages", *kConversations = "conversations", *kAssistant = "assistant";
+
+// The names of ShareGPT's speakers, and what they are here.
+constexpr std::pair<const char*, const char*> kSpeakers[] = {
+    {"human", "user"},       {"user", "user"},      {"gpt", kAssistant}, {"assistant", kAssistant},
+    {"chatgpt", kAssistant}, {"model", kAssistant}, {"system", "system"}};
 
 struct NamedTemplate {
   const char *name, *begin, *turn;
@@ -40,20 +45,53 @@ struct Line {
     if (!value.is_string()) bad("text in the field \"" + field + "\"", value.type_name());
     return value.get<std::string>();
   }
-  std::vector<ChatTurn> messages(const json& list) const {
-    if (!list.is_array()) bad("a list in the field \"messages\"", list.type_name());
+  // A list of messages of either form.
+  void messages(const json& object, const char* field, std::vector<ChatTurn>& turns) const {
+    const json& list = object.at(field);
+    if (!list.is_array()) bad(str("a list in the field \"", field, "\""), list.type_name());
     if (list.empty()) bad("at least one message", "none");
-    std::vector<ChatTurn> turns;
-    for (const json& message : list) {
-      if (!message.is_object()) bad("messages that are objects with role and content", message.type_name());
-      if (message.contains("tool_calls") && !message.at("tool_calls").is_null())
-        bad("messages of text", "tool_calls, which no template here can write");
-      turns.push_back({text(message, "role"), text(message, "content")});
-      const std::string& role = turns.back().role;
-      if (role.empty() || role.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") != std::string::npos)
-        bad("a role of the letters a to z, such as user or assistant", "'" + detail::preview(role) + "'");
-    }
+    for (const json& message : list)
+      turns.push_back(message.is_object() && message.contains("from") ? speech(message) : weighted(message));
+  }
+  ChatTurn weighted(const json& message) const {
+    ChatTurn turn = read_message(message, [&](const std::string& name, const std::string& expected, const json& found) {
+      if (name.empty()) bad("messages that are objects with role and content", found.type_name());
+      bad(expected + " in the field \"" + name + "\" of a message",
+          found.is_string() ? "'" + detail::preview(found.get<std::string>()) + "'" : found.type_name());
+    });
+    const json weight = message.value("weight", json(1));
+    if (weight != 0 && weight != 1 && !weight.is_null()) bad("0 or 1 in the field \"weight\"", weight.dump());
+    turn.learnt = weight != 0;
+    return turn;
+  }
+  ChatTurn speech(const json& message) const {
+    const std::string speaker = text(message, "from");
+    for (const auto& [name, role] : kSpeakers)
+      if (speaker == name) return {role, text(message, "value")};
+    bad("human, gpt or system in the field \"from\"", "'" + detail::preview(speaker) + "'");
+  }
+  // What stands beside a conversation for the system.
+  std::vector<ChatTurn> system(const json& object) const {
+    const json beside = object.value("system", json());
+    if (!beside.is_string() || beside == "") return {};
+    return {{"system", beside.get<std::string>()}};
+  }
+  std::vector<ChatTurn> question(const json& object) const {
+    std::vector<ChatTurn> turns = system(object);
+    std::string asked = text(object, "instruction");
+    const json input = object.value("input", json());
+    if (!input.is_null() && input != "") asked += "\n" + text(object, "input");
+    turns.push_back({"user", asked});
+    turns.push_back({kAssistant, text(object, "output")});
     return turns;
+  }
+  [[noreturn]] void no_form(const json& object) const {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : object.items()) names.push_back("\"" + detail::preview(name) + "\"");
+    bad("\"messages\" (role, content), \"conversations\" (from, value), \"prompt\" with \"answer\" or \"completion\", "
+        "or "
+        "\"instruction\" with \"output\"",
+        names.empty() ? "no field" : "the fields " + detail::join(names, ", "));
   }
 };
 
@@ -90,7 +128,7 @@ class SampleWriter {
     const TurnParts parts(chat);
     add_template(chat.begin);
     for (const ChatTurn& turn : turns) {
-      const bool counted = turn.role == kAssistant;
+      const bool counted = turn.role == kAssistant && turn.learnt;
       add_template(replaced(parts.before, kRole, turn.role));
       add_content(turn.content, counted);
       add_template(replaced(parts.end, kRole, turn.role));
@@ -124,7 +162,7 @@ class SampleWriter {
 Sample write_turns(const std::vector<ChatTurn>& turns, const ChatTemplate& chat, const Tokenizer& tokenizer) {
   SampleWriter sample(tokenizer);
   sample.add_turns(turns, chat, false);
-  return sample.finish(turns.back().role == kAssistant);
+  return sample.finish(turns.back().role == kAssistant && turns.back().learnt);
 }
 
 }  // namespace
@@ -167,6 +205,31 @@ std::vector<int32_t> chat_prompt(const std::vector<ChatTurn>& turns, const ChatT
   return sample.take_tokens();
 }
 
+ChatTurn read_message(const json& message, const BadMessage& bad) {
+  if (!message.is_object()) bad("", "an object with role and content", message);
+  const json role = message.value("role", json());
+  if (!role.is_string() && !role.is_null()) bad("role", "a string", role);
+  const std::string name = role.is_string() ? role.get<std::string>() : "";
+  if (name.empty() || name.size() > 64 || name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") != std::string::npos)
+    bad("role", "letters a to z, such as user, assistant or system", role);
+  for (const char* calls : {"tool_calls", "function_call"})
+    if (const json made = message.value(calls, json()); !made.is_null() && !(made.is_array() && made.empty()))
+      bad(calls, "no call of a tool, which no template here can write", made);
+  const json content = message.value("content", json());
+  if (content.is_null()) return {name, ""};
+  if (content.is_string()) return {name, content.get<std::string>()};
+  const char* expected = "a string or a list of {\"type\": \"text\", \"text\": ...}";
+  if (!content.is_array()) bad("content", expected, content);
+  std::string text;
+  for (const json& part : content) {
+    const bool is_text = part.is_object() && part.value("type", json()) == "text" && part.contains("text") &&
+                         part.at("text").is_string();
+    if (!is_text) bad("content", expected, part);
+    text += part.at("text").get_ref<const std::string&>();
+  }
+  return {name, text};
+}
+
 std::string answer_end(const ChatTemplate& chat) { return replaced(TurnParts(chat).end, kRole, kAssistant); }
 
 Sample make_sample(std::string_view line, const std::string& place, const SampleFormat& format,
@@ -174,14 +237,30 @@ Sample make_sample(std::string_view line, const std::string& place, const Sample
   const Line in{place};
   const json object = io::parse_json(line, place);
   if (!object.is_object()) in.bad("a JSON object", object.type_name());
-  if (object.contains(kMessages)) {
-    if (!format.chat) in.bad("a prompt and an answer", "messages, which need a chat template (`chat`)");
-    return write_turns(in.messages(object.at(kMessages)), *format.chat, tokenizer);
-  }
+  const char* talk = object.contains(kMessages)        ? kMessages
+                     : object.contains(kConversations) ? kConversations
+                                                       : nullptr;
+  const bool asked = object.contains(format.prompt_field),
+             alpaca = object.contains("instruction") && object.contains("output");
+  if (!format.chat && (talk || (!asked && alpaca)))
+    in.bad("a prompt and an answer",
+           str(talk ? talk : "instruction and output", ", which need a chat template (`chat`)"));
   const bool completion =
       format.answer_or_completion && !object.contains(format.answer_field) && object.contains("completion");
-  const std::string prompt = in.text(object, format.prompt_field),
-                    answer = in.text(object, completion ? "completion" : format.answer_field);
+  const std::string& answer_field = completion ? "completion" : format.answer_field;
+  std::vector<ChatTurn> turns;
+  if (talk) {
+    if (talk == kConversations) turns = in.system(object);
+    in.messages(object, talk, turns);
+  } else if (format.chat && asked && object.contains(answer_field) && object.at(format.prompt_field).is_array()) {
+    for (const std::string& field : {format.prompt_field, answer_field}) in.messages(object, field.c_str(), turns);
+  } else if (format.chat && !asked && alpaca) {
+    turns = in.question(object);
+  } else if (format.chat && !asked && format.prompt_field == SampleFormat().prompt_field) {
+    in.no_form(object);
+  }
+  if (!turns.empty()) return write_turns(turns, *format.chat, tokenizer);
+  const std::string prompt = in.text(object, format.prompt_field), answer = in.text(object, answer_field);
   if (format.chat) return write_turns({{"user", prompt}, {kAssistant, answer}}, *format.chat, tokenizer);
   SampleWriter sample(tokenizer);
   sample.add_content(prompt, false);

@@ -10,6 +10,8 @@
 // in the template and plain text in contents.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,7 +36,15 @@ std::string chat_template_for(const Tokenizer& tokenizer);
 
 struct ChatTurn {
   std::string role, content;
+  bool learnt = true;  // of what the assistant says
 };
+// A message as OpenAI's clients and exporters write it: {"role", "content"}, the content a string, null or a list of
+// {"type": "text", "text"}. Calls of tools may be null or empty: no template here can write them. The reader of samples
+// and of `braid serve`. bad(field, expected, found) throws; field is empty for the message as a whole.
+using BadMessage =
+    std::function<void(const std::string& field, const std::string& expected, const nlohmann::json& found)>;
+ChatTurn read_message(const nlohmann::json& message, const BadMessage& bad);
+
 // The tokens of a conversation up to the place where the assistant's next answer begins: those that stand before that
 // answer in a sample of the same turns.
 std::vector<int32_t> chat_prompt(const std::vector<ChatTurn>& turns, const ChatTemplate& chat,
@@ -54,8 +64,15 @@ struct Sample {
   std::vector<bool> counted;
 };
 
-// A sample of one line of a .jsonl file. `place` ("FILE at line 3") is for messages: Error(input) when the line is no
-// object, a field is missing or of another kind, or a message has tool calls.
+// A sample of one JSON object, by the fields that it has:
+//
+//   messages                              [{"role", "content"}, ...], as OpenAI has them; "weight": 0 is not counted
+//   conversations                         [{"from": "human" or "gpt", "value"}, ...] (ShareGPT); also "system" beside
+//   it prompt, answer or completion          one question, as text; both may be lists of messages instruction, perhaps
+//   input, output    one question (Alpaca): instruction, line end, input; also "system" beside it
+//
+// Without a chat template only prompt and answer, as text. `place` ("FILE at line 3") is for messages: Error(input)
+// when the text is no object, a field is missing or of another kind, or a message calls tools.
 Sample make_sample(std::string_view line, const std::string& place, const SampleFormat& format,
                    const Tokenizer& tokenizer);
 

@@ -56,7 +56,7 @@ std::vector<std::string> matches(const std::string& pattern) {
 void check_format(const std::string& path, bool named) {
   const std::string name = without_compression(path);
   for (const char* end : {".parquet", ".arrow"})
-    if (name.ends_with(end))
+    if (ends_in(name, end))
       fail(ErrorKind::input,
            "cannot read " + path + ": expected text, .jsonl, .gz or .zst, found a file of columns (" + (end + 1) +
                "); convert it, for example in Python: import pandas; pandas.read_" +
@@ -65,7 +65,7 @@ void check_format(const std::string& path, bool named) {
                (named ? "" : "; or name the other files of the folder with a pattern such as 'folder/*.jsonl'"));
   if (!named) return;
   for (const char* end : {".bz2", ".xz", ".lzma", ".lz4", ".zip", ".7z", ".rar", ".tar", ".tgz"})
-    if (name.ends_with(end))
+    if (ends_in(name, end))
       fail(ErrorKind::input, "cannot read " + path + ": expected text, .jsonl, .gz or .zst, found " + end +
                                  "; unpack it, or compress its files with gzip or zstd");
 }

@@ -81,6 +81,13 @@ class FieldListener : public json::json_sax_t {
 
 }  // namespace
 
+bool has_text_field(std::string_view object, const std::string& field) {
+  FieldListener listener(field);
+  const std::string finite = io::finite_json(object).text;
+  json::sax_parse(finite.begin(), finite.end(), &listener);
+  return listener.found;
+}
+
 std::string jsonl_text(std::string_view line, const std::string& field, const std::string& path, int64_t line_number) {
   FieldListener listener(field);
   bool ok = false;
@@ -89,7 +96,8 @@ std::string jsonl_text(std::string_view line, const std::string& field, const st
     listener.problem = str("JSON, found a NUL byte at column ", nul + 1);
   } else {
     try {
-      ok = json::sax_parse(line.begin(), line.end(), &listener);
+      const std::string finite = io::finite_json(line).text;
+      ok = json::sax_parse(finite.begin(), finite.end(), &listener);
     } catch (const json::exception& e) {
       listener.problem = str("JSON, found: ", e.what());
     }

@@ -30,6 +30,7 @@ std::vector<std::string> option_texts(const PrepareOptions& o, const Tokenizer* 
           std::to_string(o.seed),
           std::to_string(o.shard_tokens),
           std::to_string(o.dedup),
+          std::to_string(static_cast<int>(o.invalid)),
           o.text_field,
           std::to_string(tokenizer ? tokenizer->fingerprint() : 0),
           o.tokenizer,
@@ -136,6 +137,7 @@ class Preparation {
     }
     summary_.validation = reading_->validation_files;
     summary_.duplicates = splits_->place.duplicates;
+    summary_.ill_formed = splits_->place.ill_formed;
     summary_.notes.insert(summary_.notes.end(), splits_->notes.begin(), splits_->notes.end());
     Manifest& m = summary_.manifest;
     if (m.validation != Validation::given && reading_->each_file() && splits_->files.size() > 1)
@@ -187,7 +189,8 @@ class Preparation {
                                     .exclude = folder_.target(),
                                     .exclude_files = exclude,
                                     .require_utf8 = !tokenizer_ || !tokenizer_->takes_any_bytes(),
-                                    .hashes = options_.dedup});
+                                    .hashes = options_.dedup,
+                                    .invalid = options_.invalid});
   }
 
   // The files that only validate. Error(setting) when one of them is also named to train on.

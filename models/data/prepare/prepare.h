@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/models/data/prepare/source.h"
 #include "braid/models/data/tasks/tasks.h"
 #include "braid/models/data/text/manifest.h"
 
@@ -28,7 +29,8 @@ struct PrepareOptions {
   uint64_t seed = 0;                    // of the split and of the tasks
   int64_t task_items = 4;               // evaluation samples per task and vocabulary, when tasks > 0
   int64_t shard_tokens = int64_t{1} << 28;
-  bool dedup = false;  // keep only the first of documents with equal bytes
+  InvalidText invalid = InvalidText::by_input;  // text that is no UTF-8 (source.h)
+  bool dedup = false;                           // keep only the first of documents with equal bytes
 };
 
 struct PrepareProgress {
@@ -43,6 +45,7 @@ struct PrepareSummary {
   Manifest manifest;
   int64_t files = 0, input_bytes = 0;
   int64_t duplicates = 0;                  // documents that were left out
+  int64_t ill_formed = 0;                  // parts of text that were no UTF-8, replaced or left out
   int64_t resumed_bytes = 0;               // of the inputs, read by an earlier call
   std::vector<ValidationFile> validation;  // where the text of the validation split is from, in order
   bool unchanged = false;                  // the folder held the same data already

@@ -25,8 +25,8 @@ double document_draw(std::string_view bytes, uint64_t seed) {
 }  // namespace
 
 void Reading::tokenize(const TextSource& source, const Piece& piece, Result& result) const {
-  result.ill_formed = -1;
-  const std::string_view text = source.text_of(piece, result.storage, &result.ill_formed);
+  result.repairs = {};
+  const std::string_view text = source.text_of(piece, result.storage, &result.repairs);
   result.tokens.clear();
   result.empty = text.empty();
   // The hash covers the first MiB of the document, wherever its first piece ends.
@@ -54,9 +54,6 @@ bool Reading::accept(const TextSource& source, const Piece& piece, const Result&
     splits_.add_note(str(source.path(piece.file), " has an empty document at line ", piece.line, ": left out"));
     return false;
   }
-  if (result.ill_formed >= 0 && std::exchange(ill_formed_noted_, piece.file) != piece.file)
-    splits_.add_note(str(source.path(piece.file), " is no UTF-8 (byte ", result.ill_formed,
-                         "): U+FFFD takes the place of ill-formed bytes; convert it with iconv -t UTF-8"));
   if (result.nul >= 0 && tokenizer_.takes_any_bytes() && nul_noted_ != piece.file) {
     nul_noted_ = piece.file;
     splits_.add_note(str(source.path(piece.file), " is not text (NUL at byte ", piece.offset + result.nul,
@@ -81,7 +78,10 @@ void Reading::read(TextSource& source, const std::function<void(const Piece&)>& 
       [&](const Piece& piece, size_t i) { tokenize(source, piece, results_[i]); },
       [&](const Piece& piece, size_t i) {
         Result& result = results_[i];
-        if (accept(source, piece, result)) take(piece, result);
+        if (accept(source, piece, result)) {
+          take(piece, result);
+          splits_.add_repairs(source, piece, result.repairs);
+        }
         // Many places of a batch would otherwise each keep the memory of the longest document that they ever had.
         if (result.storage.capacity() + result.tokens.capacity() * sizeof(int32_t) > kept_bytes) result = {};
         report(piece);

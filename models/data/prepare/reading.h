@@ -31,7 +31,8 @@ class Reading {
     Hash128 hash;
     std::string storage;
     bool empty = false;
-    int64_t nul = -1, ill_formed = -1;  // where text has its first NUL byte, its first byte that is no UTF-8
+    int64_t nul = -1;  // where text has its first NUL byte
+    Repairs repairs;
   };
   void tokenize(const TextSource& source, const Piece& piece, Result& result) const;
   // False when the piece is left out: it is empty, or its document was seen before.
@@ -44,9 +45,9 @@ class Reading {
   const PrepareOptions& options_;
   const Tokenizer& tokenizer_;
   Splits& splits_;
-  bool to_val_ = false, dropped_ = false;         // where the document at hand goes; resumed ones go to train
-  std::vector<Result> results_;                   // by the place in a batch
-  int64_t nul_noted_ = 0, ill_formed_noted_ = 0;  // numbers of the files
+  bool to_val_ = false, dropped_ = false;  // where the document at hand goes; resumed ones go to train
+  std::vector<Result> results_;            // by the place in a batch
+  int64_t nul_noted_ = 0;                  // number of the file
   bool each_file_ = false;
 };
 

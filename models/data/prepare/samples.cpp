@@ -70,7 +70,9 @@ class SamplePreparation {
     finish(inputs, validation ? &*validation : nullptr);
   }
 
-  TextSource::Options source_options() const { return {.exclude = folder_.target(), .only_jsonl = true}; }
+  TextSource::Options source_options() const {
+    return {.exclude = folder_.target(), .only_jsonl = true, .invalid = options_.invalid};
+  }
 
   void describe() {
     Manifest& m = summary_.prepared.manifest;
@@ -90,14 +92,14 @@ class SamplePreparation {
     const ChatTemplate chat = format_.chat.value_or(ChatTemplate());
     std::vector<const TextSource*> sources = {&inputs};
     if (validation) sources.push_back(validation);
-    splits_.emplace(
-        folder_,
-        signature_of({"samples", detail::shortest(options_.val_fraction), std::to_string(options_.seed),
-                      std::to_string(options_.shard_tokens), std::to_string(tokenizer_->fingerprint()),
-                      options_.tokenizer, std::to_string(format_.chat.has_value()), chat.begin, chat.turn,
-                      format_.prompt_field, format_.answer_field, std::to_string(format_.answer_or_completion)},
-                     sources),
-        tokenizer_, options_.shard_tokens, false);
+    splits_.emplace(folder_,
+                    signature_of({"samples", detail::shortest(options_.val_fraction), std::to_string(options_.seed),
+                                  std::to_string(options_.shard_tokens), std::to_string(tokenizer_->fingerprint()),
+                                  options_.tokenizer, std::to_string(static_cast<int>(options_.invalid)),
+                                  std::to_string(format_.chat.has_value()), chat.begin, chat.turn, format_.prompt_field,
+                                  format_.answer_field, std::to_string(format_.answer_or_completion)},
+                                 sources),
+                    tokenizer_, options_.shard_tokens, false);
     splits_->begin(false);
     if (!splits_->problem.empty()) summary_.prepared.notes.push_back(splits_->problem);
     const Place& place = splits_->place;
@@ -109,15 +111,22 @@ class SamplePreparation {
   void read(TextSource& source, const std::function<void(Sample&&, double)>& each) {
     const int64_t total = source.bytes_total();
     int64_t lines = 0;
-    std::vector<Sample> samples;  // by the place in a batch
+    std::vector<Sample> samples;   // by the place in a batch
+    std::vector<Repairs> repairs;  // likewise
     splits_->read(
-        source, [&](size_t pieces) { samples.resize(std::max(samples.size(), pieces)); },
+        source,
+        [&](size_t pieces) {
+          samples.resize(std::max(samples.size(), pieces));
+          repairs.assign(samples.size(), {});
+        },
         [&](const Piece& piece, size_t i) {
           const std::string where = str(source.path(piece.file), " at line ", piece.line);
-          samples[i] = make_sample(piece.bytes, where, format_, *tokenizer_);
+          std::string storage;
+          samples[i] = make_sample(source.object_of(piece, storage, &repairs[i]), where, format_, *tokenizer_);
         },
         [&](const Piece& piece, size_t i) {
           take(piece, std::exchange(samples[i], {}), each);
+          splits_->add_repairs(source, piece, repairs[i]);
           if (++lines % 256 == 0) report(piece.bytes_read, total, source.path(piece.file));
         });
     report(total, total, "");
@@ -179,6 +188,7 @@ class SamplePreparation {
     }
     const Place& at = splits_->place;
     summary.notes.insert(summary.notes.end(), splits_->notes.begin(), splits_->notes.end());
+    summary.ill_formed = at.ill_formed;
     if (at.unanswered > 0) summary.notes.push_back(str(at.unanswered, " of the lines have no answer: left out"));
     summary_.counted = at.counted, summary_.longest = at.longest;
     save_tokenizer(*tokenizer_, folder_.path());

@@ -1,4 +1,4 @@
-// The work of `braid prepare --answers` and `--chat`: .jsonl files of samples in, a data folder whose tokens carry
+// The work of `braid prepare --answers` and `--chat`: JSON objects in, each a sample, a data folder whose tokens carry
 // marks out (data_folder.md). Samples stay whole: each is one document, and training packs them into sequences
 // (packing.h).
 #pragma once

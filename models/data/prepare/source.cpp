@@ -3,19 +3,16 @@
 #include <algorithm>
 
 #include "braid/models/data/prepare/byte_stream.h"
+#include "braid/models/data/prepare/file_kind.h"
 #include "braid/models/data/prepare/jsonl.h"
+#include "braid/models/data/prepare/repair.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/base/utf8.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/json.h"
 
 namespace braid::models::text {
 namespace {
-
-constexpr size_t sniffed_bytes = 8192;  // of a file in a folder, to tell text from other things
-
-bool is_jsonl(const std::string& path) {
-  const std::string name = without_compression(path);
-  return name.ends_with(".jsonl") || name.ends_with(".ndjson");
-}
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
@@ -46,8 +43,11 @@ size_t part_of(std::string_view text, size_t max_bytes) {
 }
 
 struct TextSource::Open {
-  explicit Open(const InputFile& input)
-      : stream(open_stream(input.path)), jsonl(is_jsonl(input.path)), bytes(input.bytes) {}
+  explicit Open(const InputFile& input) : stream(open_stream(input.path)), bytes(input.bytes) {
+    fill(sniffed_bytes);
+    found = kind_of_file(input.path, buffer);
+  }
+  bool json() const { return found.kind == FileKind::json_lines || found.kind == FileKind::json_list; }
 
   // Fills `buffer` up to `size` bytes from `begin` on; sets at_end when the stream has no more.
   void fill(size_t size) {
@@ -61,9 +61,15 @@ struct TextSource::Open {
       at_end = got == 0;
     }
   }
+  // Passes over n bytes, or as many as there are; returns how many.
+  int64_t pass(int64_t n) {
+    const auto buffered = std::min(n, static_cast<int64_t>(buffer.size() - begin));
+    begin += static_cast<size_t>(buffered);
+    return buffered + stream->skip(n - buffered);
+  }
 
   std::unique_ptr<ByteStream> stream;
-  bool jsonl;
+  FoundKind found;
   int64_t bytes;       // of the file
   std::string buffer;  // unread from `begin` on
   size_t begin = 0;
@@ -73,37 +79,57 @@ struct TextSource::Open {
 
 TextSource::TextSource(const std::vector<std::string>& inputs, Options options)
     : options_(std::move(options)), list_(list_inputs(inputs, options_.exclude, options_.exclude_files)) {
-  if (options_.only_jsonl) {
-    for (const InputFile& file : list_.files)
-      check(is_jsonl(file.path) || !file.named, ErrorKind::input, [&] {
-        return "cannot read samples from " + file.path + ": expected a file .jsonl or .ndjson, also as .gz or .zst";
-      });
-    std::erase_if(list_.files, [](const InputFile& file) { return !is_jsonl(file.path); });
-  }
+  if (options_.only_jsonl)
+    std::erase_if(list_.files, [](const InputFile& file) {
+      return !file.named && file.bytes > 0 && !names_json_lines(file.path) && !Open(file).json();
+    });
   for (const InputFile& file : list_.files) bytes_total_ += file.bytes;
   notes = list_.notes;
 }
 
 TextSource::~TextSource() = default;
 
+bool TextSource::is_usable(const InputFile& input, const Open& file) {
+  const std::string_view begin = file.buffer;
+  const auto& [kind, what, advice] = file.found;
+  if (begin.empty() && input.named)
+    fail(ErrorKind::input,
+         "cannot use " + input.path + ": expected text, found an empty file; leave it out or fill it");
+  std::string problem = begin.empty() ? "is empty" : "", advice_then;
+  if (kind == FileKind::other) {
+    if (input.named)
+      fail(ErrorKind::input, "cannot use " + input.path +
+                                 ": expected text or JSON Lines, also as gzip or zstd, found " + what + "; " + advice);
+    problem = "is not text (" + what + ")";
+  } else if (options_.only_jsonl && !file.json()) {
+    fail(ErrorKind::input, "cannot read samples from " + input.path +
+                               ": expected a file .jsonl or .ndjson, or another one of JSON objects, found text");
+  } else if (!input.named && begin.substr(0, sniffed_bytes).find('\0') != std::string_view::npos) {
+    problem = "is not text (it has NUL bytes)", advice_then = "; name it to use its bytes as they are";
+  } else if (!input.named && file.json() && !options_.only_jsonl && !names_json_lines(input.path)) {
+    // Lines of JSON by their content alone: a file of a folder may be there for something else.
+    const size_t object = begin.find('{'), end = io::end_of_json(begin, object);
+    if (end != std::string_view::npos && !has_text_field(begin.substr(object, end - object), options_.text_field))
+      problem = "is JSON without text in the field \"" + options_.text_field + "\"";
+  }
+  if (!problem.empty()) {
+    notes.push_back(input.path + " " + problem + ": left out" + advice_then);
+    return false;
+  }
+  detail::Utf8Checker utf8;
+  if (kind == FileKind::text && !is_checked() && begin.find('\0') == std::string_view::npos && !utf8.feed(begin))
+    notes.push_back(str(input.path, " is no UTF-8 (byte ", utf8.error_byte(), "): its bytes are used as they are"));
+  return true;
+}
+
 // Opens the next file worth reading; false when there is none.
 bool TextSource::open_next() {
   while (at_.files < std::ssize(list_.files)) {
     const InputFile& input = list_.files[static_cast<size_t>(at_.files++)];
-    std::unique_ptr<Open> file;
-    if (input.bytes > 0 || input.named) {  // an empty .gz is a damaged stream, which is no reason to reject its folder
-      file = std::make_unique<Open>(input);
-      file->fill(sniffed_bytes);
-    }
-    const std::string_view begin = file ? std::string_view(file->buffer) : std::string_view();
-    if (begin.empty() && input.named)
-      fail(ErrorKind::input,
-           "cannot use " + input.path + ": expected text, found an empty file; leave it out or fill it");
-    if (begin.empty()) {
+    // An empty .gz is a damaged stream, which is no reason to reject its folder.
+    if (input.bytes == 0 && !input.named) {
       notes.push_back(input.path + " is empty: left out");
-    } else if (!input.named && begin.substr(0, sniffed_bytes).find('\0') != std::string_view::npos) {
-      notes.push_back(input.path + " is not text (it has NUL bytes): left out; name it to use its bytes as they are");
-    } else {
+    } else if (auto file = std::make_unique<Open>(input); is_usable(input, *file)) {
       open_ = std::move(file);
       at_.inside = true;
       at_.offset = at_.line = at_.documents = 0;
@@ -119,22 +145,25 @@ void TextSource::go_to(const SourcePosition& position) {
   at_ = position;
   if (!at_.inside) return;
   open_ = std::make_unique<Open>(list_.files[static_cast<size_t>(at_.files - 1)]);
-  if (options_.hashes && !open_->jsonl) open_->hash = Hash128{};  // its first piece is read
-  check(open_->stream->skip(at_.offset) == at_.offset, ErrorKind::input,
+  if (options_.hashes && !open_->json()) open_->hash = Hash128{};  // its first piece is read
+  check(open_->pass(at_.offset) == at_.offset, ErrorKind::input,
         [&] { return path(at_.files) + " is shorter than before"; });
 }
 
 bool TextSource::next(Piece& piece) {
   piece = {};
   while (open_ || open_next()) {
-    if (open_->jsonl ? next_of_jsonl(piece) : next_of_text(piece)) {
+    const FileKind kind = open_->found.kind;
+    if (kind == FileKind::json_lines  ? next_of_lines(piece)
+        : kind == FileKind::json_list ? next_of_list(piece)
+                                      : next_of_text(piece)) {
       piece.file = at_.files;
       piece.notes = std::exchange(notes, {});
       piece.after = at_;
       piece.bytes_read = at_.bytes + std::min(open_->bytes, open_->stream->file_position());
       return true;
     }
-    if (open_->jsonl && at_.documents == 0) notes.push_back(path(at_.files) + " holds only blank lines: left out");
+    if (open_->json() && at_.documents == 0) notes.push_back(path(at_.files) + " holds only blank lines: left out");
     at_.bytes += open_->bytes;
     at_.inside = false;
     open_.reset();
@@ -148,7 +177,7 @@ bool TextSource::next_of_text(Piece& piece) {
   if (f.buffer.empty()) return false;
   constexpr auto max_bytes = static_cast<size_t>(piece_bytes);
   piece.bytes = f.buffer.substr(0, max_bytes);
-  piece.size = options_.require_utf8 ? part_of(f.buffer, max_bytes) : piece.bytes.size();
+  piece.size = is_checked() ? part_of(f.buffer, max_bytes) : piece.bytes.size();
   piece.first = at_.offset == 0;
   piece.last = f.buffer.size() == piece.size;
   piece.offset = at_.offset;
@@ -168,40 +197,118 @@ Hash128 TextSource::hash_of_file(const std::string& path) const {
   return hasher.finish();
 }
 
-bool TextSource::next_of_jsonl(Piece& piece) {
+bool TextSource::next_of_lines(Piece& piece) {
   Open& f = *open_;
   for (;;) {
     // Find the end of the next line, reading on as far as needed.
     size_t end, searched = f.begin;
     while ((end = f.buffer.find('\n', searched)) == std::string::npos && !f.at_end) {
       searched = f.buffer.size() - f.begin;
-      if (static_cast<int64_t>(searched) > max_line_bytes)
-        fail(ErrorKind::input,
-             str("cannot read ", path(at_.files), " at line ", at_.line + 1, ": expected a line of at most ",
-                 max_line_bytes, " bytes, found a longer one; split the document"));
+      check_length(searched);
       f.fill(searched + static_cast<size_t>(piece_bytes));
     }
     if (end == std::string::npos) end = f.buffer.size();
     if (f.begin >= f.buffer.size()) return false;
-    const std::string_view line = std::string_view(f.buffer).substr(f.begin, end - f.begin);
-    const size_t behind = std::min(end + 1, f.buffer.size());
-    at_.offset += static_cast<int64_t>(behind - f.begin);
-    f.begin = behind;
+    const bool blank =
+        std::string_view(f.buffer).substr(f.begin, end - f.begin).find_first_not_of(" \t\r") == std::string_view::npos;
     ++at_.line;
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    ++at_.documents;
-    piece.bytes = line;
-    piece.size = line.size();
-    piece.jsonl = piece.first = piece.last = true;
+    if (!blank) take_object(piece, end);
+    pass_to(std::min(end + 1, f.buffer.size()));
+    if (blank) continue;
     piece.line = at_.line;
     return true;
   }
 }
 
-std::string_view TextSource::text_of(const Piece& piece, std::string& storage, int64_t* ill_formed) const {
+int TextSource::next_character() {
+  Open& f = *open_;
+  for (;; ++f.begin, ++at_.offset) {
+    if (f.begin == f.buffer.size()) f.fill(sniffed_bytes);
+    if (f.begin == f.buffer.size()) return -1;
+    const char c = f.buffer[f.begin];
+    if (c != ' ' && c != '\t' && c != '\r' && c != '\n') return static_cast<unsigned char>(c);
+    at_.line += c == '\n';
+  }
+}
+
+bool TextSource::next_of_list(Piece& piece) {
+  Open& f = *open_;
+  const auto expect = [&](bool ok, const char* expected, int found) {
+    check(ok, ErrorKind::input, [&] {
+      return str("cannot read ", path(at_.files), " at line ", at_.line + 1, ": expected ", expected, ", found ",
+                 found < 0 ? "the end of the file" : detail::preview(std::string(1, static_cast<char>(found))),
+                 "; the file is damaged or no list of JSON objects");
+    });
+  };
+  if (at_.offset == 0 && f.buffer.starts_with("\xEF\xBB\xBF")) pass_to(3);
+  int c = next_character();
+  if (at_.documents > 0 && c == ']') {
+    pass_to(f.begin + 1);
+    c = next_character();
+    expect(c < 0, "nothing behind the list", c);
+    return false;
+  }
+  const char before = at_.documents == 0 ? '[' : ',';
+  expect(c == before, before == '[' ? "a list of objects" : "a comma or ] behind an object", c);
+  pass_to(f.begin + 1);
+  c = next_character();
+  expect(c == '{', "an object", c);
+  size_t end;
+  while ((end = io::end_of_json(f.buffer, f.begin)) == std::string::npos) {
+    const size_t had = f.buffer.size() - f.begin;
+    check_length(had);
+    expect(!f.at_end, "the end of the object", -1);
+    f.fill(2 * had + static_cast<size_t>(piece_bytes));
+  }
+  piece.line = at_.line + 1;
+  at_.line += std::count(f.buffer.begin() + static_cast<std::ptrdiff_t>(f.begin),
+                         f.buffer.begin() + static_cast<std::ptrdiff_t>(end), '\n');
+  take_object(piece, end);
+  pass_to(end);
+  return true;
+}
+
+void TextSource::take_object(Piece& piece, size_t end) {
+  Open& f = *open_;
+  piece.bytes.assign(f.buffer, f.begin, end - f.begin);
+  piece.size = piece.bytes.size();
+  piece.jsonl = piece.first = piece.last = true;
+  piece.offset = at_.offset;
+  ++at_.documents;
+}
+
+void TextSource::pass_to(size_t place) {
+  at_.offset += static_cast<int64_t>(place - open_->begin);
+  open_->begin = place;
+}
+
+void TextSource::check_length(size_t bytes) const {
+  check(static_cast<int64_t>(bytes) <= max_line_bytes, ErrorKind::input, [&] {
+    return str("cannot read ", path(at_.files), " at line ", at_.line + 1, ": expected an object of at most ",
+               max_line_bytes, " bytes, found a longer one; split the document");
+  });
+}
+
+bool TextSource::repairs(const Piece& piece) const {
+  if (options_.invalid == InvalidText::by_input) return !list_.files[static_cast<size_t>(piece.file - 1)].named;
+  return options_.invalid != InvalidText::error;
+}
+
+std::string_view TextSource::object_of(const Piece& piece, std::string& storage, Repairs* repaired) const {
+  const auto sound = [&] { return detail::valid_utf8(piece.bytes) && piece.bytes.find("\\u") == std::string::npos; };
+  if (!repairs(piece) || sound()) return piece.bytes;
+  int64_t count = 0;
+  storage = repaired_json(piece.bytes, options_.invalid != InvalidText::skip, count);
+  if (count == 0) return piece.bytes;
+  if (repaired) repaired->count += count;
+  return storage;
+}
+
+std::string_view TextSource::text_of(const Piece& piece, std::string& storage, Repairs* repaired) const {
   const std::string& file = path(piece.file);
   if (piece.jsonl) {
-    storage = jsonl_text(piece.bytes, options_.text_field, file, piece.line);
+    std::string object;
+    storage = jsonl_text(object_of(piece, object, repaired), options_.text_field, file, piece.line);
     if (options_.require_utf8 && storage.find('\0') != std::string::npos)
       fail(ErrorKind::input,
            str("cannot use ", file, " at line ", piece.line,
@@ -209,9 +316,9 @@ std::string_view TextSource::text_of(const Piece& piece, std::string& storage, i
     return storage;
   }
   const std::string_view text = std::string_view(piece.bytes).substr(0, piece.size);
-  if (!options_.require_utf8) return text;
+  if (!is_checked()) return text;
   const bool named = list_.files[static_cast<size_t>(piece.file - 1)].named;
-  const size_t nul = named ? text.find('\0') : std::string_view::npos;
+  const size_t nul = named && options_.require_utf8 ? text.find('\0') : std::string_view::npos;
   if (nul != std::string_view::npos)
     fail(ErrorKind::input, str("cannot use ", file, " at byte ", piece.offset + static_cast<int64_t>(nul),
                                ": expected text, found a NUL byte; leave the file out, or use the byte tokenizer, which"
@@ -219,12 +326,13 @@ std::string_view TextSource::text_of(const Piece& piece, std::string& storage, i
   detail::Utf8Checker utf8;
   if (utf8.feed(text) && utf8.finish()) return text;
   const int64_t byte = piece.offset + utf8.error_byte();
-  if (named)
+  if (!repairs(piece))
     fail(ErrorKind::input, str("cannot use ", file, " at byte ", byte,
-                               ": expected UTF-8 text, found another encoding; convert it (iconv -t UTF-8), or use the"
-                               " byte tokenizer, which takes any bytes"));
-  if (ill_formed) *ill_formed = byte;
-  storage = detail::replace_invalid_utf8(text);
+                               ": expected UTF-8 text, found another encoding; convert it (iconv -t UTF-8), set"
+                               " `invalid` to replace or skip, or use the byte tokenizer, which takes any bytes"));
+  int64_t count = 0;
+  storage = repaired_utf8(text, options_.invalid != InvalidText::skip, count);
+  if (repaired) repaired->first = byte, repaired->count += count;
   return storage;
 }
 

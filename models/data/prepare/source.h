@@ -1,9 +1,10 @@
 // Documents from files and folders, in a fixed order and in bounded memory. Reading is one thing, done in order by one
 // thread; making text of what was read is another, which several threads share (read_ahead.h).
 //
-// An input is a text file (one document), a .jsonl or .ndjson file (one document per line), either of them with .gz or
-// .zst, a folder of them or a pattern (input_files.h). Empty files and files that are not text are left out of a folder
-// (and noted); given by name, an empty file is an error.
+// An input is a text file (one document), lines of JSON objects or a list of them (one document per object), either of
+// them compressed by gzip or zstd, a folder of them or a pattern (input_files.h). What a file is, its bytes say
+// (file_kind.h). Empty files and files that are not text are left out of a folder (and noted); given by name, they are
+// an error.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -18,7 +19,7 @@
 namespace braid::models::text {
 
 inline constexpr int64_t piece_bytes = 1 << 20;              // the text of a file comes in pieces of at most this size
-inline constexpr int64_t max_line_bytes = int64_t{1} << 28;  // of a .jsonl file
+inline constexpr int64_t max_line_bytes = int64_t{1} << 28;  // of a JSON object
 
 // A place between two pieces, from which another source of the same inputs continues.
 struct SourcePosition {
@@ -26,22 +27,35 @@ struct SourcePosition {
   int64_t bytes = 0;      // size of the files that are finished
   bool inside = false;    // the last of them is not finished; then, in it:
   int64_t offset = 0;     // bytes of text, decompressed
-  int64_t line = 0;       // .jsonl: lines
-  int64_t documents = 0;  // .jsonl
+  int64_t line = 0;       // JSON: line ends
+  int64_t documents = 0;  // JSON
 };
 
-// A piece of the one document of a text file, or a line of a .jsonl file, with a whole document.
+// A piece of the one document of a text file, or a JSON object, with a whole document.
 struct Piece {
   std::string bytes;                 // as read; of text up to piece_bytes of the document
   size_t size = 0;                   // of bytes in this piece; the rest, if any, begins the next one
-  bool jsonl = false;                // bytes are a line that text_of() has yet to parse
+  bool jsonl = false;                // bytes are an object that text_of() has yet to parse
   bool first = false, last = false;  // of its document
   int64_t file = 0;                  // its number, from 1 on, in the order of reading
-  int64_t offset = 0, line = 0;      // where it begins: byte (text), line from 1 on (.jsonl)
+  int64_t offset = 0, line = 0;      // where it begins: byte, line from 1 on (JSON)
   std::optional<Hash128> hash;       // of the document, when it has several pieces and Options::hashes
   std::vector<std::string> notes;    // what was left out since the last piece
   SourcePosition after;              // the place behind this piece
   int64_t bytes_read = 0;            // of all files up to there, compressed size, for progress
+};
+
+// What becomes of bytes that are no UTF-8, and of lone surrogates in JSON.
+enum class InvalidText : uint8_t {
+  by_input,  // an error in a named file, else replaced; bytes as they are where text need not be UTF-8
+  error,
+  replace,  // by U+FFFD
+  skip,     // left out
+};
+
+struct Repairs {
+  int64_t first = -1;  // byte in the file (JSON: -1)
+  int64_t count = 0;   // of ill-formed parts
 };
 
 class TextSource {
@@ -54,6 +68,7 @@ class TextSource {
     bool require_utf8 = false;
     bool hashes = false;
     bool only_jsonl = false;  // other files of folders are left out; Error(input) for a named one
+    InvalidText invalid = InvalidText::by_input;
   };
   // Lists every file; Error(input) as list_inputs().
   TextSource(const std::vector<std::string>& inputs, Options options);
@@ -63,14 +78,16 @@ class TextSource {
   bool next(Piece& piece);
   void go_to(const SourcePosition& position);  // before the first next(); Error(input) when a file is shorter
 
-  // The text of a piece, in the piece or in `storage`. Text that has to be UTF-8 and is not: Error(input) naming the
-  // place when the file was named; in a file of a folder U+FFFD takes the place of ill-formed bytes, `ill_formed`
-  // (unless null) becomes the first one's place in the file. Error(input) when a line has no document. Safe to call
-  // from several threads.
-  std::string_view text_of(const Piece& piece, std::string& storage, int64_t* ill_formed = nullptr) const;
+  // The text of a piece, in the piece or in `storage`. Text that has to be UTF-8 and is not, as `invalid` says:
+  // Error(input) naming the place, or repaired, which adds to `repairs` (unless null). Error(input) when an object has
+  // no document. Safe to call from several threads.
+  std::string_view text_of(const Piece& piece, std::string& storage, Repairs* repairs = nullptr) const;
+  // The object of a piece of JSON, repaired in the same way.
+  std::string_view object_of(const Piece& piece, std::string& storage, Repairs* repairs = nullptr) const;
 
   const std::vector<InputFile>& files() const { return list_.files; }
   const std::string& path(int64_t file) const { return list_.files[static_cast<size_t>(file - 1)].path; }
+  bool skips_invalid() const { return options_.invalid == InvalidText::skip; }
   int64_t bytes_total() const { return bytes_total_; }
   std::vector<std::string> notes;  // of the list of files, and see next()
 
@@ -79,7 +96,16 @@ class TextSource {
   bool open_next();
   void open(const InputFile& input);
   bool next_of_text(Piece& piece);
-  bool next_of_jsonl(Piece& piece);
+  bool next_of_lines(Piece& piece);
+  bool next_of_list(Piece& piece);
+  int next_character();                   // of the open file, behind white space; -1: the file ends
+  void check_length(size_t bytes) const;  // of the object at hand
+  bool is_checked() const { return options_.require_utf8 || options_.invalid != InvalidText::by_input; }
+  void take_object(Piece& piece, size_t end);  // the bytes of the buffer up to there
+  void pass_to(size_t place);                  // of the buffer
+  // Whether it is worth reading: false with a note, or Error(input) for a named file.
+  bool is_usable(const InputFile& input, const Open& file);
+  bool repairs(const Piece& piece) const;  // or are ill-formed bytes an error?
   Hash128 hash_of_file(const std::string& path) const;
 
   Options options_;

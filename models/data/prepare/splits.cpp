@@ -14,9 +14,9 @@ using nlohmann::json;
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SourcePosition, files, bytes, inside, offset, line, documents)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Sample, tokens, counted)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Place, validation, at, bytes_read, duplicates, held, held_draw, counted, longest,
-                                   unanswered, tokens, train_documents, drawn_documents, val_documents, seen, notes,
-                                   files)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Place, validation, at, bytes_read, duplicates, ill_formed, held, held_draw, counted,
+                                   longest, unanswered, tokens, train_documents, drawn_documents, val_documents, seen,
+                                   notes, files)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FileStart, file, train_tokens, train_documents, val_tokens, val_documents)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ShardInfo, file, tokens, checksum, marks, marks_checksum)
 
@@ -182,6 +182,15 @@ std::pair<int64_t, int64_t> Splits::written() const {
 void Splits::add_note(std::string message) {
   if (notes.size() < max_notes) notes.push_back(std::move(message));
   if (notes.size() == max_notes) notes.push_back("further notes of this kind are left out");
+}
+
+void Splits::add_repairs(const TextSource& source, const Piece& piece, const Repairs& repairs) {
+  place.ill_formed += repairs.count;
+  if (repairs.count == 0 || std::exchange(repaired_file_, piece.file) == piece.file) return;
+  const std::string where = piece.jsonl ? str("line ", piece.line) : str("byte ", repairs.first);
+  add_note(str(source.path(piece.file), " is no UTF-8 (", where, "): ",
+               source.skips_invalid() ? "ill-formed bytes are left out" : "U+FFFD takes the place of ill-formed bytes",
+               "; convert it with iconv -t UTF-8"));
 }
 
 void keep_work(const std::optional<Splits>& splits, PreparedFolder& folder, const Error* error) {

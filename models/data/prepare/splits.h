@@ -25,6 +25,7 @@ struct Place {
   SourcePosition at;
   int64_t bytes_read = 0;  // of the files, compressed size
   int64_t duplicates = 0;  // documents that were left out
+  int64_t ill_formed = 0;  // parts of text that were no UTF-8
   // Samples (samples.h): the one held back for validation, and counts.
   std::vector<Sample> held;  // none or one
   double held_draw = 0;
@@ -61,6 +62,8 @@ class Splits {
   void end_validation();                        // closes val
   std::pair<int64_t, int64_t> written() const;  // documents and tokens
   void add_note(std::string message);           // up to a number of them
+  void add_repairs(const TextSource& source, const Piece& piece,
+                   const Repairs& repairs);  // counted, noted once a file; when its tokens are written
 
   SplitWriter train, drawn, val;
   std::optional<SeenDocuments> seen;  // with dedup
@@ -79,6 +82,7 @@ class Splits {
   std::string signature_;
   bool dedup_, keep_ = false;
   std::optional<io::Journal> journal_;
+  int64_t repaired_file_ = 0;  // its number, of the file that was noted last
   size_t recorded_notes_ = 0, recorded_files_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include "braid/models/folders/merge_json.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/json.h"
 
 namespace braid::models {
 namespace {
@@ -163,7 +164,7 @@ std::string rewrite_config(const std::string& text, const std::string& file, con
     return rewrite_dialect_config(*dialect, text, file, config, {});
   DcformerConfig was = read_config(text, file), now = config;
   if (was == now) return text;
-  ordered_json object = ordered_json::parse(text), before, after;
+  ordered_json object = io::parse_ordered_json(text, file), before, after;
   const ordered_json profile = add_values(before, key_table(was), is_written);
   const ordered_json new_profile = add_values(after, key_table(now), is_written);
   merge_json(object, before, after);

@@ -6,6 +6,7 @@
 #include "braid/models/families/vit/config.h"
 #include "braid/models/folders/merge_json.h"
 #include "braid/tensor/base/strings.h"
+#include "braid/tensor/io/json.h"
 
 namespace braid::models {
 
@@ -99,7 +100,7 @@ std::string write_vit_config(const VitConfig& config) { return described(config)
 std::string rewrite_vit_config(const std::string& text, const std::string& file, const VitConfig& config,
                                std::optional<DType> stored) {
   const VitConfig was = read_vit_config(text, file);
-  const json object = json::parse(text);
+  const json object = io::parse_json(text, file);
   ordered_json before = described(was), now = described(config);
   if (was.num_labels != config.num_labels)
     before["id2label"] = before["label2id"] = nullptr;  // the names of other classes

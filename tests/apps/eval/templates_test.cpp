@@ -39,6 +39,9 @@ BOOST_AUTO_TEST_CASE(each_template_reads_its_data_set) {
   d = first("lambada", R"({"text": "a b c"})");
   BOOST_TEST(d.contexts[0] == "a b");
   BOOST_TEST(d.choices[0] == " c");
+  d = first("lambada", R"({"text": "alone"})");
+  BOOST_TEST(d.contexts[0] == "");
+  BOOST_TEST(d.choices[0] == " alone");
   d = first("arc", R"({"question": "Q?", "choices": {"text": ["x", "y"], "label": ["A", "B"]}, "answerKey": "B"})");
   BOOST_TEST(d.contexts[1] == "Question: Q?\nAnswer:");
   BOOST_TEST(d.gold == 1);
@@ -52,6 +55,10 @@ BOOST_AUTO_TEST_CASE(each_template_reads_its_data_set) {
   d = first("hellaswag", R"({"activity_label": "Run", "ctx_a": "[header] Go.", "ctx_b": "he IS", "label": "3",)"
                          R"( "endings": ["a [title] b", " b", "c", "d [step] e"]})");
   BOOST_TEST(d.contexts[0] == "Run: Go. He is");
+  d = first("hellaswag",
+            R"({"activity_label": "\u00a0Run", "ctx_a": "a [b\nc]", "ctx_b": "\u00e9lan HE\u3000", "label": "3",)"
+            R"( "endings": ["a [title] b", " b", "c", "d [step] e"]})");
+  BOOST_TEST(d.contexts[0] == "Run: a [b\nc] \u00c9lan he");
   BOOST_TEST(d.choices[0] == "a. b");
   BOOST_TEST(d.choices[3] == "d e");
   BOOST_TEST(d.gold == 3);
@@ -66,7 +73,10 @@ BOOST_AUTO_TEST_CASE(each_template_reads_its_data_set) {
                     R"( "correct_answer": "d"})");
   BOOST_TEST(d.contexts[0] == "S\nQuestion: Q\nAnswer:");
   BOOST_TEST(d.choices[static_cast<size_t>(d.gold)] == "d");
-  d = first("mmlu", R"({"question": " Q ", "choices": ["a", "b", "c", "d"], "answer": 2})");
+  d = first("mmlu",
+            R"({"question": " Q ", "subject": "us_foreign_policy", "choices": ["a", "b", "c", "d"], "answer": 2})");
+  BOOST_TEST(d.description ==
+             "The following are multiple choice questions (with answers) about us foreign policy.\n\n");
   BOOST_TEST(d.contexts[0] == "Q\nA. a\nB. b\nC. c\nD. d\nAnswer:");
   BOOST_TEST(d.choices[2] == "C");
   for (const TemplateText& text : built_in_templates()) BOOST_CHECK_NO_THROW(parse_template(text));
@@ -89,6 +99,9 @@ BOOST_AUTO_TEST_CASE(wrong_templates) {
           "a task of kind last_word has no field 'gold'");
   rejects("kind = \"text\"\ntext = \"{a\"", "bad text for text in t.toml line 2: expected a } behind every {");
   rejects("kind = \"text\"\ntext = \"{a}\"\ntarget = \"b\"", "a task of kind text has no field 'target'");
+  rejects("kind = \"choices\"\ncontext = \"a\"\nchoices = \"{c}\"\ngold = \"0\"\ntext_filter = \"strip\"",
+          "a task of kind choices has no field 'text_filter'");
+  rejects("kind = \"text\"\ntext = \"{a}\"\ndescription = \"b\"", "a task of kind text has no field 'description'");
   rejects("kind = ", "cannot read t.toml line 1");
 }
 

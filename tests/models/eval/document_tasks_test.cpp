@@ -64,6 +64,20 @@ BOOST_AUTO_TEST_CASE(last_words_by_hand) {
   BOOST_TEST(metrics[1].error.value() == std::exp(2.0));  // the error of the mean is 1
 }
 
+BOOST_AUTO_TEST_CASE(white_space_behind_the_delimiter_is_noted) {
+  PairEncoder encoder(kBytes, 64, 258);
+  TaskTemplate form;
+  const std::vector<Item> items = {document("q", {" no", "yes"}, 1), document("q", {"\u00a0no", "yes"}, 0)};
+  BOOST_TEST(make_document_task(form, items, {}, 0, encoder)->notes() ==
+                 std::vector<std::string>{"2 choices begin with white space, and the delimiter ' ' stands before them: "
+                                          "leave one of them out (delimiter = \"\" in a template)"},
+             boost::test_tools::per_element());
+  form.delimiter = "";
+  BOOST_TEST(make_document_task(form, items, {}, 0, encoder)->notes().empty());
+  form.delimiter = ":";
+  BOOST_TEST(make_document_task(form, items, {}, 0, encoder)->notes().empty());
+}
+
 BOOST_AUTO_TEST_CASE(sequences_of_items_with_examples) {
   PairEncoder encoder(kBytes, 64, 258);
   TaskTemplate form;
@@ -75,6 +89,10 @@ BOOST_AUTO_TEST_CASE(sequences_of_items_with_examples) {
   BOOST_TEST(std::ssize(task->sequences(1)[1].tokens) - task->sequences(1)[1].from == 5);
   BOOST_TEST(task->longest(1) == 15);
   BOOST_TEST(make_document_task(form, documents, {}, 1, encoder)->size() == 1);
+  std::vector<Item> described = documents;
+  for (Item& item : described) item.description = "about\n\n";
+  const auto task_described = make_document_task(form, described, {.count = 1}, 0, encoder);
+  BOOST_TEST(text_of(task_described->sequences(0)[0]) == "about\n\nq2  no\n\nq1 no");
   PairEncoder narrow(kBytes, 9, 258);
   const auto cut = make_document_task(form, documents, {.count = 1}, 0, narrow);
   BOOST_TEST(text_of(cut->sequences(0)[1]) == "o\n\nq1 yes");

@@ -125,6 +125,30 @@ BOOST_AUTO_TEST_CASE(texts_and_compressed_files) {
   BOOST_TEST(pages[1].text == "b");
   BOOST_TEST(pages[1].where == "line 3 of " + path);
   BRAID_CHECK_FAILS(read_texts(form, write("{\"page\": \"\"}")), ErrorKind::input, "found empty texts");
+  form.text_filter = Filters("wikitext", "x");
+  const auto filtered = read_texts(form, write("{\"page\": \"1 @-@ 2\"}"));
+  BOOST_TEST(filtered[0].text == "1-2");
+  BOOST_TEST(filtered[0].unfiltered.value() == "1 @-@ 2");
+}
+
+// What a file is, its bytes say.
+BOOST_AUTO_TEST_CASE(files_of_any_name) {
+  TaskTemplate form;
+  form.kind = TaskKind::text;
+  form.text = FormatString("{page}", "x");
+  for (const char* name : {"f.JSONL", "f.json", "f.txt", "f"}) {
+    BOOST_TEST(read_texts(form, write("{\"page\": \"a\"}\n{\"page\": \"b\", \"x\": NaN}\n", name)).at(1).text == "b");
+    BOOST_TEST(read_texts(form, write("[{\"page\": \"a\"},\n\n {\"page\": \"b\"}]\n", name))
+                   .at(1)
+                   .where.starts_with("line 3"));
+  }
+  BRAID_CHECK_FAILS(read_texts(form, write("%PDF-1.4", "f.txt")), ErrorKind::input, "found a PDF document");
+  const auto listed = read_documents(choices(), write(R"([{"q": "a", "choices": ["x", "y"], "gold": 1}])", "f.txt"));
+  BOOST_TEST(listed.at(0).gold == 1);
+  BRAID_CHECK_FAILS(read_documents(choices(), write("only text", "f.txt")), ErrorKind::input, "found text");
+  // Numbers as Python writes them.
+  form.text = FormatString("{page} {x}", "x");
+  BOOST_TEST(read_texts(form, write("{\"page\": NaN, \"x\": -Infinity}")).at(0).text == "nan -inf");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -21,8 +21,14 @@ BOOST_AUTO_TEST_CASE(each_filter_by_hand) {
   BOOST_TEST(apply("lstrip", " a ") == "a ");
   BOOST_TEST(apply("rstrip", " a ") == " a");
   BOOST_TEST(apply("strip", "  ") == "");
-  BOOST_TEST(apply("capitalize", "heLLO World") == "Hello world");
-  BOOST_TEST(apply("capitalize", "") == "");
+  BOOST_TEST(apply("strip", "\u00a0\x1F\u3000a\u2003") == "a");
+  BOOST_TEST(apply("capitalize", "éLAN") == "Élan");
+  BOOST_TEST(apply("last_word", "one two three") == "three");
+  BOOST_TEST(apply("last_word", "one\ntwo") == "one\ntwo");
+  BOOST_TEST(apply("last_word", "one ") == "");
+  BOOST_TEST(apply("but_last", "one two three") == "one two");
+  BOOST_TEST(apply("but_last", "one") == "");
+  BOOST_TEST(apply("wikitext", "2 @-@ 3") == "2-3");
   BOOST_TEST(apply("before '_'", "a_b_c") == "a");
   BOOST_TEST(apply("after '_'", "a_b_c") == "b_c");
   BOOST_TEST(apply("before_last ' '", "one two three") == "one two");
@@ -30,6 +36,7 @@ BOOST_AUTO_TEST_CASE(each_filter_by_hand) {
   BOOST_TEST(apply("replace 'aa' 'b'", "aaaaac") == "bbac");
   BOOST_TEST(apply("replace '|' ''", "a|b") == "ab");
   BOOST_TEST(apply("without_brackets", "a [x] b[[y]c [") == "a  bc [");
+  BOOST_TEST(apply("without_brackets", "a [b\nc] [d\n[e\r]f") == "a [b\nc] [d\nf");  // of one line, as . is in Python
   BOOST_TEST(apply("after ': ' | strip|capitalize", "A:  b ") == "B");
 }
 

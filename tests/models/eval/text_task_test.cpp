@@ -15,17 +15,6 @@ namespace {
 const models::text::ByteTokenizer kBytes;
 }
 
-// As Python's len(re.split(r"\s+", text)).
-BOOST_AUTO_TEST_CASE(words_by_hand) {
-  BOOST_TEST(count_words("") == 1);
-  BOOST_TEST(count_words("one") == 1);
-  BOOST_TEST(count_words("one  two\n\tthree") == 3);
-  BOOST_TEST(count_words(" one ") == 3);
-  BOOST_TEST(count_words("a\xC2\xA0"
-                         "b\xA0"
-                         "c") == 2);
-}
-
 // Two texts, of 5 and 2 bytes, in windows of 3: each window's tokens have log p -1, -2, -3, -4.
 BOOST_AUTO_TEST_CASE(perplexities_by_hand) {
   PairEncoder encoder(kBytes, 3, 258);
@@ -55,6 +44,12 @@ BOOST_AUTO_TEST_CASE(perplexities_by_hand) {
   for (const double d : {2 - 34.0 / 7, 4 - 34.0 / 7, 3 - 17.0 / 7, 8 - 34.0 / 7}) squares += d * d;
   BOOST_TEST(metrics[0].error.value() == std::sqrt(4.0 / 3 * squares) / 7 / std::log(2.0), close);
   BOOST_TEST(make_text_task({{"ab cd", "f"}, {"ef", "g"}}, encoder, 1, 1)->size() == 4);
+  // Words and bytes are those of the text before its filter.
+  const auto filtered = make_text_task({{"ab", "f", " a  b "}}, encoder, 0, 0);
+  const auto of_page = filtered->metrics(std::vector<ItemScores>{{{-2, {0, 0}}}});
+  BOOST_TEST(metric(of_page, "token_perplexity") == std::exp(1.0), close);
+  BOOST_TEST(metric(of_page, "byte_perplexity") == std::exp(2.0 / 6), close);
+  BOOST_TEST(metric(of_page, "word_perplexity") == std::exp(2.0 / 4), close);
   BRAID_CHECK_FAILS(make_text_task({{"ab", "f"}}, encoder, 3, 0), ErrorKind::setting,
                     "bad value for `stride`: expected at most 2");
 }

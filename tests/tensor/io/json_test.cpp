@@ -1,6 +1,7 @@
 #include "braid/tensor/io/json.h"
 
 #include <boost/test/unit_test.hpp>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/temp_folder.h"
@@ -23,7 +24,35 @@ BOOST_AUTO_TEST_CASE(names_the_byte_of_a_mistake) {
   BRAID_CHECK_FAILS(io::parse_json("{} x", "f.json"), ErrorKind::input, "at byte 3");
   BRAID_CHECK_FAILS(io::parse_json("\"\xff\"", "f.json"), ErrorKind::input, "at byte 1", "UTF-8");
   BRAID_CHECK_FAILS(io::parse_json(std::string("{}\0{", 4), "f.json"), ErrorKind::input, "at byte 2", "a NUL byte");
-  BRAID_CHECK_FAILS(io::parse_json("1e999", "f.json"), ErrorKind::input, "f.json", "1e999");
+}
+
+// As the json module of Python reads them.
+BOOST_AUTO_TEST_CASE(numbers_that_are_not_finite) {
+  const auto j = io::parse_json(
+      R"({"NaN": [NaN, -Infinity, "NaN", "\\", -1e999, 0.5], "x": {"b": Infinity, "c": 1e-999}})", "f.json");
+  BOOST_TEST(std::isnan(j["NaN"][0].get<double>()));
+  BOOST_TEST(j["NaN"][1].get<double>() == -HUGE_VAL);
+  BOOST_TEST(j["NaN"][2].get<std::string>() == "NaN");
+  BOOST_TEST(j["NaN"][4].get<double>() == -HUGE_VAL);
+  BOOST_TEST(j["NaN"][5].get<double>() == 0.5);
+  BOOST_TEST(j["x"]["b"].get<double>() == HUGE_VAL);
+  BOOST_TEST(j["x"]["c"].get<double>() == 0.0);
+  BOOST_TEST(io::parse_json(std::string(400, '9'), "f.json").get<double>() == HUGE_VAL);
+  BOOST_TEST(io::parse_ordered_json(R"({"b": NaN, "a": 1})", "f.json").begin().key() == "b");
+  for (const char* text : {"nan", "+Infinity", "--Infinity", "[NaN 1]", "{NaN: 1}", "NaNa", "1.e999", "01e999"})
+    BRAID_CHECK_FAILS(io::parse_json(text, "f.json"), ErrorKind::input, "cannot read JSON in f.json");
+}
+
+BOOST_AUTO_TEST_CASE(ends_and_beginnings) {
+  const std::string text = R"([{"a": "}\"]", "b": [1]}, 2] x)";
+  BOOST_TEST(io::end_of_json(text, 0) == text.size() - 2);
+  BOOST_TEST(text.substr(1, io::end_of_json(text, 1) - 1) == R"({"a": "}\"]", "b": [1]})");
+  BOOST_TEST(io::end_of_json("{\"a\": \"", 0) == std::string::npos);
+  BOOST_TEST(io::end_of_json("{[}", 0) == std::string::npos);
+  for (size_t n = 0; n < text.size(); ++n) BOOST_TEST(io::begins_as_json(text.substr(0, n)), n);
+  BOOST_TEST(!io::begins_as_json(text));
+  BOOST_TEST(!io::begins_as_json("[Verse 1]"));
+  BOOST_TEST(io::begins_as_json("[NaN, \"\xC3"));
 }
 
 BOOST_AUTO_TEST_CASE(caps_the_depth_and_rejects_a_name_given_twice) {

@@ -9,6 +9,7 @@
 #include "braid/models/folders/merge_json.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/json.h"
 
 namespace braid::models {
 namespace {
@@ -212,7 +213,7 @@ std::string write_dialect_config(const Dialect& d, const DcformerConfig& config)
 std::string rewrite_dialect_config(const Dialect& d, const std::string& text, const std::string& file,
                                    const DcformerConfig& config, std::optional<DType> stored) {
   const DcformerConfig was = read_config(text, file);
-  ordered_json object = ordered_json::parse(text);
+  ordered_json object = io::parse_ordered_json(text, file);
   const ordered_json* type = nullptr;
   for (const char* key : {"dtype", "torch_dtype"})
     if (object.contains(key)) type = &object[key];

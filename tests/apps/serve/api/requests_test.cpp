@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(conversations) {
   const ChatRequest request = chat(
       R"({"messages": [{"role": "system", "content": "Be kind."},
           {"role": "user", "content": [{"type": "text", "text": "H"}, {"type": "text", "text": "i"}], "name": "x"},
-          {"role": "assistant", "content": null}], "max_completion_tokens": 5, "logprobs": true, "top_logprobs": 2})");
+          {"role": "assistant", "content": null, "tool_calls": [], "function_call": null}], "max_completion_tokens": 5, "logprobs": true, "top_logprobs": 2})");
   BOOST_TEST(request.messages.size() == 3U);
   BOOST_TEST(request.messages[1].first == "user");
   BOOST_TEST(request.messages[1].second == "Hi");
@@ -188,6 +188,8 @@ BOOST_AUTO_TEST_CASE(conversations) {
   bad(R"("messages": [{"role": "user", "content": [{"type": "image_url", "image_url": "MARKER"}]}])",
       "messages[0].content", "found an object");
   bad(R"("messages": [{"role": "assistant", "tool_calls": [{"MARKER": 1}]}])", "messages[0].tool_calls",
+      "is not supported");
+  bad(R"("messages": [{"role": "assistant", "function_call": {"name": "MARKER"}}])", "messages[0].function_call",
       "is not supported");
   bad(fine + R"("max_tokens": 0)", "max_tokens", "from 1 to 64");
   bad(fine + R"("max_completion_tokens": 65)", "max_completion_tokens", "from 1 to 64");

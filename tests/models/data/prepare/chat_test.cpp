@@ -70,6 +70,30 @@ BOOST_AUTO_TEST_CASE(what_the_assistant_says_is_counted_with_its_end) {
   BRAID_CHECK_FAILS(chat("\xff{content}"), ErrorKind::setting, "bad chat template");
 }
 
+// The forms in which clients and data sets write conversations.
+BOOST_AUTO_TEST_CASE(messages_of_other_programs) {
+  const auto simple = [](const std::string& line) { return sample(line, chat("simple")); };
+  BOOST_TEST(simple(R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "H"},
+      {"type": "text", "text": "i"}], "name": "x"}, {"role": "assistant", "content": "Hello", "tool_calls": [],
+      "function_call": null, "refusal": null, "logprob": NaN}]})") == "user: Hi\nassistant: [Hello\n$]");
+  BOOST_TEST(simple(R"({"messages": [{"role": "assistant", "content": null, "tool_calls": null}]})") ==
+             "assistant: [\n$]");
+  BOOST_TEST(simple(R"({"messages": [{"role": "assistant", "content": "a", "weight": 0}, {"role": "assistant",
+      "content": "b", "weight": 1}], "system": [1]})") == "assistant: a\nassistant: [b\n$]");
+  const std::string talk = "user: Hi\nassistant: [Hello\n$]";
+  BOOST_TEST(simple(R"({"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]})") ==
+             talk);
+  BOOST_TEST(
+      simple(R"({"conversations": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]})") ==
+      talk);
+  BOOST_TEST(simple(R"({"system": "Be kind.", "conversations": [{"from": "human", "value": "Hi"},
+      {"from": "gpt", "value": "Hello"}]})") == "system: Be kind.\n" + talk);
+  BOOST_TEST(simple(R"({"prompt": [{"role": "user", "content": "Hi"}],
+      "completion": [{"role": "assistant", "content": "Hello"}]})") == talk);
+  BOOST_TEST(simple(R"({"instruction": "Hi", "input": "", "output": "Hello", "system": ""})") == talk);
+  BOOST_TEST(simple(R"({"instruction": "Add", "input": "2+2", "output": "4"})") == "user: Add\n2+2\nassistant: [4\n$]");
+}
+
 // A model that was trained on a sample sees, when it answers, the tokens that stood before the answer.
 BOOST_AUTO_TEST_CASE(a_prompt_is_the_sample_up_to_the_answer) {
   const std::vector<ChatTurn> turns = {{"system", "Be kind."}, {"user", "Hi"}, {"assistant", "Hello"}, {"user", "Bye"}};
@@ -103,10 +127,21 @@ BOOST_AUTO_TEST_CASE(bad_lines_are_errors_with_their_place) {
   rejects(R"({"messages": {}})", "a list in the field \"messages\", found object");
   rejects(R"({"messages": []})", "at least one message, found none");
   rejects(R"({"messages": ["x"]})", "messages that are objects with role and content, found string");
-  rejects(R"({"messages": [{"role": "user"}]})", "a field \"content\" with text, found none");
-  rejects(R"({"messages": [{"role": "user", "content": [{"type": "text"}]}]})", "found array");
-  rejects(R"({"messages": [{"role": "User 1", "content": ""}]})", "a role of the letters a to z");
-  rejects(R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [1]}]})", "found tool_calls");
+  rejects(R"({"messages": [{"role": "user", "content": [{"type": "text"}]}]})", "a string or a list of {\"type\"");
+  rejects(R"({"messages": [{"role": "User 1", "content": ""}]})",
+          "letters a to z, such as user, assistant or system in the field \"role\" of a message, found 'User 1'");
+  rejects(R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [1]}]})",
+          "no call of a tool, which no template here can write in the field \"tool_calls\"");
+  rejects(R"({"messages": [{"role": "assistant", "content": "", "weight": 2}]})",
+          "0 or 1 in the field \"weight\", found 2");
+  rejects(R"({"conversations": [{"from": "tool", "value": ""}]})",
+          "human, gpt or system in the field \"from\", found 'tool'");
+  rejects(R"({"conversations": [{"from": "gpt"}]})", "a field \"value\" with text, found none");
+  rejects(R"({"question": "x", "response": "y"})",
+          "\"conversations\" (from, value), \"prompt\" with \"answer\" or \"completion\", or \"instruction\" with "
+          "\"output\", found the fields \"question\", \"response\"");
+  BRAID_CHECK_FAILS(sample(R"({"instruction": "x", "output": "y"})"), ErrorKind::input,
+                    "instruction and output, which need a chat template (`chat`)");
   BRAID_CHECK_FAILS(sample(kTalk), ErrorKind::input, "messages, which need a chat template (`chat`)");
 }
 

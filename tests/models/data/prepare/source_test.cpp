@@ -131,6 +131,8 @@ BOOST_AUTO_TEST_CASE(jsonl_lines_of_any_length) {
   BOOST_TEST((documents({folder.write("a.jsonl", file)}) == expected));
   BOOST_TEST((documents({folder.write("a.jsonl.gz", gzip(file))}) == expected));
   BOOST_TEST((documents({folder.write("a.ndjson.zst", zstd(file + "\n"))}) == expected));
+  BOOST_TEST((documents({folder.write("a.txt", file)}) == expected));  // what a file is, its bytes say
+  BOOST_TEST((documents({folder.write("A.NDJSON.GZ", gzip(file))}) == expected));
   models::text::TextSource::Options body;
   body.text_field = "body";
   BOOST_TEST(documents({folder.write("b.jsonl", "{\"body\": \"x\", \"text\": 3}\n")}, body) == Texts{"x"},
@@ -153,8 +155,115 @@ BOOST_AUTO_TEST_CASE(jsonl_mistakes_name_the_line) {
   fails("{\"text\": \"a\"} {}", "a mistake at column 15");
   fails("{\"text\": \"\xff\"}", "a mistake at column 11");
   fails("{\"text\": \"a\"}" + std::string("\0x", 2), "a NUL byte at column 14");
-  fails("{\"text\": \"a\", \"n\": 1e999}", "1e999");
+  fails("{\"text\": NaN}", "a string in the field \"text\", found a number");
   fails("{\"x\": " + std::string(100000, '['), "64 nested levels");
+}
+
+// As the json module of Python writes and reads them.
+BOOST_AUTO_TEST_CASE(numbers_of_fields_that_are_not_read) {
+  TempFolder folder;
+  const Texts expected{"a", "b: NaN"};
+  const std::string lines =
+      "{\"score\": NaN, \"text\": \"a\"}\n"
+      "{\"text\": \"b: NaN\", \"x\": [Infinity, {\"y\": -Infinity}, 1e999, -1e999]}\n";
+  BOOST_TEST(documents({folder.write("a.jsonl", lines)}) == expected, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_list_of_objects) {
+  TempFolder folder;
+  const std::string big = random_text(static_cast<size_t>(models::text::piece_bytes) * 3 + 5);
+  const std::string list = "\xEF\xBB\xBF [ {\"text\": \"a ]},[\\\"\"}\n,\n\n{\"n\": [{}, NaN],\n\"text\": \"" + big +
+                           "\"},{\"text\": \"c\"}\n]\n";
+  const Texts expected{"a ]},[\"", big, "c"};
+  for (const char* name : {"a.json", "a.jsonl", "a.txt"})
+    BOOST_TEST((documents({folder.write(name, list)}) == expected));
+  BOOST_TEST((documents({folder.write("a.json.gz", gzip(list))}) == expected));
+  const auto fails = [&](const std::string& rest, const std::string& words) {
+    const std::string path = folder.write("b.json", "[{\"text\": \"a\"}\n" + rest);
+    BRAID_CHECK_FAILS(documents({path}), ErrorKind::input, "cannot read " + path + " at line 2: expected " + words);
+  };
+  fails("", "a comma or ] behind an object, found the end of the file");
+  fails("{\"text\": \"b\"}]", "a comma or ] behind an object, found {");
+  fails(",]", "an object, found ]");
+  fails(",3]", "an object, found 3");
+  fails(",{\"text\": \"b\"", "the end of the object, found the end of the file");
+  fails("] x", "nothing behind the list, found x");
+  fails(",{\"txt\": \"b\"}]", "a field \"text\" that holds the document, found none but text in \"txt\"");
+}
+
+// In a folder JSON without text is there for something else; nothing that is no text is taken for text.
+BOOST_AUTO_TEST_CASE(files_of_other_kinds_are_left_out_of_folders_and_errors_when_named) {
+  TempFolder folder;
+  folder.write("in/a.txt", "text");
+  folder.write("in/b.json", R"([{"text": "listed"}])");
+  const std::string settings = folder.write("in/c.json", R"({"name": "x", "private": true})"),
+                    object = folder.write("in/d.json", "{\n  \"name\": \"x\"\n}"),
+                    pdf = folder.write("in/e.txt", "%PDF-1.4 text"), twice = folder.write("in/f.gz", gzip(gzip("x")));
+  models::text::TextSource source({folder / "in"}, {});
+  BOOST_TEST((documents(source) == Texts{"text", "listed"}));
+  BOOST_REQUIRE(source.notes.size() == 4u);
+  BOOST_TEST(source.notes[0] == settings + " is JSON without text in the field \"text\": left out");
+  BOOST_TEST(source.notes[1] == object + " is not text (a JSON object): left out");
+  BOOST_TEST(source.notes[2] == pdf + " is not text (a PDF document): left out");
+  BRAID_CHECK_FAILS(documents({settings}), ErrorKind::input, "found none but text in \"name\"");
+  BRAID_CHECK_FAILS(documents({object}), ErrorKind::input, "cannot use " + object,
+                    "found a JSON object; write its items");
+  BRAID_CHECK_FAILS(documents({pdf}), ErrorKind::input, "found a PDF document");
+  BRAID_CHECK_FAILS(documents({twice}), ErrorKind::input, "compressed twice");
+  BRAID_CHECK_FAILS(documents({folder.write("g.PARQUET", "x")}), ErrorKind::input, "columns (parquet)");
+  models::text::TextSource latin({folder.write("l.txt", "na\xEFve")}, {});
+  BOOST_TEST(documents(latin).size() == 1u);
+  BOOST_TEST(latin.notes.at(0).ends_with("l.txt is no UTF-8 (byte 2): its bytes are used as they are"));
+}
+
+BOOST_AUTO_TEST_CASE(what_the_tools_of_the_formats_read) {
+  TempFolder folder;
+  const std::string text = random_text(300'000), skipped = std::string("\x5A\x2A\x4D\x18\x03\0\0\0abc", 11);
+  const Texts expected{text + "two"};
+  const std::string padded = gzip(text) + std::string(1000, '\0') + gzip("two") + std::string(200'000, '\0');
+  BOOST_TEST((documents({folder.write("a.txt", padded)}) == expected));  // a gzip file, whatever its name
+  BOOST_TEST((documents({folder.write("a.txt", skipped + zstd(text) + skipped + zstd("two") + skipped)}) == expected));
+  BRAID_CHECK_FAILS(documents({folder.write("a.gz", gzip(text) + "garbage")}), ErrorKind::input, "damaged gzip");
+  ZSTD_CCtx* const context = ZSTD_createCCtx();
+  ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
+  std::string out(ZSTD_compressBound(text.size()), '\0');
+  ZSTD_outBuffer to{out.data(), out.size(), 0};
+  ZSTD_inBuffer from{text.data(), text.size(), 0};
+  BOOST_REQUIRE(ZSTD_compressStream2(context, &to, &from, ZSTD_e_continue) != 0 || from.pos == from.size);
+  BOOST_REQUIRE(ZSTD_compressStream2(context, &to, &from, ZSTD_e_end) == 0);
+  ZSTD_freeCCtx(context);
+  out.resize(to.pos);
+  // Bits 7 to 3 of the byte behind the descriptor are the exponent of the window: 2^10 bytes, twice as many, ...
+  for (const int exponent : {27, 28}) {
+    out[5] = static_cast<char>((exponent - 10) << 3);
+    BOOST_TEST((documents({folder.write("a.zst", out)}) == Texts{text}), exponent);
+  }
+  out[5] = '\xF8';
+  BRAID_CHECK_FAILS(documents({folder.write("a.zst", out)}), ErrorKind::input, "a window of at most 2 GiB");
+}
+
+BOOST_AUTO_TEST_CASE(text_that_is_no_utf8_as_asked) {
+  using models::text::InvalidText;
+  TempFolder folder;
+  const std::string file = folder.write("l.txt", "na\xEFve \xE2\x82"), clean = folder.write("c.txt", "naïve");
+  const std::string lines = folder.write("l.jsonl", "{\"text\": \"\xEF\\ud83d\\ude00 \\ud83d \\\\ud83d \\uDE00\"}\n");
+  const auto read = [&](InvalidText invalid, const std::string& path) {
+    models::text::TextSource source({path}, {.require_utf8 = true, .invalid = invalid});
+    models::text::Piece piece;
+    BOOST_REQUIRE(source.next(piece));
+    std::string storage;
+    models::text::Repairs repairs;
+    const std::string text(source.text_of(piece, storage, &repairs));
+    return text + " " + std::to_string(repairs.count);
+  };
+  BOOST_TEST(read(InvalidText::replace, file) == "na\uFFFDve \uFFFD 2");
+  BOOST_TEST(read(InvalidText::skip, file) == "nave  2");
+  BRAID_CHECK_FAILS(read(InvalidText::error, file), ErrorKind::input, file + " at byte 2",
+                    "`invalid` to replace or skip");
+  BOOST_TEST(read(InvalidText::replace, clean) == "naïve 0");
+  BOOST_TEST(read(InvalidText::replace, lines) == "\uFFFD😀 \uFFFD \\ud83d \uFFFD 3");
+  BOOST_TEST(read(InvalidText::skip, lines) == "😀  \\ud83d  3");
+  BRAID_CHECK_FAILS(read(InvalidText::by_input, lines), ErrorKind::input, "l.jsonl at line 1");
 }
 
 BOOST_AUTO_TEST_CASE(damaged_compression_is_noticed) {
@@ -234,12 +343,14 @@ BOOST_AUTO_TEST_CASE(another_source_goes_on_behind_any_piece) {
   TempFolder folder;
   const std::string big = random_text(static_cast<size_t>(models::text::piece_bytes) * 2 + 5);
   const std::string lines = "{\"text\": \"a\"}\n\n{\"text\": \"b\"}\n{\"text\": \"c\"}";
+  const std::string list =
+      "[{\"text\": \"a\"},\n\n{\"text\": \"" + std::string(10'000, 'b') + "\"}, {\"text\": \"c\"}]\n";
   const Texts inputs{folder.write("a.txt", big), folder.write("b.txt.gz", gzip(big)), folder.write("c.jsonl", lines),
-                     folder.write("d.jsonl.zst", zstd(lines))};
+                     folder.write("d.jsonl.zst", zstd(lines)), folder.write("e.json", list)};
   std::vector<models::text::Piece> all;
   models::text::TextSource source(inputs, {});
   for (models::text::Piece piece; source.next(piece);) all.push_back(piece);
-  BOOST_TEST(all.size() == 12u);
+  BOOST_TEST(all.size() == 15u);
   for (size_t i = 0; i + 1 < all.size(); ++i) {
     models::text::TextSource other(inputs, {});
     other.go_to(all[i].after);
