@@ -58,7 +58,7 @@ function(braid_variants folder)
     endif()
     target_sources(braid PRIVATE ${folder}/${set}.cpp)
     set_source_files_properties(${folder}/${set}.cpp TARGET_DIRECTORY braid PROPERTIES
-      SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "${arg_OPTIONS};${options};${BRAID_OWN_HEADER}")
+      SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "${arg_OPTIONS};${options};${BRAID_UNHARDENED};${BRAID_OWN_HEADER}")
     string(TOUPPER "${name}_${set}" macro)
     target_compile_definitions(braid PRIVATE BRAID_${macro})
   endforeach()
