@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(a_folder_in_every_form_at_once) {
   has(result.output, {"(it was there already)"});
   result = run("convert " + (scratch / "in").string() + " --out " + (scratch / "out").string() + " --dtype f64");
   BOOST_TEST(result.code == 4);
-  has(result.output, {"already holds a model"});
+  has(result.output, {"already holds model.safetensors.index.json, which would be replaced"});
   // Somebody else's tokenizer, as in a folder of data, stays.
   fs::create_directories(scratch / "data");
   std::ofstream(scratch / "in" / "tokenizer.json") << "{}";

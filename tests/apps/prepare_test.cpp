@@ -125,10 +125,10 @@ BOOST_AUTO_TEST_CASE(an_error_of_the_disk_leaves_no_strange_file) {
     return "prepare " + (scratch / "in.txt").string() + " --shard-tokens 2000 -o " + (scratch / out).string();
   };
   BOOST_REQUIRE(run(command("whole")).code == 0);
-  const auto once = run(command("once"), fault("unlinkat", "journal", 0, 1, EIO));
+  const auto once = run(command("once"), fault("remove", "journal", 0, 1, EIO));
   BOOST_TEST(once.code == 0, once.output);
   BOOST_TEST(names("once") == names("whole"), boost::test_tools::per_element());
-  for (const auto& [call, part, fail, cause, code] : {std::tuple{"unlinkat", "journal", 1000, EIO, 4},
+  for (const auto& [call, part, fail, cause, code] : {std::tuple{"remove", "journal", 1000, EIO, 4},
                                                       {"readdir", ".preparing", 1, EIO, 4},
                                                       {"rename", "/data", 1, ENOSPC, 4},
                                                       {"rename", "/moved-", 1, ENOSPC, 4},

@@ -1,9 +1,9 @@
 // Preloaded into the real program (LD_PRELOAD): system calls on files fail as a test says, or are written down.
 //
-//   BRAID_FAULT="CALL PART PASS FAIL ERRNO"  calls of CALL (write, pwrite, pread, fsync, fallocate, rename, link, open,
-//   stat,
-//                                            readdir, unlinkat) on files whose path contains PART: the first PASS
-//                                            succeed, the next FAIL give ERRNO; of -9 the process is killed
+//   BRAID_FAULT="CALL PART PASS FAIL ERRNO"  calls of CALL on files whose path contains PART: the first PASS succeed,
+//                                            the next FAIL give ERRNO; of -9 the process is killed. CALL: write,
+//                                            pwrite, pread, fsync, fallocate, rename, link, open, stat, readdir,
+//                                            unlinkat (below a folder that is removed), remove
 //   BRAID_FSYNCS=FILE                        the path of each fsync becomes a line of FILE
 //   BRAID_FREE=BYTES                         what every disk has free
 #include <dirent.h>
@@ -117,6 +117,13 @@ dirent* readdir(DIR* folder) {
 int unlinkat(int folder, const char* name, int flags) noexcept {
   const std::string path = (folder == AT_FDCWD ? "" : path_of(folder) + "/") + name;
   return fails_at("unlinkat", path) ? -1 : static_cast<int>(::syscall(SYS_unlinkat, folder, name, flags));
+}
+
+int remove(const char* path) noexcept {
+  if (fails_at("remove", path)) return -1;
+  const auto without = [&](int flags) { return static_cast<int>(::syscall(SYS_unlinkat, AT_FDCWD, path, flags)); };
+  const int result = without(0);
+  return result != 0 && errno == EISDIR ? without(AT_REMOVEDIR) : result;
 }
 
 int statvfs(const char* path, struct statvfs* found) noexcept {

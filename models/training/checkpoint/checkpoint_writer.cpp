@@ -289,8 +289,11 @@ void CheckpointWriter::remove_surplus(const dist::Communicator& world, const fs:
   if (surplus <= 0 || std::all_of(all.begin(), all.begin() + surplus, stays)) return;
   int64_t valid = 0;
   for (auto it = all.rbegin(); it != all.rend(); ++it) {
-    if (it->path == verified || !verdicts_.find_damage(it->path, world)) ++valid;
-    if (valid <= keep || stays(*it) || it->path == verified) continue;
+    if (valid < keep) {
+      if (it->path == verified || !verdicts_.find_damage(it->path, world)) ++valid;
+      continue;
+    }
+    if (stays(*it) || it->path == verified) continue;
     if (world.rank() == 0) remove_folder(it->path);
     verdicts_.forget(it->path);
   }

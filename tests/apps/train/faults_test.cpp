@@ -25,7 +25,6 @@ BOOST_AUTO_TEST_CASE(one_error_of_the_disk_is_survived) {
                                                 {"pwrite", "manifest", 2, ENOSPC},
                                                 {"stat", "step-00000004.tmp/config.json", 0, EIO},
                                                 {"open", "step-00000004.tmp/trainer", 3, EMFILE},
-                                                {"readdir", "step-00000004.tmp", 0, EIO},
                                                 {"open", "step-00000004/model", 0, ESTALE},
                                                 {"fsync", "log.csv", 1, EIO}}) {
     BOOST_TEST_CONTEXT(call << " of " << part) {
@@ -138,7 +137,7 @@ BOOST_AUTO_TEST_CASE(a_disk_without_room_for_a_checkpoint_is_rejected_at_the_sta
     check_failure(result, 4, "the disk is too small for a checkpoint in " + out.string());
     BOOST_TEST(!has(result, "step 1/"), result.output);
   }
-  const Outcome some = train(out, {"checkpoint.interval=1"}, preload("BRAID_FREE=700000"));
+  const Outcome some = train(out, {"checkpoint.interval=1"}, preload("BRAID_FREE=1500000"));
   BOOST_TEST(some.code == 0, some.output);
   BOOST_TEST(has(some, "warning: the checkpoints of this run may take"), some.output);
   BOOST_TEST(train(out, {}, preload("BRAID_FREE=0")).code == 0);  // nothing is left to save

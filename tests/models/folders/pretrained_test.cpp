@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(other_files_go_along_and_a_model_is_never_overwritten) {
   BOOST_TEST(!fs::exists(out / "pytorch_model.bin"));
   BOOST_TEST(!models::save_as_loaded(*loaded.model, loaded.format, out));  // the same: nothing to write
   BRAID_CHECK_FAILS(models::save_as_loaded(*loaded.model, loaded.format, out, DType::f64), ErrorKind::output,
-                    "already holds a model");
+                    "already holds model.safetensors, which would be replaced");
   fs::remove(out / "config.json");  // weights of somebody
   BRAID_CHECK_FAILS(models::save_as_loaded(*loaded.model, loaded.format, out), ErrorKind::output,
                     "already holds a model");
