@@ -14,7 +14,7 @@ using braid::test::ScratchFolder;
 
 namespace {
 
-struct Files {
+struct DocumentFiles {
   ScratchFolder folder;
   std::string write(const std::string& text, const std::string& name = "f.jsonl") const {
     const std::string path = (folder.path() / name).string();
@@ -34,7 +34,7 @@ TaskTemplate choices() {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(eval_documents, Files)
+BOOST_FIXTURE_TEST_SUITE(eval_documents, DocumentFiles)
 
 BOOST_AUTO_TEST_CASE(a_list_of_choices) {
   const auto d =
