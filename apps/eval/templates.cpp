@@ -18,8 +18,8 @@ class Entries {
  public:
   explicit Entries(const TemplateText& text) : name_(text.name), entries_(parse_config(text.toml, text.name)) {
     static const std::vector<std::string> keys = {
-        "kind",           "text",    "text_filter",   "description", "context", "contexts",  "target",
-        "context_filter", "choices", "choice_filter", "labels",      "gold",    "delimiter", "separator"};
+        "kind",          "text",   "context", "contexts",  "target",    "context_filter", "choices",
+        "choice_filter", "labels", "gold",    "delimiter", "separator", "description",    "text_filter"};
     for (const ConfigEntry& entry : entries_) {
       if (std::ranges::find(keys, entry.key) == keys.end())
         fail(ErrorKind::setting, "unknown task field '" + preview(entry.key) + "' in " + at(entry) +
