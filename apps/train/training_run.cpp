@@ -95,11 +95,13 @@ void TrainingRun::open(const RunRecord& record) {
   at_root(mesh_.world, [&] { folder_.emplace(config_.run.out); });
   state_ = resume(config_, schema_, state_, trainer_, progress_);
   saves_.saved_step = saves_.first_step = state_.step;
-  saves_.checkpoints.prune(mesh_.world);  // of a process that was killed before it could
   at_root(mesh_.world, [&] {
-    if (!complete()) check_disk();
     check_not_stuck(out(), state_.step, run_conditions(resolved_config()));
     open_log();
+  });
+  saves_.checkpoints.prune(mesh_.world);  // what a killed process left, now that the best one is known
+  at_root(mesh_.world, [&] {
+    if (!complete()) check_disk();
     files_.start(record.start_event(state_.step), config_.log.tensorboard,
                  state_.step - (measured_.unfinished ? 1 : 0));
     const fs::path settings = out() / "config.resolved.toml";  // of a finished run they stay those that it had

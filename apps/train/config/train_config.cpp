@@ -195,10 +195,11 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
 
 void check_relations(const TrainConfig& c) {
   check(!c.run.out.empty(), ErrorKind::setting, "run.out is empty: expected the name of a folder");
-  check(!io::exists(std::filesystem::path(c.run.out) / models::text::manifest_name), ErrorKind::setting, [&] {
-    return "run.out = " + c.run.out +
-           " holds data that braid prepare wrote: expected a folder for the run alone; choose another run.out";
-  });
+  check(!io::exists(std::filesystem::path(c.run.out) / models::text::manifest_name, ErrorKind::output),
+        ErrorKind::setting, [&] {
+          return "run.out = " + c.run.out +
+                 " holds data that braid prepare wrote: expected a folder for the run alone; choose another run.out";
+        });
   for (const std::string& text : c.optimizer.groups) nn::parse_group(text);
   check(c.lora.rank == 0 || !c.train.init_from.empty(), ErrorKind::setting,
         "lora.rank needs trained weights: expected train.init_from=FOLDER; without it LoRA would be trained on random "

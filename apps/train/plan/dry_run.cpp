@@ -303,7 +303,9 @@ std::optional<Error> problem_of(const Plan& plan, bool here) {
     return Error(e.kind(), e.what() + layout_advice(plan));
   }
   try {
-    if (here && plan.done < plan.config.train.steps) check_disk(plan.disk, plan.config.run.out);
+    // Processes of other machines write to a disk that may be another one.
+    if (here && plan.step.mesh.ranks() == 1 && plan.done < plan.config.train.steps)
+      check_disk(plan.disk, plan.config.run.out);
     return std::nullopt;
   } catch (const Error& e) {
     return e;

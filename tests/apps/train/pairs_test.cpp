@@ -83,8 +83,8 @@ BOOST_AUTO_TEST_CASE(averaged_weights_and_layer_decay_resume_exactly) {
 BOOST_AUTO_TEST_CASE(it_learns_and_is_scored) {
   for (const std::string more : {"", "train.dtype=bf16", "model.use_dcmha=false"}) {
     const std::filesystem::path out = world().fresh();
-    const Outcome result =
-        train_pairs(out, "train.steps=300 train.batch_size=32 train.accumulate=1 eval.interval=300 " + more);
+    const Outcome result = train_pairs(
+        out, "train.steps=300 train.batch_size=32 train.accumulate=1 eval.interval=300 eval.samples=96 " + more);
     BOOST_TEST(result.code == 0, result.output);
     const apps::LogRow last = apps::read_log(out).back();
     BOOST_TEST(last["val_loss"] < 2.4, more << "\n" << result.output);  // by chance: ln 26 = 3.26
