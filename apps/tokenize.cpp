@@ -170,7 +170,7 @@ Command tokenize_command() {
            {.name = "special", .help = "add the tokens of the tokenizer's template, such as a beginning of text"},
            {.name = "as-text", .help = "take special tokens in the text as text"},
            {.name = "stats", .help = "print bytes, tokens and the speed of encoding to stderr"},
-           integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096)},
+           integer_flag("threads", "N", "CPU threads, 0 = all that the process may use", "0", 0, 4096)},
       .details =
           "On a terminal every token has a background color, and the ids stand below. Elsewhere each token is a line: "
           "id, text.\nText that is not UTF-8 is read with U+FFFD in place of the bytes that are not. A line of OUT is\n"

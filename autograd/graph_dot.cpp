@@ -1,6 +1,7 @@
 #include "braid/autograd/graph_dot.h"
 
 #include "braid/autograd/detail/graph_view.h"
+#include "braid/tensor/base/utf8.h"
 #include "braid/tensor/io/atomic_file.h"
 
 namespace braid {
@@ -9,7 +10,7 @@ namespace {
 
 std::string quoted(const std::string& text) {
   std::string out = "\"";
-  for (char c : text) {
+  for (char c : detail::show_bidi_controls(text)) {
     if (c == '"' || c == '\\') out += '\\';
     out += c;
   }

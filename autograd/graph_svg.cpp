@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "braid/autograd/detail/graph_view.h"
+#include "braid/tensor/base/utf8.h"
 #include "braid/tensor/io/atomic_file.h"
 
 namespace braid {
@@ -85,7 +86,7 @@ struct Drawing {
 
 std::string escaped(const std::string& text) {
   std::string out;
-  for (char c : text)
+  for (char c : detail::show_bidi_controls(text))
     out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
   return out;
 }

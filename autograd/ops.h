@@ -17,7 +17,8 @@ namespace braid {
 Tensor ones(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);
 Tensor eye(int64_t n, DType dtype = DType::f32, Device device = kCpu);  // (n, n), 1 on the diagonal
 // Element i is a function of the key and of i alone: the same on every device and at any thread count.
-Tensor rand(const Shape& shape, RandomKey key, DType dtype = DType::f32, Device device = kCpu);  // uniform in (0, 1)
+Tensor rand(const Shape& shape, RandomKey key, DType dtype = DType::f32,
+            Device device = kCpu);  // uniform in (0, 1), in every type
 Tensor randn(const Shape& shape, RandomKey key, DType dtype = DType::f32,
              Device device = kCpu);  // normal, mean 0, deviation 1
 
@@ -37,8 +38,8 @@ Tensor log(const Tensor& x);
 Tensor sqrt(const Tensor& x);
 Tensor rsqrt(const Tensor& x);  // 1 / sqrt(x)
 Tensor square(const Tensor& x);
-Tensor reciprocal(const Tensor& x);
-Tensor abs(const Tensor& x);  // derivative 0 at 0
+Tensor reciprocal(const Tensor& x);  // 1 / x
+Tensor abs(const Tensor& x);         // derivative 0 at 0
 Tensor tanh(const Tensor& x);
 Tensor sigmoid(const Tensor& x);    // 1 / (1 + exp(-x))
 Tensor silu(const Tensor& x);       // x sigmoid(x)
@@ -52,14 +53,15 @@ inline Tensor operator-(const Tensor& x, const Tensor& y) { return sub(x, y); }
 inline Tensor operator*(const Tensor& x, const Tensor& y) { return mul(x, y); }
 inline Tensor operator/(const Tensor& x, const Tensor& y) { return div(x, y); }
 inline Tensor operator-(const Tensor& x) { return neg(x); }
-inline Tensor operator+(const Tensor& x, double b) { return affine(x, 1, b); }
-inline Tensor operator+(double b, const Tensor& x) { return affine(x, 1, b); }
-inline Tensor operator-(const Tensor& x, double b) { return affine(x, 1, -b); }
-inline Tensor operator-(double b, const Tensor& x) { return affine(x, -1, b); }
-inline Tensor operator*(const Tensor& x, double a) { return scale(x, a); }
-inline Tensor operator*(double a, const Tensor& x) { return scale(x, a); }
-inline Tensor operator/(const Tensor& x, double a) { return scale(x, 1 / a); }  // times 1 / a, rounded to f64
-inline Tensor operator/(double a, const Tensor& x) { return scale(reciprocal(x), a); }
+// With a number, in the type of the arithmetic (f64 for f64, else f32). A quotient is rounded once, its gradient too.
+Tensor operator+(const Tensor& x, double b);
+Tensor operator-(const Tensor& x, double b);
+Tensor operator-(double b, const Tensor& x);
+Tensor operator*(const Tensor& x, double a);
+Tensor operator/(const Tensor& x, double a);
+Tensor operator/(double a, const Tensor& x);
+inline Tensor operator+(double b, const Tensor& x) { return x + b; }
+inline Tensor operator*(double a, const Tensor& x) { return x * a; }
 Tensor cast(const Tensor& x, DType dtype);
 Tensor to(const Tensor& x, Device device);
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);  // value where mask (u8, broadcast) is not 0
@@ -145,6 +147,7 @@ struct LinearPair {
 LinearPair linear_pair(const Tensor& x, const Tensor& weight_a, const Tensor& weight_b);
 
 // --- softmax, norms, rotary embedding ---
+// A row of only -inf has no largest element: its softmax is 0 everywhere, and log_softmax the logarithm of that, -inf.
 Tensor softmax(const Tensor& x, int axis = -1);
 Tensor log_softmax(const Tensor& x, int axis = -1);
 // y = x / sqrt(mean(x^2) + eps) * weight; weight (D) or an empty handle; statistics in f32 (f64 for f64).

@@ -1,5 +1,7 @@
 #include "braid/tensor/error.h"
 
+#include "braid/tensor/called_op.h"
+
 #ifdef __FAST_MATH__
 #error "Braid must not be compiled with -ffast-math: NaN checks and bit-exact results depend on IEEE arithmetic"
 #endif
@@ -12,7 +14,11 @@ std::string detail::concat(std::initializer_list<std::string_view> parts) {
   return text;
 }
 
-void fail(const char* op, const std::string& message) { throw Error(ErrorKind::misuse, str("[", op, "] ", message)); }
+constinit thread_local const char* detail::called_op = nullptr;
+
+void fail(const char* op, const std::string& message) {
+  throw Error(ErrorKind::misuse, str("[", detail::called_op ? detail::called_op : op, "] ", message));
+}
 
 void fail(ErrorKind kind, const std::string& message) { throw Error(kind, message); }
 

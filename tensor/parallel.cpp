@@ -18,6 +18,7 @@
 
 #include "braid/tensor/base/float_mode.h"
 #include "braid/tensor/base/integers.h"
+#include "braid/tensor/base/machine_limits.h"
 #include "braid/tensor/base/parallel_record.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/kernels/kernel.h"
@@ -319,7 +320,8 @@ class Pool {
   const cpu_set_t allowed_ = processors_of_this_thread();
   const int processors_ = CPU_COUNT(&allowed_);
   bool pinned_ = pinned_by_environment();  // written while no worker runs
-  std::atomic<int> size_{processors_};     // workers, once started, and caller; read by threads that hold no lock
+  // Workers, once started, and caller; read by threads that hold no lock.
+  std::atomic<int> size_{detail::usable_processors(processors_)};
   alignas(64) std::atomic<uint64_t> state_{0};
   std::atomic<Job*> job_{nullptr};  // of the state
   alignas(64) std::atomic<int> sleepers_{0};

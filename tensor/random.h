@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "braid/tensor/device_code.h"
+#include "braid/tensor/dtype.h"
 
 namespace braid {
 
@@ -53,10 +54,21 @@ BRAID_HD float unit(uint32_t bits) { return (static_cast<float>(bits >> 9) + 0.5
 
 // The formulas of the random kernels, with explicit fused multiply-adds, so that every device has them in the same
 // places.
-// A value between low and low + width.
+// Draws from low to below high, in the arithmetic type A. first and last are the extreme values there that the type of
+// the result has: the sum, or its rounding to 16 bits, could lie outside.
 template <class A>
-BRAID_HD A uniform_number(float u, A low, A width) {
-  return std::fma(A(u), width, low);
+struct UniformRange {
+  A low, width, first, last;
+  template <class B>
+  UniformRange<B> as() const {
+    return {B(low), B(width), B(first), B(last)};
+  }
+};
+UniformRange<double> uniform_range(DType result, double low, double high);
+template <class A>
+BRAID_HD A uniform_number(float u, const UniformRange<A>& range) {
+  const A x = std::fma(A(u), range.width, range.low);
+  return x > range.last ? range.last : x < range.first ? range.first : x;
 }
 
 // Two independent normal values from two uniform ones (Box and Muller): sqrt(-2 ln u) times cos and sin of 2 pi v.

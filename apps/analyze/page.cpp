@@ -65,9 +65,11 @@ std::string page_data(const std::vector<AnalysedModel>& models) {
     if (a.shown_layers.empty()) continue;
     nlohmann::json layers = nlohmann::json::array();
     for (const models::ShownLayer& layer : a.shown_layers) layers.push_back(layer_data(layer, a.heads));
-    data["models"].push_back({{"name", model.name},
+    std::vector<std::string> tokens = texts_of(model, a.shown);
+    for (std::string& token : tokens) token = detail::show_bidi_controls(token);
+    data["models"].push_back({{"name", detail::show_bidi_controls(model.name)},
                               {"composed", a.composed},
-                              {"tokens", texts_of(model, a.shown)},
+                              {"tokens", std::move(tokens)},
                               {"losses", a.shown_losses},
                               {"layers", std::move(layers)}});
   }
@@ -145,7 +147,7 @@ std::string section_html(const Heading& heading, const std::vector<AnalysedModel
 
 std::string escape_html(const std::string& text) {
   std::string result;
-  for (const char c : detail::replace_invalid_utf8(text))
+  for (const char c : detail::show_bidi_controls(detail::replace_invalid_utf8(text)))
     result += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : std::string(1, c);
   return result;
 }

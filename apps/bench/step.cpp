@@ -218,7 +218,7 @@ Command bench_command() {
            integer_flag("steps", "N", "timed steps, after two that are not", "10", 1, 1e6),
            dtype_or_int8_flag("arithmetic; bf16 with f32 master weights in training; decode: also int8 weights"),
            device_flag(),
-           integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096),
+           integer_flag("threads", "N", "CPU threads, 0 = all that the process may use", "0", 0, 4096),
            {.name = "recompute", .help = "recompute blocks in the backward pass"},
            {.name = "no-graph", .help = "on a GPU, launch every kernel instead of replaying a captured step"},
            integer_flag("context", "T", "decode: tokens in the cache before the timed steps", "256", 1, 1e9),

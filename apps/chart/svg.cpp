@@ -42,7 +42,7 @@ text { fill: #e6edf3; } .paper { fill: #0d1117; } .quiet, .small { fill: #9aa4af
 // Names come from the file system, which allows any byte; XML allows valid UTF-8 without most control characters.
 std::string escape(std::string_view text) {
   std::string result;
-  for (const char c : detail::replace_invalid_utf8(text)) {
+  for (const char c : detail::show_bidi_controls(detail::replace_invalid_utf8(text))) {
     if (static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\n')
       result += '?';
     else if (c == '&')

@@ -25,14 +25,14 @@ ChatSession::ChatSession(const models::LanguageModel& model, const models::text:
       end_of_answer_(models::text::answer_end(options_.chat)),
       engine_(model, {.sequences = 1, .positions = model.max_sequence_length()}) {
   models::SamplingOptions& s = options_.sampling;
-  settings_ = {{"temperature", &s.temperature, "0: always the likeliest token", models::between(0, 100)},
-               {"top-k", &s.top_k, "only the K likeliest tokens, 0 = all", models::at_least(0)},
-               {"top-p", &s.top_p, "only the likeliest tokens that make up P",
-                models::ValueRule{.min = 0, .max = 1, .min_open = true}},
-               {"min-p", &s.min_p, "only tokens at least P times as likely as the likeliest", models::between(0, 1)},
-               {"repetition-penalty", &s.repetition_penalty, "1 = none; above 1 discourages tokens seen before",
-                models::between(0.01, 100)},
-               {"tokens", &options_.max_tokens, "maximum number of tokens of an answer", models::at_least(1)}};
+  settings_ = {
+      {"temperature", &s.temperature, "0: always the likeliest token", models::between(0, 100)},
+      {"top-k", &s.top_k, "only the K likeliest tokens, 0 = all", models::at_least(0)},
+      {"top-p", &s.top_p, "only the likeliest tokens that make up P; 0: the likeliest one", models::between(0, 1)},
+      {"min-p", &s.min_p, "only tokens at least P times as likely as the likeliest", models::between(0, 1)},
+      {"repetition-penalty", &s.repetition_penalty, "1 = none; above 1 discourages tokens seen before",
+       models::between(0.01, 100)},
+      {"tokens", &options_.max_tokens, "maximum number of tokens of an answer", models::at_least(1)}};
   system(options_.system);
 }
 

@@ -58,9 +58,9 @@ std::vector<Flag> sampling_flags() {
           integer_flag("top-k", "K", "only the K likeliest tokens, 0 = all", "0", 0, 1e9),
           {.name = "top-p",
            .value = "P",
-           .help = "only the likeliest tokens that make up P",
+           .help = "only the likeliest tokens that make up P; 0: the likeliest one",
            .fallback = "1",
-           .rule = {.type = models::ValueType::number, .min = 0, .max = 1, .min_open = true}},
+           .rule = {.type = models::ValueType::number, .min = 0, .max = 1}},
           number_flag("min-p", "P", "only tokens at least P times as likely as the likeliest", "0", 0, 1),
           number_flag("repetition-penalty", "X", "1 = none; above 1 discourages tokens seen before", "1", 0.01, 100),
           integer_flag("seed", "N", "of the random draws", "0", 0, 9e15)};

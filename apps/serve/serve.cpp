@@ -47,6 +47,13 @@ ServerOptions server_options(const Arguments& arguments) {
   ServerOptions options;
   options.access.key = key_of(arguments);
   for (const std::string& name : arguments.list("allow-host")) options.access.hosts.push_back(lower(name));
+  for (const std::string& url : arguments.list("allow-origin")) {
+    options.access.origins.push_back(origin_of(url));
+    check(!options.access.origins.back().empty(), ErrorKind::setting, [&] {
+      return "bad value of --allow-origin: expected the origin of a page, such as http://localhost:3000, found " +
+             preview(url);
+    });
+  }
   options.requests = arguments.get_int("requests");
   options.log = arguments.has("log");
   return options;
@@ -145,6 +152,10 @@ std::vector<Flag> serve_flags() {
        .value = "NAME",
        .help = "name under which the server is asked, besides localhost and its address",
        .repeated = true},
+      {.name = "allow-origin",
+       .value = "URL",
+       .help = "origin whose pages may send requests from a browser (CORS), such as http://localhost:3000",
+       .repeated = true},
       {.name = "name", .value = "NAME", .help = "of the model in answers (default: the folder's name)"},
       {.name = "chat",
        .value = "TEMPLATE",
@@ -158,7 +169,7 @@ std::vector<Flag> serve_flags() {
       integer_flag("requests", "N", "requests that are answered at a time; further ones get status 503", "256", 1, 1e5),
       integer_flag("grace", "SECONDS", "for requests that are being answered when the server is stopped", "10", 0,
                    86400),
-      {.name = "log", .help = "a line on stderr for each answer: number, route, status, time"}};
+      {.name = "log", .help = "a line on stderr for each answer: number, route, status (499: the client left), time"}};
   for (Flag& flag : text_model_flags()) flags.push_back(std::move(flag));
   return flags;
 }

@@ -128,7 +128,8 @@ Command study_command() {
                  .help =
                      "train every N-th run from the I-th on: N processes or hosts with the same folder share a study"},
                 {.name = "device", .value = "DEVICE", .help = "same as run.device=DEVICE for every run"},
-                integer_flag("threads", "N", "same as run.threads=N for every run; 0 = all cores", "", 0, 4096)},
+                integer_flag("threads", "N", "same as run.threads=N for every run; 0 = all that the process may use",
+                             "", 0, 4096)},
       .details =
           "Runs are trained in order as `braid train` does, each in study.out/runs/NAME. SIGINT and SIGTERM save\n"
           "the state and end with exit code 75; the same command resumes where it stopped, also after a kill.\n"

@@ -52,7 +52,7 @@ Command train_command() {
       .positionals = {{.name = "CONFIG", .help = "TOML file with the settings", .required = false}},
       .flags = {{.name = "print-config", .help = "print every setting with its value and meaning, then stop"},
                 {.name = "device", .value = "DEVICE", .help = "same as run.device=DEVICE: auto, cpu, cuda or cuda:N"},
-                integer_flag("threads", "N", "same as run.threads=N; 0 = all cores", "", 0, 4096)},
+                integer_flag("threads", "N", "same as run.threads=N; 0 = all that the process may use", "", 0, 4096)},
       .overrides = "settings, which beat the file; --print-config lists them",
       .keys = train_setting_names,
       .details =

@@ -27,7 +27,11 @@ void check_ids(const char* op, const char* what, const Tensor& ids, int64_t limi
   if (limit == 0) allowed = "none, because there are no rows";
   if (negative_allowed) allowed += ", or negative for \"not counted\"";
   std::string message = "[";  // appended piece by piece: g++ 12 warns falsely about a literal + a string here
-  message.append(op).append("] ").append(what).append(" ").append(std::to_string(values[at]));
+  message.append(detail::called_op ? detail::called_op : op)
+      .append("] ")
+      .append(what)
+      .append(" ")
+      .append(std::to_string(values[at]));
   message.append(" at position ").append(str(position)).append(" is out of range; allowed: ").append(allowed);
   fail(ErrorKind::input, message);
 }

@@ -1,5 +1,6 @@
 // Checks that many ops share. For autograd/ops/*.cpp, and for who feeds ids to a device.
 #pragma once
+#include "braid/tensor/called_op.h"
 #include "braid/tensor/scoped_value.h"
 #include "braid/tensor/tensor.h"
 

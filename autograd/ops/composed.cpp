@@ -7,6 +7,7 @@
 namespace braid {
 
 Tensor select(const Tensor& x, int axis, int64_t index) {
+  const CalledOp called("select");
   const int a = axis < 0 ? axis + x.rank() : axis;
   check(a >= 0 && a < x.rank(), "select",
         [&] { return str(x.shape(), " has no axis ", axis, ": give one that it has"); });
@@ -16,6 +17,7 @@ Tensor select(const Tensor& x, int axis, int64_t index) {
 }
 
 double at(const Tensor& x, std::initializer_list<int64_t> indices) {
+  const CalledOp called("at");
   check(std::ssize(indices) == x.rank(), "at",
         [&] { return str(x.shape(), " needs ", x.rank(), " indices, got ", indices.size()); });
   Tensor entry = x.detach();
@@ -24,6 +26,7 @@ double at(const Tensor& x, std::initializer_list<int64_t> indices) {
 }
 
 Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
+  const CalledOp called("one_hot");
   check(classes >= 1 && ids.rank() < Shape::max_rank, "one_hot",
         [&] { return str("needs at least one class and at most 5 axes, got ", classes, " and ids ", ids.shape()); });
   check_ids("one_hot", "id", ids, classes);
@@ -32,6 +35,7 @@ Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
 
 // Through log_softmax of (x, 0) = (log sigmoid(x), log(1 - sigmoid(x))), which keeps its digits at any size of x.
 Tensor binary_cross_entropy(const Tensor& logits, const Tensor& targets) {
+  const CalledOp called("binary_cross_entropy");
   check_same("binary_cross_entropy", logits, targets);
   check(logits.shape() == targets.shape(), "binary_cross_entropy", [&] {
     return str("needs one target per logit, got targets ", targets.shape(), " for logits ", logits.shape());
@@ -99,6 +103,7 @@ void check_subscripts(const std::string& text, const Named& x, const Named& y, c
 }  // namespace
 
 Tensor einsum(const std::string& subscripts, const Tensor& x, const Tensor& y) {
+  const CalledOp called("einsum");
   const size_t comma = subscripts.find(','), arrow = subscripts.find("->");
   check(comma < arrow && arrow != std::string::npos, "einsum",
         [&] { return "cannot read \"" + subscripts + "\": expected two operands, such as \"bik,bkj->bij\""; });

@@ -27,6 +27,7 @@ Tensor tiles(const Tensor& x, const Pixels& k, int64_t Ph, int64_t Pw) {
 }  // namespace
 
 Tensor unfold(const Tensor& x, const Pixels& k, const Conv2dOptions& o) {
+  const CalledOp called("unfold");
   check_float("unfold", x);
   check(x.rank() == 4, "unfold", [&] { return str("images must be (B, C, H, W), got ", x.shape()); });
   const int64_t B = x.dim(0), C = x.dim(1), H = x.dim(2), W = x.dim(3);
@@ -43,6 +44,7 @@ Tensor unfold(const Tensor& x, const Pixels& k, const Conv2dOptions& o) {
 }
 
 Tensor window_pixels(const Pixels& image, const Pixels& k, const Conv2dOptions& o) {
+  const CalledOp called("window_pixels");
   const int64_t H = image.rows, W = image.columns;
   const int64_t Ph = windows(H, k.rows, o.stride.rows, o.padding.rows);
   const int64_t Pw = windows(W, k.columns, o.stride.columns, o.padding.columns);
@@ -61,6 +63,7 @@ Tensor window_pixels(const Pixels& image, const Pixels& k, const Conv2dOptions& 
 }
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& o) {
+  const CalledOp called("conv2d");
   check(weight.rank() == 4 && x.rank() == 4 && weight.dim(1) == x.dim(1), "conv2d", [&] {
     return str("images (B, C, H, W) need kernels (O, C, kh, kw), got ", x.shape(), " and ", weight.shape());
   });

@@ -69,6 +69,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 // where da and db come from different places, two that are summed in one memory. The CPU computes the composed form:
 // its products of this size gain nothing. dWa and dWb have memory of their own, as gradients of two parameters must.
 LinearPair linear_pair(const Tensor& x, const Tensor& weight_a, const Tensor& weight_b) {
+  const CalledOp called("linear_pair");
   const Tensor both = weight_a.rank() == 2 ? joined(weight_a.detach(), weight_b.detach(), 0) : Tensor();
   const bool fits = both && x.rank() >= 1 && x.dim(-1) == both.dim(1) && x.dtype() == both.dtype();
   if (!fits || x.device() == kCpu || x.device() != both.device()) return {linear(x, weight_a), linear(x, weight_b)};

@@ -54,6 +54,7 @@ Tensor total(const Tensor& loss) {
 }  // namespace
 
 Tensor cross_entropy_per_token(const Tensor& logits, const Tensor& targets) {
+  const CalledOp called("cross_entropy_per_token");
   Losses saved = losses("cross_entropy_per_token", logits, targets);
   Tensor y = saved.loss.reshaped(targets.shape());
   saved.loss = Tensor();
@@ -64,6 +65,7 @@ Tensor cross_entropy_per_token(const Tensor& logits, const Tensor& targets) {
 }
 
 Tensor mse_loss(const Tensor& x, const Tensor& y) {
+  const CalledOp called("mse_loss");
   check(x.shape() == y.shape(), "mse_loss", [&] { return str("shapes ", x.shape(), " and ", y.shape(), " differ"); });
   return mean(square(sub(x, y)));
 }
@@ -72,14 +74,14 @@ Tensor mse_loss(const Tensor& x, const Tensor& y) {
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets) {
   Losses saved = losses("cross_entropy", logits, targets);
   const Backend& b = backend(logits.device());
-  Tensor factor = empty({1}, saved.loss.dtype(), logits.device()), y = total(saved.loss).reshaped({1});
-  b.loss.mean_factor(saved.targets, factor);
-  b.pointwise.binary(BinaryOp::mul, y, factor, y);
+  Tensor count = empty({1}, saved.loss.dtype(), logits.device()), y = total(saved.loss).reshaped({1});
+  b.loss.count_targets(saved.targets, count);
+  b.pointwise.binary(BinaryOp::div, y, count, y);
   saved.loss = Tensor();
   Shape shape = logits.shape();
-  return record("cross_entropy", y.reshaped({}), {logits}, [saved, shape, factor](const Tensor& dy) -> Grads {
+  return record("cross_entropy", y.reshaped({}), {logits}, [saved, shape, count](const Tensor& dy) -> Grads {
     Tensor scale = empty({1}, dy.dtype(), dy.device());
-    backend(dy.device()).pointwise.binary(BinaryOp::mul, dy.contiguous().reshaped({1}), factor, scale);
+    backend(dy.device()).pointwise.binary(BinaryOp::div, dy.contiguous().reshaped({1}), count, scale);
     return {logits_gradient(saved, scale, shape)};
   });
 }
@@ -89,6 +91,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets) {
 // loss and dx come from one kernel, which writes dx over x. Composed: cross_entropy_per_token(linear(h, W)), summed.
 Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets, int64_t chunk_rows) {
   const char* op = "linear_cross_entropy";
+  const CalledOp called(op);
   check_same(op, hidden, weight);
   check(hidden.rank() >= 1 && weight.rank() == 2 && hidden.dim(-1) == weight.dim(1), op, [&] {
     return str("hidden ", hidden.shape(), " does not fit weight ", weight.shape(), ": need (..., D) and (V, D)");

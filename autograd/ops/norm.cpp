@@ -85,6 +85,7 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
 
 // h = x + r, or x without r; y = rms_norm(h).   dx = dr = dh + the norm's dx, added by its kernel.
 SumAndNorm add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight, double eps) {
+  const CalledOp called("add_rms_norm");
   check_residual("add_rms_norm", x, residual);
   NormInputs s("add_rms_norm", x, weight, {});
   Tensor none, h = residual ? empty_like(s.x) : s.x, y = empty_like(s.x);
@@ -112,6 +113,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, dou
 // h = x + r, or x without r; y = layer_norm(h).   dx = dr = dh + the norm's dx, added by its kernel.
 SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& weight, const Tensor& bias,
                           double eps) {
+  const CalledOp called("add_layer_norm");
   check_residual("add_layer_norm", x, residual);
   NormInputs s("add_layer_norm", x, weight, bias);
   s.mean = empty_like(s.rstd);

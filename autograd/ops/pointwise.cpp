@@ -56,6 +56,16 @@ Tensor binary(const char* name, BinaryOp op, const Tensor& x, const Tensor& y) {
   });
 }
 
+constexpr double kNothing = -0.0;  // x + -0 is x, also for x = -0
+
+// y = a x + b   dx = a dy
+Tensor affine(const char* name, const Tensor& x, double a, double b) {
+  check_float(name, x);
+  Tensor y = empty_like(x);
+  backend(x.device()).pointwise.unary(UnaryOp::affine, a, b, x, y);
+  return record(name, y, {x}, [a](const Tensor& dy) -> Grads { return {a == 1 ? dy : scale(dy, a)}; });
+}
+
 // The properties of an input that a derivative needs when it does not need the values.
 struct InputInfo {
   explicit InputInfo(const Tensor& x) : shape(x.shape()), needs_grad(requires_grad(x)) {}
@@ -103,22 +113,27 @@ Tensor swiglu(const Tensor& gate, const Tensor& up) {
                       [gate, up] { return combine("swiglu", BinaryOp::swiglu, gate, up); });
 }
 
-// y = a x + b   dx = a dy
-Tensor affine(const Tensor& x, double a, double b) {
-  check_float("affine", x);
+Tensor affine(const Tensor& x, double a, double b) { return affine("affine", x, a, b); }
+Tensor scale(const Tensor& x, double a) { return affine("scale", x, a, kNothing); }
+Tensor neg(const Tensor& x) { return affine("neg", x, -1, kNothing); }
+Tensor operator+(const Tensor& x, double b) { return affine("add", x, 1, b); }
+Tensor operator-(const Tensor& x, double b) { return affine("sub", x, 1, -b); }
+Tensor operator-(double b, const Tensor& x) { return affine("sub", x, -1, b); }
+Tensor operator*(const Tensor& x, double a) { return affine("mul", x, a, kNothing); }
+// y = x / a   dx = dy / a
+Tensor operator/(const Tensor& x, double a) {
+  check_float("div", x);
   Tensor y = empty_like(x);
-  backend(x.device()).pointwise.unary(UnaryOp::affine, a, b, x, y);
-  return record("affine", y, {x}, [a](const Tensor& dy) -> Grads { return {a == 1 ? dy : affine(dy, a, 0)}; });
+  backend(x.device()).pointwise.unary(UnaryOp::quotient, a, 0, x, y);
+  return record("div", y, {x}, [a](const Tensor& dy) -> Grads { return {dy / a}; });
 }
-
-Tensor scale(const Tensor& x, double a) { return affine(x, a, 0); }
-Tensor neg(const Tensor& x) { return affine(x, -1, 0); }
+Tensor operator/(double a, const Tensor& x) { return unary("div", UnaryOp::inverse, x, a); }
 Tensor exp(const Tensor& x) { return unary("exp", UnaryOp::exp, x); }
 Tensor log(const Tensor& x) { return unary("log", UnaryOp::log, x); }
 Tensor sqrt(const Tensor& x) { return unary("sqrt", UnaryOp::sqrt, x); }
 Tensor rsqrt(const Tensor& x) { return unary("rsqrt", UnaryOp::rsqrt, x); }
 Tensor square(const Tensor& x) { return unary("square", UnaryOp::square, x); }
-Tensor reciprocal(const Tensor& x) { return unary("reciprocal", UnaryOp::reciprocal, x); }
+Tensor reciprocal(const Tensor& x) { return unary("reciprocal", UnaryOp::inverse, x, 1); }
 Tensor abs(const Tensor& x) { return unary("abs", UnaryOp::abs, x); }
 Tensor tanh(const Tensor& x) { return unary("tanh", UnaryOp::tanh, x); }
 Tensor sigmoid(const Tensor& x) { return unary("sigmoid", UnaryOp::sigmoid, x); }

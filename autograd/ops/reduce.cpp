@@ -54,12 +54,11 @@ Tensor sum_kept(const char* op, const Tensor& x, const Shape& kept, const Shape&
 // y = sum / n. The sum of 16-bit values is f32: in 16 bits it would round twice, or overflow. The mean of nothing is
 // NaN. dx = dy / n repeated
 Tensor mean_kept(const Tensor& x, const Shape& kept, const Shape& result) {
-  double share = static_cast<double>(numel(kept)) / static_cast<double>(x.numel());
+  const double n = static_cast<double>(x.numel()) / static_cast<double>(numel(kept));
   DType type = accumulate_type(x.dtype());
-  Tensor y = scale(reduced("mean", ReduceOp::sum, x, kept, type), share).to(x.dtype()).reshaped(result);
-  return record("mean", y, {x}, [=, from = x.shape()](const Tensor& dy) -> Grads {
-    return {scale(dy, share).reshaped(kept).expanded(from)};
-  });
+  Tensor y = (reduced("mean", ReduceOp::sum, x, kept, type) / n).to(x.dtype()).reshaped(result);
+  return record("mean", y, {x},
+                [=, from = x.shape()](const Tensor& dy) -> Grads { return {(dy / n).reshaped(kept).expanded(from)}; });
 }
 
 // y = sum((x - m)^2) / (n - correction), m the mean over the n elements that are reduced   dx = 2 (x - m) dy / (n -
@@ -68,14 +67,14 @@ Tensor mean_kept(const Tensor& x, const Shape& kept, const Shape& result) {
 Tensor var_kept(const Tensor& x, const Shape& kept, const Shape& result, int64_t correction) {
   check_float("var", x);
   const double n = static_cast<double>(x.numel()) / static_cast<double>(numel(kept));
-  const double factor = 1 / std::fmax(0, n - static_cast<double>(correction));
+  const double degrees = std::fmax(0, n - static_cast<double>(correction));
   const DType type = accumulate_type(x.dtype());
   const Tensor values = x.detach().to(type);
-  const Tensor m = scale(reduced("var", ReduceOp::sum, values, kept, type), 1 / n);
+  const Tensor m = reduced("var", ReduceOp::sum, values, kept, type) / n;
   const Tensor centered = sub(values, m);
-  const Tensor y = scale(mul_reduce_to(centered, centered, kept), factor).to(x.dtype()).reshaped(result);
+  const Tensor y = (mul_reduce_to(centered, centered, kept) / degrees).to(x.dtype()).reshaped(result);
   return record("var", y, {x}, [=](const Tensor& dy) -> Grads {
-    const Tensor slope = scale(sub(x.detach().to(type), m), 2 * factor);
+    const Tensor slope = sub(x.detach().to(type), m) / (degrees / 2);
     return {mul(slope, dy.to(type).contiguous().reshaped(kept)).to(x.dtype())};
   });
 }
@@ -146,6 +145,7 @@ Tensor var(const Tensor& x, Axes axes, int64_t correction, bool keep) {
 // m is clamped to finite values, so that a row of only -inf gives -inf and +inf gives +inf. 16-bit values are computed
 // in f32 and rounded once.
 Tensor logsumexp(const Tensor& x, int axis, bool keep) {
+  const CalledOp called("logsumexp");
   check_float("logsumexp", x);
   const int a = normal_axis(axis, x.rank(), "logsumexp");
   const Shape kept = kept_shape("logsumexp", x.shape(), {a});

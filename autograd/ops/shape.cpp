@@ -112,6 +112,7 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
 }
 
 Tensor stack(const std::vector<Tensor>& xs, int axis) {
+  const CalledOp called("stack");
   check(!xs.empty(), "stack", "needs at least one tensor");
   const int at = normal_axis(axis, xs[0].rank() + 1, "stack");
   std::vector<Tensor> parts;

@@ -68,11 +68,11 @@ __global__ void __launch_bounds__(kStreamingTeam)
 
 // One block, because the list is short and a launch costs more than the loop.
 template <class A>
-__global__ void __launch_bounds__(kMaxTeam) mean_factor_kernel(Ids targets, int64_t count, A* factor) {
+__global__ void __launch_bounds__(kMaxTeam) count_targets_kernel(Ids targets, int64_t n, A* count) {
   double counted = 0;  // exact
-  for (int64_t i = threadIdx.x; i < count; i += kMaxTeam) counted += targets[i] >= 0 ? 1 : 0;
+  for (int64_t i = threadIdx.x; i < n; i += kMaxTeam) counted += targets[i] >= 0 ? 1 : 0;
   counted = block_sum<kMaxTeam>(counted);
-  if (threadIdx.x == 0) *factor = counted > 0 ? A(1 / counted) : A(0);
+  if (threadIdx.x == 0) *count = counted > 0 ? A(counted) : A(1);
 }
 
 void cross_entropy(In logits, In targets, Out loss, Out top, Out log_sum) {
@@ -109,11 +109,11 @@ void in_place(Out logits, In targets, Out loss) {
   });
 }
 
-void mean_factor(In targets, Out factor) {
+void count_targets(In targets, Out count) {
   const auto run = [&]<class A>(void (*kernel)(Ids, int64_t, A*)) {
-    launch(kernel, {.grid = 1, .block = kMaxTeam}, Ids(targets), targets.numel(), factor.mutable_data<A>());
+    launch(kernel, {.grid = 1, .block = kMaxTeam}, Ids(targets), targets.numel(), count.mutable_data<A>());
   };
-  factor.dtype() == DType::f64 ? run(mean_factor_kernel<double>) : run(mean_factor_kernel<float>);
+  count.dtype() == DType::f64 ? run(count_targets_kernel<double>) : run(count_targets_kernel<float>);
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ constinit const LossKernels loss_kernels{
     .cross_entropy = cross_entropy,
     .cross_entropy_backward = cross_entropy_backward,
     .in_place = in_place,
-    .mean_factor = mean_factor,
+    .count_targets = count_targets,
     .bf16_logits = true,
     .row_multiple = 64,
 };

@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   load<T>(dy, range, g);
   pointwise::visit(op, [&]<UnaryOp o>() {
 #pragma unroll
-    for (int j = 0; j < V; ++j) g[j] *= pointwise::Unary<o, Accumulate<T>>::derivative(v[j], a, b);
+    for (int j = 0; j < V; ++j) g[j] = pointwise::Unary<o, Accumulate<T>>::backward(g[j], v[j], a, b);
   });
   store<T>(dx, range, g);
 }
@@ -78,8 +78,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfThree)
   pointwise::visit(op, [&]<BinaryOp o>() {
 #pragma unroll
     for (int j = 0; j < V; ++j) {
-      h[j] = g[j] * pointwise::Binary<o, Accumulate<T>>::d_dy(u[j], v[j]);
-      g[j] *= pointwise::Binary<o, Accumulate<T>>::d_dx(u[j], v[j]);
+      h[j] = pointwise::Binary<o, Accumulate<T>>::d_dy(g[j], u[j], v[j]);
+      g[j] = pointwise::Binary<o, Accumulate<T>>::d_dx(g[j], u[j], v[j]);
     }
   });
   if (dx.data) store<T>(dx, range, g);

@@ -30,7 +30,7 @@ __device__ __forceinline__ void units(const ElementRange<V>& range, RandomKey ke
 
 template <class T>
 __global__ void __launch_bounds__(kThreads) dropout_elements(ElementRange<kVectorWidth<T>> range, Operand x, float p,
-                                                             Accumulate<T> keep, RandomKey key, Operand y) {
+                                                             Accumulate<T> kept, RandomKey key, Operand y) {
   constexpr int V = kVectorWidth<T>;
   if (range.empty()) return;
   Accumulate<T> v[V];
@@ -38,20 +38,21 @@ __global__ void __launch_bounds__(kThreads) dropout_elements(ElementRange<kVecto
   load<T>(x, range, v);
   units(range, key, u);
 #pragma unroll
-  for (int j = 0; j < V; ++j) v[j] = u[j] > p ? v[j] * keep : Accumulate<T>(0);
+  for (int j = 0; j < V; ++j) v[j] = u[j] > p ? v[j] / kept : Accumulate<T>(0);
   store<T>(y, range, v);
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) uniform_elements(ElementRange<kVectorWidth<T>> range, Accumulate<T> low,
-                                                             Accumulate<T> width, RandomKey key, Operand y) {
+__global__ void __launch_bounds__(kThreads)
+    uniform_elements(ElementRange<kVectorWidth<T>> range, UniformRange<Accumulate<T>> numbers, RandomKey key,
+                     Operand y) {
   constexpr int V = kVectorWidth<T>;
   if (range.empty()) return;
   Accumulate<T> v[V];
   float u[V];
   units(range, key, u);
 #pragma unroll
-  for (int j = 0; j < V; ++j) v[j] = uniform_number(u[j], low, width);
+  for (int j = 0; j < V; ++j) v[j] = uniform_number(u[j], numbers);
   store<T>(y, range, v);
 }
 
@@ -88,7 +89,7 @@ void dropout(In x, double p, RandomKey key, Out y) {
   visit_float(x.dtype(), "dropout", [&]<class T>() {
     constexpr int V = kVectorWidth<T>;
     const Operand result = operand<V>(y);
-    launch_elements<V>(dropout_elements<T>, ElementRange<V>(result), operand<V>(x), p, 1 / (1 - p), key, result);
+    launch_elements<V>(dropout_elements<T>, ElementRange<V>(result), operand<V>(x), p, 1 - p, key, result);
   });
 }
 
@@ -96,7 +97,8 @@ void uniform(double low, double high, RandomKey key, Out y) {
   visit_float(y.dtype(), "uniform", [&]<class T>() {
     constexpr int V = kVectorWidth<T>;
     const Operand result = operand<V>(y);
-    launch_elements<V>(uniform_elements<T>, ElementRange<V>(result), low, high - low, key, result);
+    launch_elements<V>(uniform_elements<T>, ElementRange<V>(result),
+                       uniform_range(y.dtype(), low, high).as<Accumulate<T>>(), key, result);
   });
 }
 

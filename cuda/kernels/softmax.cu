@@ -34,8 +34,9 @@ __global__ void __launch_bounds__(kMaxTeam) log_softmax_kernel(RowPartition rows
   int64_t r = rows.row(), at = r * rows.n;
   Row<T, kHeld, 1> row(rows, rows.length(r), {{x + at, -std::numeric_limits<float>::infinity()}}, shift_of(x + at));
   ExpSum<A> total = exp_sum(rows, row);
-  A top = total.top, log_sum = math::log(total.sum);
-  row.write(y + at, [&](int64_t, A v) { return v - top - log_sum; });  // top + log_sum would lose log_sum's digits
+  // top + log_sum would lose log_sum's digits. A row of only -inf gives -inf - 0 - log 1.
+  A top = exp_shift(total.top), log_sum = math::log(total.sum == A(0) ? A(1) : total.sum);
+  row.write(y + at, [&](int64_t, A v) { return v - top - log_sum; });
 }
 
 // dx = dy - exp(y) sum_j dy_j

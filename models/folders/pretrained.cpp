@@ -6,6 +6,8 @@
 #include "braid/models/folders/adapter.h"
 #include "braid/models/folders/folder.h"
 #include "braid/models/registry.h"
+#include "braid/tensor/base/machine_limits.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/atomic_folder.h"
 #include "braid/tensor/io/path_status.h"
@@ -147,6 +149,24 @@ void require_model_folder(const fs::path& path) {
            ": expected a folder with config.json and model.safetensors, or a run folder with step-* checkpoints");
 }
 
+namespace {
+
+// Error(setting) for weights that can never be in the memory of this process: the system would end it without a word.
+void check_memory(const WeightFormat& format, DType dtype) {
+  double bytes = 0;
+  for (const StoredTensor& t : format.tensors) bytes += static_cast<double>(numel(t.shape) * size_of(dtype));
+  const double usable = detail::usable_memory();
+  check(bytes <= usable, ErrorKind::setting, [&] {
+    const auto mebibytes = [](double n) { return detail::mebibytes(static_cast<int64_t>(n)); };
+    return str("the weights of ", format.folder.string(), " do not fit into memory: expected at most ",
+               mebibytes(usable), ", which the machine or the control group of this process allows, found ",
+               mebibytes(bytes), " in ", dtype, "; allow more memory",
+               dtype == DType::bf16 ? "" : ", or load them as bf16, which is smaller");
+  });
+}
+
+}  // namespace
+
 LoadedModel load_model(const fs::path& source, const LoadOptions& options) {
   require_model_folder(source);
   const fs::path folder = base_folder(source, options.base);
@@ -165,6 +185,7 @@ LoadedModel load_model(const fs::path& source, const LoadOptions& options) {
   for (const StoredTensor& t : loaded.format.tensors)
     if (t.dtype == DType::f64) dtype = DType::f64;
   if (options.int8_weights) dtype = type_to_quantize(loaded.format);
+  if (options.mesh.tensor.size() == 1) check_memory(loaded.format, options.dtype.value_or(dtype));
   loaded.model = spec->folder().read_weights(files, options.dtype.value_or(dtype), options.mesh, loaded.notes);
   if (has_adapter(source)) {
     const int64_t rank = load_adapter(*loaded.model, source, options.mesh).rank;

@@ -50,9 +50,9 @@ Outcome outcome(const Row& row, std::span<const float> logits) {
   const GenerationRequest& request = s.request;
   Outcome out;
   try {
-    out.token = draws(row)
-                    ? static_cast<int32_t>(sample_token({logits.begin(), logits.end()}, s.text, request.sampling))
-                    : s.text[row.position];
+    out.token = draws(row) ? static_cast<int32_t>(sample_token({logits.begin(), logits.end()}, s.text, request.sampling,
+                                                               static_cast<size_t>(s.prompt_length())))
+                           : s.text[row.position];
     if (!draws(row) || request.logprobs) out.score = token_score(logits, out.token, request.top, row.position);
   } catch (...) {
     out.error = std::current_exception();

@@ -124,10 +124,14 @@ void check_options(const SamplingOptions& o) {
   };
   range(o.temperature >= 0 && std::isfinite(o.temperature), "temperature", o.temperature, "0 or more");
   range(o.top_k >= 0, "top-k", static_cast<double>(o.top_k), "0 (all) or more");
-  range(o.top_p > 0 && o.top_p <= 1, "top-p", o.top_p, "a value in (0, 1]");
+  range(o.top_p >= 0 && o.top_p <= 1, "top-p", o.top_p, "a value in [0, 1]");
   range(o.min_p >= 0 && o.min_p <= 1, "min-p", o.min_p, "a value in [0, 1]");
   range(o.repetition_penalty > 0 && std::isfinite(o.repetition_penalty), "repetition-penalty", o.repetition_penalty,
         "a positive value");
+  range(std::fabs(o.frequency_penalty) <= 2, "frequency-penalty", o.frequency_penalty, "a value in [-2, 2]");
+  range(std::fabs(o.presence_penalty) <= 2, "presence-penalty", o.presence_penalty, "a value in [-2, 2]");
+  for (const auto& [token, bias] : o.logit_bias)
+    range(std::fabs(bias) <= 100, "logit-bias", bias, "values in [-100, 100]");
 }
 
 void check_logits(std::span<const float> logits, size_t position) {
@@ -151,10 +155,34 @@ void check_logits(std::span<const float> logits, size_t position) {
   });
 }
 
-int64_t sample_token(std::vector<float> logits, std::span<const int32_t> seen, const SamplingOptions& o) {
+namespace {
+
+// Adds to the logit of a token, if there is one. It stays finite where it was.
+void add(std::vector<float>& logits, int32_t token, double more) {
+  constexpr double max = std::numeric_limits<float>::max();
+  if (token < 0 || static_cast<size_t>(token) >= logits.size()) return;
+  float& l = logits[static_cast<size_t>(token)];
+  if (std::isfinite(l)) l = static_cast<float>(std::clamp(l + more, -max, max));
+}
+
+void penalise_drawn(std::vector<float>& logits, std::span<const int32_t> drawn, const SamplingOptions& o) {
+  std::vector<char> met(logits.size(), 0);
+  for (const int32_t t : drawn) {
+    add(logits, t, -o.frequency_penalty);
+    if (t < 0 || static_cast<size_t>(t) >= met.size() || std::exchange(met[static_cast<size_t>(t)], 1)) continue;
+    add(logits, t, -o.presence_penalty);
+  }
+}
+
+}  // namespace
+
+int64_t sample_token(std::vector<float> logits, std::span<const int32_t> seen, const SamplingOptions& o, size_t given) {
   check(!logits.empty(), "sample_token", "needs at least one logit");
   if (o.vocabulary > 0 && o.vocabulary < std::ssize(logits)) logits.resize(static_cast<size_t>(o.vocabulary));
   check_logits(logits, seen.size());
+  for (const auto& [token, bias] : o.logit_bias) add(logits, token, bias);
+  if (o.frequency_penalty != 0 || o.presence_penalty != 0)
+    penalise_drawn(logits, seen.subspan(std::min(given, seen.size())), o);
   if (o.repetition_penalty != 1) {
     constexpr double max = std::numeric_limits<float>::max();
     std::vector<char> penalised(logits.size(), 0);
@@ -166,7 +194,7 @@ int64_t sample_token(std::vector<float> logits, std::span<const int32_t> seen, c
       penalised[static_cast<size_t>(t)] = 1;
     }
   }
-  if (o.temperature == 0) return std::ranges::find(logits, largest(logits)) - logits.begin();
+  if (o.temperature == 0 || o.top_p == 0) return std::ranges::find(logits, largest(logits)) - logits.begin();
 
   using Prefix = Ranking::Prefix;
   Ranking ranking(logits, o.temperature);

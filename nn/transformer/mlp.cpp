@@ -12,7 +12,7 @@ Tensor activate(Activation activation, const Tensor& x) {
     case Activation::gelu_tanh:
       return gelu_tanh(x);
     case Activation::quick_gelu:
-      return scale(silu(scale(x, 1.702)), 1 / 1.702);  // x sigmoid(1.702 x)
+      return silu(x * 1.702) / 1.702;  // x sigmoid(1.702 x)
     case Activation::relu:
       return relu(x);
     case Activation::tanh:

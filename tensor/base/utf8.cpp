@@ -1,5 +1,8 @@
 #include "braid/tensor/base/utf8.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace braid::detail {
 
 int utf8_prefix(std::string_view bytes) {
@@ -67,6 +70,22 @@ std::string replace_invalid_utf8(std::string_view bytes) {
     bytes.remove_prefix(taken);
   }
   return text;
+}
+
+std::string show_bidi_controls(std::string_view text) {
+  constexpr std::pair<std::string_view, std::string_view> controls[] = {
+      {"\u061C", "\\u061c"}, {"\u200E", "\\u200e"}, {"\u200F", "\\u200f"}, {"\u202A", "\\u202a"},
+      {"\u202B", "\\u202b"}, {"\u202C", "\\u202c"}, {"\u202D", "\\u202d"}, {"\u202E", "\\u202e"},
+      {"\u2066", "\\u2066"}, {"\u2067", "\\u2067"}, {"\u2068", "\\u2068"}, {"\u2069", "\\u2069"}};
+  std::string shown;
+  while (!text.empty()) {
+    const auto* found =
+        std::ranges::find_if(controls, [&](const auto& control) { return text.starts_with(control.first); });
+    const size_t taken = found == std::end(controls) ? 1 : found->first.size();
+    shown += found == std::end(controls) ? text.substr(0, 1) : found->second;
+    text.remove_prefix(taken);
+  }
+  return shown;
 }
 
 }  // namespace braid::detail

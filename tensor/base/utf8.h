@@ -28,4 +28,8 @@ class Utf8Checker {
 // The text with every invalid part replaced by U+FFFD.
 std::string replace_invalid_utf8(std::string_view bytes);
 
+// The text with characters that change the direction of what stands around them (Bidi_Control of Unicode) as \u and
+// four digits: what is shown must not lie about the order of its characters.
+std::string show_bidi_controls(std::string_view text);
+
 }  // namespace braid::detail

@@ -75,11 +75,11 @@ void in_place(Out logits, In targets, Out loss) {
   cross_entropy_backward(logits, targets, top, log_sum, one, logits);
 }
 
-void mean_factor(In targets, Out factor) {
-  visit_index(targets.dtype(), "cross_entropy_mean_factor", [&]<class I>() {
+void count_targets(In targets, Out count) {
+  visit_index(targets.dtype(), "count_targets", [&]<class I>() {
     const I* target = targets.data<I>();
-    const auto count = std::count_if(target, target + targets.numel(), [](I id) { return id >= 0; });
-    factor.fill(count == 0 ? 0.0 : 1.0 / static_cast<double>(count));
+    const auto counted = std::count_if(target, target + targets.numel(), [](I id) { return id >= 0; });
+    count.fill(static_cast<double>(std::max<int64_t>(counted, 1)));
   });
 }
 
@@ -89,7 +89,7 @@ constinit const LossKernels loss_kernels{
     .cross_entropy = cross_entropy,
     .cross_entropy_backward = cross_entropy_backward,
     .in_place = in_place,
-    .mean_factor = mean_factor,
+    .count_targets = count_targets,
 };
 
 }  // namespace braid::cpu

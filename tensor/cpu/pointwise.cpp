@@ -18,9 +18,9 @@ void forward_loop(int64_t n, A a, A b, const A* x, A* y) {
   for (int64_t i = 0; i < n; ++i) y[i] = pointwise::Unary<op, A>::forward(x[i], a, b);
 }
 template <UnaryOp op, class A>
-void derivative_loop(int64_t n, A a, A b, const A* x, const A* dy, A* dx) {
+void backward_loop(int64_t n, A a, A b, const A* x, const A* dy, A* dx) {
   BRAID_IVDEP
-  for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * pointwise::Unary<op, A>::derivative(x[i], a, b);
+  for (int64_t i = 0; i < n; ++i) dx[i] = pointwise::Unary<op, A>::backward(dy[i], x[i], a, b);
 }
 template <BinaryOp op, class A>
 void forward_loop(int64_t n, const A* x, const A* y, A* z) {
@@ -30,12 +30,12 @@ void forward_loop(int64_t n, const A* x, const A* y, A* z) {
 template <BinaryOp op, class A>
 void d_dx_loop(int64_t n, const A* x, const A* y, const A* dz, A* dx) {
   BRAID_IVDEP
-  for (int64_t i = 0; i < n; ++i) dx[i] = dz[i] * pointwise::Binary<op, A>::d_dx(x[i], y[i]);
+  for (int64_t i = 0; i < n; ++i) dx[i] = pointwise::Binary<op, A>::d_dx(dz[i], x[i], y[i]);
 }
 template <BinaryOp op, class A>
 void d_dy_loop(int64_t n, const A* x, const A* y, const A* dz, A* dy) {
   BRAID_IVDEP
-  for (int64_t i = 0; i < n; ++i) dy[i] = dz[i] * pointwise::Binary<op, A>::d_dy(x[i], y[i]);
+  for (int64_t i = 0; i < n; ++i) dy[i] = pointwise::Binary<op, A>::d_dy(dz[i], x[i], y[i]);
 }
 // Both at once: everything is loaded before anything is stored, because dx or dy may be the same array as an input.
 template <BinaryOp op, class A>
@@ -43,14 +43,15 @@ void d_dx_d_dy_loop(int64_t n, const A* x, const A* y, const A* dz, A* dx, A* dy
   BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) {
     A u = x[i], v = y[i], g = dz[i];
-    dx[i] = g * pointwise::Binary<op, A>::d_dx(u, v);
-    dy[i] = g * pointwise::Binary<op, A>::d_dy(u, v);
+    dx[i] = pointwise::Binary<op, A>::d_dx(g, u, v);
+    dy[i] = pointwise::Binary<op, A>::d_dy(g, u, v);
   }
 }
 
 constexpr int64_t cost_of(UnaryOp op) {
   switch (op) {
     case UnaryOp::affine:
+    case UnaryOp::quotient:
     case UnaryOp::square:
     case UnaryOp::abs:
     case UnaryOp::relu:
@@ -89,7 +90,7 @@ void unary_backward(UnaryOp op, double a, double b, In x, In dy, Out dx) {
         A bx[kBlock], bg[kBlock], bd[kBlock];
         const A *px = load(lx, i, n, bx), *pg = load(lg, i, n, bg);
         A* pd = output_block(ld, i, n, bd);
-        derivative_loop<o>(n, A(a), A(b), px, pg, pd);
+        backward_loop<o>(n, A(a), A(b), px, pg, pd);
         store(ld, i, n, pd);
       });
     });

@@ -21,7 +21,7 @@ void units(int64_t i, int64_t n, RandomKey key, float* u) {
 void dropout(In x, double p, RandomKey key, Out y) {
   visit_accumulate(x.dtype(), "dropout", [&]<class A>() {
     StridedView lx(x), ly(y);
-    A keep = A(1 / (1 - p));
+    A kept = A(1 - p);
     float limit = static_cast<float>(p);
     for_blocks(y.numel(), 32, [&](int64_t i, int64_t n) {
       A bx[kBlock], by[kBlock];
@@ -30,7 +30,7 @@ void dropout(In x, double p, RandomKey key, Out y) {
       const A* px = load(lx, i, n, bx);
       A* py = output_block(ly, i, n, by);
       BRAID_IVDEP
-      for (int64_t j = 0; j < n; ++j) py[j] = u[j] > limit ? px[j] * keep : A(0);
+      for (int64_t j = 0; j < n; ++j) py[j] = u[j] > limit ? px[j] / kept : A(0);
       store(ly, i, n, py);
     });
   });
@@ -38,13 +38,14 @@ void dropout(In x, double p, RandomKey key, Out y) {
 
 void uniform(double low, double high, RandomKey key, Out y) {
   visit_accumulate(y.dtype(), "uniform", [&]<class A>() {
+    const auto range = uniform_range(y.dtype(), low, high).as<A>();
     StridedView ly(y);
     for_blocks(y.numel(), 32, [&](int64_t i, int64_t n) {
       A by[kBlock];
       float u[kBlock];
       units(i, n, key, u);
       A* py = output_block(ly, i, n, by);
-      for (int64_t j = 0; j < n; ++j) py[j] = uniform_number(u[j], A(low), A(high - low));
+      for (int64_t j = 0; j < n; ++j) py[j] = uniform_number(u[j], range);
       store(ly, i, n, py);
     });
   });

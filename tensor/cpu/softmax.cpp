@@ -67,6 +67,10 @@ void log_softmax(In x, Out y) {
       const T* xr = in + r * n;
       T* yr = out + r * n;
       A top = lane_max<A>(n, [&](int64_t i) { return A(xr[i]); });
+      if (top == -std::numeric_limits<A>::infinity()) {
+        for (int64_t i = 0; i < n; ++i) yr[i] = T(static_cast<float>(top));
+        return;
+      }
       A log_sum = std::log(lane_sum<A>(n, [&](int64_t i) { return math::exp(A(xr[i]) - top); }));
       for (int64_t i = 0; i < n; ++i) yr[i] = T(A(xr[i]) - top - log_sum);  // top + log_sum would lose log_sum's digits
     });

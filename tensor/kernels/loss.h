@@ -16,8 +16,8 @@ struct LossKernels {
   // Both in one call: loss, and logits replaced by softmax - onehot (0 where not counted).
   Kernel<"cross_entropy_in_place", void(Out logits, In targets, Out loss)> in_place;
 
-  // factor (1), in the type of loss: 1 / number of counted targets, 0 where there is none.
-  Kernel<"cross_entropy_mean_factor", void(In targets, Out factor)> mean_factor;
+  // count (1), in the type of loss: of the targets that are counted, 1 where there is none.
+  Kernel<"count_targets", void(In targets, Out count)> count_targets;
 
   // How linear_cross_entropy holds the logits of a chunk. bf16_logits: those of bf16 inputs in bf16, not in f32.
   bool bf16_logits = false;

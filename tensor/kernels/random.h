@@ -6,6 +6,7 @@
 namespace braid {
 
 struct RandomKernels {
+  // From low to below high, low included, in every type: rounding leads out of the range in none.
   Kernel<"uniform", void(double low, double high, RandomKey key, Out y)> uniform;
   Kernel<"normal", void(double mean, double deviation, RandomKey key, Out y)> normal;
   // y = x / (1-p) where the random number is at least p, otherwise 0; x: any strides.

@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(memory_after_each_op) {
   Tensor y = scale(x, 2.0);
   BOOST_TEST(memory_stats(kCpu).current - before >= 1 << 20);
   char expected[64];
-  std::snprintf(expected, sizeof expected, "affine: f64 (131072)  %.1f MiB in tensors, at most ",
+  std::snprintf(expected, sizeof expected, "scale: f64 (131072)  %.1f MiB in tensors, at most ",
                 static_cast<double>(before + (1 << 20)) / (1 << 20));
   BOOST_TEST(on.lines().find(expected) == 0u, on.lines() << " instead of " << expected);
 }

@@ -3,14 +3,14 @@
 # says why.
 # Usage: cmake -DROOT=<tree> [-DQUIET=ON] -P tests/lint/sizes.cmake
 cmake_minimum_required(VERSION 3.25)
-set(budget_tensor 16200)
+set(budget_tensor 16500)
 set(budget_autograd 4400)
 set(budget_nn 3900)
 set(budget_cuda 11700)
 set(budget_distributed 3200)
-set(budget_models 29300)
-set(budget_apps 21400)
-set(budget_tests 55400)
+set(budget_models 29500)
+set(budget_apps 21800)
+set(budget_tests 56600)
 set(over "")
 set(total 0)
 set(long "")

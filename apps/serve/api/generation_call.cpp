@@ -1,6 +1,8 @@
 #include "apps/serve/api/generation_call.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <numeric>
 
 #include "braid/tensor/error.h"
 
@@ -33,25 +35,26 @@ GenerationCall::GenerationCall(models::GenerationEngine& engine, const models::t
       settings_(std::move(settings)),
       reply_(std::move(reply)),
       writer_(tokenizer, settings_.response) {
-  choices_.reserve(settings_.prompts.size() * static_cast<size_t>(settings_.fields.n));
+  choices_.reserve(settings_.prompts.size() * static_cast<size_t>(settings_.fields.best_of));
   const Choice::Settings choice{settings_.fields.stops, settings_.fields.top.has_value(), settings_.echo,
                                 settings_.fields.return_token_ids};
   for (const std::vector<int32_t>& prompt : settings_.prompts)
-    for (int64_t i = 0; i < settings_.fields.n; ++i) choices_.emplace_back(tokenizer, prompt, choice);
+    for (int64_t i = 0; i < settings_.fields.best_of; ++i) choices_.emplace_back(tokenizer, prompt, choice);
   texts_.resize(choices_.size());
+  likelihoods_.resize(choices_.size());
 }
 
 void GenerationCall::submit(size_t index) {
   const GenerationFields& fields = settings_.fields;
   models::GenerationRequest request;
-  request.prompt = settings_.prompts[index / static_cast<size_t>(fields.n)];
-  request.max_tokens = settings_.max_tokens;
+  request.prompt = settings_.prompts[index / static_cast<size_t>(fields.best_of)];
+  request.max_tokens = std::min(settings_.max_tokens, settings_.context - std::ssize(request.prompt));
   request.sampling = fields.sampling;
   request.sampling.seed += index;  // every text has draws of its own
   request.ends = settings_.ends;
-  request.logprobs = fields.top.has_value();
+  request.logprobs = fields.top.has_value() || fields.best_of > fields.n;
   request.top = fields.top.value_or(0);
-  if (request.logprobs && settings_.echo) request.score_from = 1;
+  if (fields.top.has_value() && settings_.echo) request.score_from = 1;
   request.on_update = [self = shared_from_this(), index](const models::Update& u) { return self->update(index, u); };
   const std::optional<uint64_t> id = engine_.submit(std::move(request));
   if (!id) throw ApiError(503, "too many requests wait for the model; try again later", "", "overloaded");
@@ -93,8 +96,11 @@ void GenerationCall::end_with(const ApiError& error) {
 
 bool GenerationCall::update(size_t index, const models::Update& update) {
   const std::lock_guard lock(mutex_);
-  if (ended_ || choices_[index].finished()) return false;
+  if (choices_[index].finished()) return false;
+  if (ended_)
+    return true;  // the engine has been told, or will be before its next pass: it counts the text as cancelled
   try {
+    for (const models::TokenScore& score : update.scores) likelihoods_[index] += score.logprob;
     Choice& choice = choices_[index];
     Piece piece = choice.update(update);
     if (!settings_.fields.stream) {
@@ -121,9 +127,26 @@ void GenerationCall::finish() {
     usage.shared_tokens += choice.shared_tokens();
   }
   if (ended_.exchange(true)) return;
-  if (!streaming_) return reply_->send({.body = writer_.whole(texts_, usage)});
+  if (!streaming_) return reply_->send({.body = writer_.whole(best_texts(), usage)});
   reply_->stream(writer_.end_events(usage));
   reply_->end_stream();
+}
+
+// Those whose tokens have the highest log-probability in the mean, in the order of that.
+std::vector<Piece> GenerationCall::best_texts() {
+  const auto n = static_cast<size_t>(settings_.fields.n), made = static_cast<size_t>(settings_.fields.best_of);
+  if (n == made) return std::move(texts_);
+  const auto mean = [&](size_t i) {
+    return likelihoods_[i] / static_cast<double>(std::max<int64_t>(1, choices_[i].new_tokens()));
+  };
+  std::vector<Piece> best;
+  for (size_t first = 0; first < texts_.size(); first += made) {
+    std::vector<size_t> order(made);
+    std::iota(order.begin(), order.end(), first);
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) { return mean(a) > mean(b); });
+    for (size_t i = 0; i < n; ++i) best.push_back(std::move(texts_[order[i]]));
+  }
+  return best;
 }
 
 }  // namespace braid::apps::serve

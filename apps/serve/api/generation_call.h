@@ -15,9 +15,10 @@ class GenerationCall final : public Ticket, public std::enable_shared_from_this<
   struct Settings {
     GenerationFields fields;
     bool echo = false;
-    int64_t max_tokens = 0;
+    int64_t max_tokens = 0;  // of each text, at most what the context has room for behind its prompt
+    int64_t context = 0;
     std::vector<int32_t> ends;
-    std::vector<std::vector<int32_t>> prompts;  // n texts are made of each
+    std::vector<std::vector<int32_t>> prompts;  // best_of texts are made of each
     ResponseWriter::Settings response;
   };
   GenerationCall(models::GenerationEngine& engine, const models::text::Tokenizer& tokenizer, Settings settings,
@@ -31,6 +32,7 @@ class GenerationCall final : public Ticket, public std::enable_shared_from_this<
   bool update(size_t index, const models::Update& update);
   void submit(size_t index);
   void finish();
+  std::vector<Piece> best_texts();  // n of each prompt
   void fail(const ApiError& error);
   void end_with(const ApiError& error);  // under mutex_
   void stop_all();                       // the texts that are being made
@@ -44,7 +46,8 @@ class GenerationCall final : public Ticket, public std::enable_shared_from_this<
   std::vector<uint64_t> ids_;  // of the engine
   std::mutex mutex_;           // of what follows: an update may come while start() fails
   std::vector<Choice> choices_;
-  std::vector<Piece> texts_;  // where the answer does not stream
+  std::vector<Piece> texts_;         // where the answer does not stream
+  std::vector<double> likelihoods_;  // sums of the log-probabilities of new tokens, where best_of is above n
   size_t finished_ = 0;
   bool streaming_ = false;
 };

@@ -1,6 +1,7 @@
 #include "apps/serve/api/request_fields.h"
 
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "apps/cli/text.h"
@@ -12,7 +13,10 @@ namespace {
 
 using nlohmann::json;
 
-std::string in_range(int64_t min, int64_t max) { return str("an integer from ", min, " to ", max); }
+std::string in_range(int64_t min, int64_t max) {
+  if (max == std::numeric_limits<int64_t>::max()) return str("an integer of at least ", min);
+  return str("an integer from ", min, " to ", max);
+}
 
 }  // namespace
 

@@ -1,10 +1,12 @@
 #include "apps/serve/api/requests.h"
 
+#include <cmath>
 #include <limits>
 
 #include "apps/serve/api/api_error.h"
 #include "apps/serve/api/request_fields.h"
 #include "braid/models/data/prepare/chat.h"
+#include "braid/tensor/base/strings.h"
 
 namespace braid::apps::serve {
 namespace {
@@ -33,10 +35,8 @@ void reject_unsupported(const Fields& fields) {
   const auto reject = [](const std::string& name, const std::string& instead) {
     throw ApiError(400, "'" + name + "' is not supported" + instead, name, "unsupported_parameter");
   };
-  for (const char* name : {"logit_bias", "tools", "functions"})
+  for (const char* name : {"tools", "functions"})
     if (const json* value = fields.find(name); value && !(value->is_structured() && value->empty())) reject(name, "");
-  for (const char* name : {"presence_penalty", "frequency_penalty"})
-    if (fields.number(name, -2, 2).value_or(0) != 0) reject(name, ": use repetition_penalty, or leave it out");
   if (fields.text("suffix").value_or("") != "") reject("suffix", "");
   if (const json* format = fields.find("response_format")) {
     if (!format->is_object() || Fields(*format, "response_format.").text("type").value_or("text") != "text")
@@ -46,26 +46,22 @@ void reject_unsupported(const Fields& fields) {
 
 void check_count(int64_t prompts, int64_t n, const RequestLimits& limits) {
   if (prompts <= limits.sequences / n) return;
-  throw ApiError(
-      400,
-      str("too many texts in one request: at most ", limits.sequences, ", found ", prompts, " prompts with 'n' = ", n),
-      prompts > limits.sequences ? "prompt" : "n", "invalid_value");
+  throw ApiError(400,
+                 str("too many texts in one request: at most ", limits.sequences, ", found ", prompts, " prompts with ",
+                     n, " texts of each ('n' or 'best_of')"),
+                 prompts > limits.sequences ? "prompt" : "n", "invalid_value");
 }
 
 CompletionRequest::Prompt parse_prompt(const Fields& fields, const std::string& name, const json& value,
                                        const RequestLimits& limits) {
-  const char* expected = "a string or a list of token ids, not empty";
-  if (value.is_string()) {
-    if (value.get_ref<const std::string&>().empty()) fields.bad(name, expected, value);
-    return value.get<std::string>();
-  }
-  if (!value.is_array() || value.empty()) fields.bad(name, expected, value);
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) fields.bad(name, "a string or a list of token ids", value);
   return token_ids(fields, name, value, limits.ids);
 }
 
 std::vector<CompletionRequest::Prompt> parse_prompts(const Fields& fields, const RequestLimits& limits) {
   const json* value = fields.find("prompt");
-  if (!value) throw ApiError(400, "'prompt' is missing: expected a string, token ids, or a list of these", "prompt");
+  if (!value) return {""};
   const bool several = value->is_array() && !value->empty() && !(*value)[0].is_number();
   if (!several) return {parse_prompt(fields, "prompt", *value, limits)};
   std::vector<CompletionRequest::Prompt> prompts;
@@ -76,23 +72,54 @@ std::vector<CompletionRequest::Prompt> parse_prompts(const Fields& fields, const
   return prompts;
 }
 
+// {"50256": -100}
+std::vector<std::pair<int32_t, float>> parse_logit_bias(const Fields& fields, const RequestLimits& limits) {
+  std::vector<std::pair<int32_t, float>> biases;
+  const json* value = fields.find("logit_bias");
+  if (!value || (value->is_array() && value->empty())) return biases;
+  const std::string expected =
+      str("an object with token ids from 0 to ", limits.ids - 1, " as names, numbers from -100 ", "to 100 as values");
+  if (!value->is_object()) fields.bad("logit_bias", expected, *value);
+  for (const auto& [name, bias] : value->items()) {
+    const auto id = braid::detail::parse_int(name);
+    const double x = bias.is_number() ? bias.get<double>() : NAN;
+    if (!id || *id < 0 || *id >= limits.ids || !(std::fabs(x) <= 100)) fields.bad("logit_bias", expected, bias);
+    biases.emplace_back(static_cast<int32_t>(*id), static_cast<float>(x));
+  }
+  return biases;
+}
+
+// As many new tokens, -1: as many as fit, as other servers have it.
+std::optional<int64_t> parse_max_tokens(const Fields& fields, const char* name, int64_t min,
+                                        const RequestLimits& limits) {
+  if (const json* value = fields.find(name); value && *value == -1) return limits.context;
+  return fields.integer(name, min, std::numeric_limits<int64_t>::max());
+}
+
 }  // namespace
 
-GenerationFields parse_generation_fields(const Fields& fields, const RequestLimits& limits) {
+GenerationFields parse_generation_fields(const Fields& fields, const RequestLimits& limits, int64_t min_tokens) {
   constexpr int64_t max = std::numeric_limits<int64_t>::max();
   GenerationFields result;
   fields.text("model");  // one model is served, whatever its name
   fields.text("user");
   result.n = fields.integer("n", 1, limits.sequences).value_or(1);
-  if (const auto best_of = fields.integer("best_of", 1, limits.sequences); best_of && *best_of != result.n)
-    throw ApiError(400, "'best_of' is not supported: expected the value of 'n'", "best_of", "unsupported_parameter");
-  result.max_tokens = fields.integer("max_tokens", 0, limits.context);
+  result.best_of = fields.integer("best_of", 0, limits.sequences).value_or(0);
+  if (result.best_of == 0) result.best_of = result.n;
+  if (result.best_of < result.n)
+    throw ApiError(
+        400, str("bad value of 'best_of': expected at least the value of 'n', ", result.n, ", found ", result.best_of),
+        "best_of", "invalid_value");
+  result.max_tokens = parse_max_tokens(fields, "max_tokens", min_tokens, limits);
   result.sampling.temperature = fields.number("temperature", 0, 100).value_or(1);
-  result.sampling.top_p = fields.positive("top_p", 1).value_or(1);
+  result.sampling.top_p = fields.number("top_p", 0, 1).value_or(1);
   result.sampling.min_p = fields.number("min_p", 0, 1).value_or(0);
   if (const json* k = fields.find("top_k"); k && *k != -1)  // -1: all, as other servers have it
     result.sampling.top_k = fields.integer("top_k", 0, max).value_or(0);
   result.sampling.repetition_penalty = fields.positive("repetition_penalty", 100).value_or(1);
+  result.sampling.frequency_penalty = fields.number("frequency_penalty", -2, 2).value_or(0);
+  result.sampling.presence_penalty = fields.number("presence_penalty", -2, 2).value_or(0);
+  result.sampling.logit_bias = parse_logit_bias(fields, limits);
   result.sampling.vocabulary = limits.ids;
   if (const auto seed = fields.integer("seed", std::numeric_limits<int64_t>::min(), max)) {
     result.seeded = true;
@@ -100,6 +127,9 @@ GenerationFields parse_generation_fields(const Fields& fields, const RequestLimi
   }
   result.stops = parse_stops(fields);
   result.stream = fields.boolean("stream").value_or(false);
+  if (result.stream && result.best_of > result.n)
+    throw ApiError(400, "'best_of' above 'n' cannot stream: the best text is known when all have ended", "best_of",
+                   "invalid_value");
   if (const json* options = fields.find("stream_options")) {
     if (!options->is_object()) fields.bad("stream_options", "an object", *options);
     result.include_usage = Fields(*options, "stream_options.").boolean("include_usage").value_or(false);
@@ -114,13 +144,13 @@ CompletionRequest parse_completion_request(std::string_view body, const RequestL
   const json object = parse_body(body);
   const Fields fields(object);
   CompletionRequest request;
-  request.fields = parse_generation_fields(fields, limits);
+  request.fields = parse_generation_fields(fields, limits, 0);
   request.fields.top = fields.integer("logprobs", 0, max_top);
   request.echo = fields.boolean("echo").value_or(false);
   request.add_special_tokens = fields.boolean("add_special_tokens").value_or(true);
   request.parse_special = fields.boolean("parse_special").value_or(true);
   request.prompts = parse_prompts(fields, limits);
-  check_count(std::ssize(request.prompts), request.fields.n, limits);
+  check_count(std::ssize(request.prompts), request.fields.best_of, limits);
   return request;
 }
 
@@ -128,12 +158,11 @@ ChatRequest parse_chat_request(std::string_view body, const RequestLimits& limit
   const json object = parse_body(body);
   const Fields fields(object);
   ChatRequest request;
-  request.fields = parse_generation_fields(fields, limits);
-  for (const char* name : {"max_tokens", "max_completion_tokens"})
-    if (const auto max = fields.integer(name, 1, limits.context)) request.fields.max_tokens = max;
+  request.fields = parse_generation_fields(fields, limits, 1);
+  if (const auto max = parse_max_tokens(fields, "max_completion_tokens", 1, limits)) request.fields.max_tokens = max;
   const bool scores = fields.boolean("logprobs").value_or(false);
   const auto top = fields.integer("top_logprobs", 0, max_top);
-  if (top && !scores)
+  if (top.value_or(0) > 0 && !scores)
     throw ApiError(400, "'top_logprobs' needs 'logprobs' = true beside it", "top_logprobs", "invalid_value");
   if (scores) request.fields.top = top.value_or(0);
   const json* messages = fields.find("messages");

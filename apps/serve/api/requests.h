@@ -14,16 +14,17 @@
 namespace braid::apps::serve {
 
 struct RequestLimits {
-  int64_t ids = 0;         // token ids that a prompt may have are below it
-  int64_t context = 0;     // longest sequence of the model
-  int64_t sequences = 64;  // most texts of one request, prompts x n
+  int64_t ids = 0;          // token ids that a prompt may have are below it
+  int64_t context = 0;      // longest sequence of the model
+  int64_t sequences = 128;  // most texts of one request, prompts x n, or x best_of
 };
 inline constexpr int64_t max_stops = 64, max_stop_bytes = 1024, max_top = 20;
 
 // How text is made; the fields that completions and chat share.
 struct GenerationFields {
-  std::optional<int64_t> max_tokens;  // none: the route's default
+  std::optional<int64_t> max_tokens;  // none: the route's default; more than the context: as many as fit
   int64_t n = 1;                      // texts for each prompt
+  int64_t best_of = 1;                // made for each, of which the n likeliest are the answer
   models::SamplingOptions sampling = {};
   bool seeded = false;  // sampling.seed was given
   std::vector<std::string> stops;
@@ -36,7 +37,7 @@ struct GenerationFields {
 struct CompletionRequest {
   using Prompt = std::variant<std::string, std::vector<int32_t>>;
   GenerationFields fields;
-  std::vector<Prompt> prompts;
+  std::vector<Prompt> prompts;  // an empty one: a new document
   bool echo = false;
   bool add_special_tokens = true, parse_special = true;  // of prompts that are text
 };
@@ -60,7 +61,8 @@ TokenizeRequest parse_tokenize_request(std::string_view body);
 // POST /detokenize: {"tokens": [id, ...]}
 std::vector<int32_t> parse_detokenize_request(std::string_view body, const RequestLimits& limits);
 
-// The fields of `object` that completions and chat share, but for logprobs. sampling.vocabulary is `ids`.
-GenerationFields parse_generation_fields(const class Fields& fields, const RequestLimits& limits);
+// The fields of `object` that completions and chat share, but for logprobs. sampling.vocabulary is `ids`. min_tokens:
+// of the new tokens that may be asked for.
+GenerationFields parse_generation_fields(const class Fields& fields, const RequestLimits& limits, int64_t min_tokens);
 
 }  // namespace braid::apps::serve

@@ -13,6 +13,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/completions", Task::completions, "continue prompts of text or token ids, or score them"},
     {"POST", "/v1/chat/completions", Task::chat, "the next answer of a conversation"},
     {"GET", "/v1/models", Task::models, "the model that is served"},
+    {"GET", "/v1/models/{model}", Task::model, "the same by its name"},
     {"POST", "/tokenize", Task::tokenize, "the tokens of a text"},
     {"POST", "/v1/tokenize", Task::tokenize, "the same"},
     {"POST", "/detokenize", Task::detokenize, "the text of tokens"},
@@ -25,16 +26,47 @@ constexpr Route kRoutes[] = {
     {"GET", "/metrics", Task::metrics, "counters for Prometheus"},
 };
 
+constexpr std::string_view kModelPath = "/v1/models/";
+
+bool is_of(std::string_view path, const Route& route) {
+  if (route.task == Task::model) return path.starts_with(kModelPath) && path != kModelPath;
+  return path == route.path || (route.task == Task::page && path.starts_with("/page/") && find_page_file(path));
+}
+
 }  // namespace
+
+std::string path_of(std::string_view target) {
+  std::string path;
+  for (const char c : target.substr(0, target.find('?')))
+    if (c != '/' || !path.ends_with('/')) path += c;
+  if (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+std::string named_model(std::string_view target) {
+  const std::string path = path_of(target);
+  if (!path.starts_with(kModelPath)) return "";
+  const std::string_view rest = std::string_view(path).substr(kModelPath.size());
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string name;
+  for (size_t i = 0; i < rest.size(); ++i) {
+    const auto digit = [&](size_t at) {
+      return at < rest.size() ? digits.find(static_cast<char>(rest[at] | 0x20)) : std::string_view::npos;
+    };
+    const bool encoded = rest[i] == '%' && digit(i + 1) != digits.npos && digit(i + 2) != digits.npos;
+    name += encoded ? static_cast<char>(16 * digit(i + 1) + digit(i + 2)) : rest[i];
+    if (encoded) i += 2;
+  }
+  return name;
+}
 
 std::span<const Route> routes() { return kRoutes; }
 
 const Route& find_route(std::string_view method, std::string_view target, std::string& allow) {
-  const std::string_view path = target.substr(0, target.find('?'));
+  const std::string path = path_of(target);
   allow.clear();
-  const bool of_page = path.starts_with("/page/") && find_page_file(path);
   for (const Route& route : kRoutes) {
-    if (path != route.path && !(of_page && route.task == Task::page)) continue;
+    if (!is_of(path, route)) continue;
     const bool head = method == "HEAD" && std::string_view(route.method) == "GET";
     if (method == route.method || head) return route;
     allow += str(allow.empty() ? "" : ", ", route.method);

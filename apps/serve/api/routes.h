@@ -6,18 +6,34 @@
 
 namespace braid::apps::serve {
 
-enum class Task { completions, chat, models, tokenize, detokenize, tokenizer_info, inspect, page, health, metrics };
+enum class Task {
+  completions,
+  chat,
+  models,
+  model,
+  tokenize,
+  detokenize,
+  tokenizer_info,
+  inspect,
+  page,
+  health,
+  metrics
+};
 
 struct Route {
-  const char *method, *path;
+  const char *method, *path;  // {model} at the end of a path: any name
   Task task;
   const char* help;
   bool needs_key = true;
 };
 
 std::span<const Route> routes();
-// The route of a request; the part of the target from '?' on does not count. HEAD is GET without a body. ApiError(404)
-// for other paths; ApiError(405) for other methods, and `allow` is set to those of the path.
+// The path of a target: without what begins at '?', each doubled slash once, none at the end.
+std::string path_of(std::string_view target);
+// The name in the place of {model}, with its percent-encoding undone; "" for the paths of other routes.
+std::string named_model(std::string_view target);
+// The route of a request. HEAD is GET without a body. ApiError(404) for other paths; ApiError(405) for other methods,
+// and `allow` is set to those of the path.
 const Route& find_route(std::string_view method, std::string_view target, std::string& allow);
 
 }  // namespace braid::apps::serve

@@ -56,7 +56,7 @@ class Service::Call final : public Ticket {
 };
 
 Service::Service(const models::LanguageModel& model, const models::text::Tokenizer& tokenizer, ServiceOptions options)
-    : model_(model), tokenizer_(tokenizer), options_(std::move(options)), engine_(model, options_.engine), work_(2) {
+    : model_(model), tokenizer_(tokenizer), options_(std::move(options)), engine_(model, options_.engine) {
   limits_.ids = std::min(model.vocab_size(), tokenizer.vocab_size());
   limits_.context = model.max_sequence_length();
   if (options_.engine.queue > 0) limits_.sequences = std::min(limits_.sequences, options_.engine.queue);
@@ -70,8 +70,7 @@ Service::Service(const models::LanguageModel& model, const models::text::Tokeniz
 }
 
 Service::~Service() {
-  work_.stop();
-  inspections_.stop();
+  for (WorkQueue* queue : {&work_, &long_work_, &tokenizing_, &inspections_}) queue->stop();
   stopped_ = true;
   engine_thread_.join();
 }
@@ -86,9 +85,15 @@ void Service::run_engine() {
   }
 }
 
+WorkQueue& Service::queue_of(Task task, size_t bytes) {
+  if (task == Task::inspect) return inspections_;
+  if (task == Task::tokenize || task == Task::detokenize) return tokenizing_;
+  return bytes > long_body_bytes ? long_work_ : work_;
+}
+
 std::shared_ptr<Ticket> Service::call(Task task, std::string body, std::shared_ptr<Reply> reply) {
   const auto call = std::make_shared<Call>(std::move(reply));
-  (task == Task::inspect ? inspections_ : work_).add([this, task, call, text = std::move(body)] {
+  const bool queued = queue_of(task, body.size()).add([this, task, call, text = std::move(body)] {
     if (call->cancelled()) return;
     try {
       answer(task, text, *call);
@@ -96,6 +101,9 @@ std::shared_ptr<Ticket> Service::call(Task task, std::string body, std::shared_p
       call->reply->send(Response::of(api_error_of(std::current_exception())));
     }
   });
+  if (!queued)
+    call->reply->send(
+        Response::of(ApiError(503, "too many texts wait for their tokens; try again later", "", "overloaded")));
   return call;
 }
 
@@ -112,6 +120,8 @@ void Service::answer(Task task, const std::string& body, Call& call) {
       return call.reply->send({.body = tokenizer_info()});
     case Task::models:
       return call.reply->send({.body = model_list()});
+    case Task::model:
+      return call.reply->send({.body = model(body)});
     case Task::inspect:
       return call.reply->send(inspect(body));
     case Task::page:
@@ -130,21 +140,12 @@ std::vector<int32_t> Service::encode(const std::string& text, bool parse_special
   return tokens;
 }
 
-// The new tokens of each text: as many as asked for, which must fit behind the longest prompt, or the fallback.
-int64_t Service::max_tokens_for(const GenerationCall::Settings& settings, int64_t fallback) const {
-  int64_t longest = 0;
-  for (const std::vector<int32_t>& prompt : settings.prompts) longest = std::max(longest, std::ssize(prompt));
-  const std::string context = str("the context of this model is ", limits_.context, " tokens: ");
-  if (longest > limits_.context)
-    throw ApiError(400, str(context, "the prompt has ", longest), "prompt", "context_length_exceeded");
-  const int64_t available = limits_.context - longest;
-  const int64_t max_tokens = settings.fields.max_tokens.value_or(std::min(fallback, available));
-  if (max_tokens > available)
-    throw ApiError(400,
-                   str(context, "the prompt has ", longest, ", max_tokens asks for ", max_tokens, ", together ",
-                       longest + max_tokens),
-                   "max_tokens", "context_length_exceeded");
-  return max_tokens;
+void Service::check_prompts(const std::vector<std::vector<int32_t>>& prompts) const {
+  for (const std::vector<int32_t>& prompt : prompts)
+    if (std::ssize(prompt) > limits_.context)
+      throw ApiError(400,
+                     str("the context of this model is ", limits_.context, " tokens: the prompt has ", prompt.size()),
+                     "prompt", "context_length_exceeded");
 }
 
 std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string& body, std::shared_ptr<Reply> reply) {
@@ -158,6 +159,10 @@ std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string&
                          limits_.context, " tokens"),
                      param, "context_length_exceeded");
   };
+  const auto or_new_document = [&](std::vector<int32_t> prompt) {
+    if (prompt.empty()) prompt = {models::text::document_end(tokenizer_, "a text begins behind")};
+    return prompt;
+  };
   int64_t fallback = 16;
   if (task == Task::chat) {
     ChatRequest request = parse_chat_request(body, limits_);
@@ -167,9 +172,7 @@ std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string&
       check_length(content, "messages");
       turns.push_back({role, std::move(content)});
     }
-    settings.prompts = {models::text::chat_prompt(turns, options_.chat, tokenizer_)};
-    if (settings.prompts[0].empty())
-      settings.prompts[0] = {models::text::document_end(tokenizer_, "a text begins behind")};
+    settings.prompts = {or_new_document(models::text::chat_prompt(turns, options_.chat, tokenizer_))};
     fallback = limits_.context;
     const std::string end = models::text::answer_end(options_.chat);
     const std::vector<int32_t> tokens = tokenizer_.encode(end, true);
@@ -191,12 +194,12 @@ std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string&
         check_length(*text, "prompt");
         prompt = encode(*text, request.parse_special, request.add_special_tokens);
       }
-      settings.prompts.push_back(std::move(std::get<std::vector<int32_t>>(prompt)));
-      if (settings.prompts.back().empty())
-        throw ApiError(400, "the prompt has no tokens: at least one is needed to start from", "prompt");
+      settings.prompts.push_back(or_new_document(std::move(std::get<std::vector<int32_t>>(prompt))));
     }
   }
-  settings.max_tokens = max_tokens_for(settings, fallback);
+  check_prompts(settings.prompts);
+  settings.max_tokens = settings.fields.max_tokens.value_or(fallback);
+  settings.context = limits_.context;
   if (settings.fields.ignore_eos) settings.ends.clear();
   if (!settings.fields.seeded) settings.fields.sampling.seed = (first_seed_ << 32) + (number << 8);
   settings.response = {
@@ -246,12 +249,18 @@ std::string Service::tokenizer_info() const {
 }
 
 std::string Service::model_list() const {
-  const ordered_json model = {{"id", options_.name},
-                              {"object", "model"},
-                              {"created", created_},
-                              {"owned_by", "braid"},
-                              {"max_model_len", limits_.context}};
-  return line_of({{"object", "list"}, {"data", ordered_json::array({model})}});
+  return line_of({{"object", "list"}, {"data", ordered_json::array({ordered_json::parse(model(options_.name))})}});
+}
+
+std::string Service::model(const std::string& name) const {
+  if (name != options_.name)
+    throw ApiError(404, "there is no model of this name: expected one that GET /v1/models lists", "model",
+                   "model_not_found");
+  return line_of({{"id", options_.name},
+                  {"object", "model"},
+                  {"created", created_},
+                  {"owned_by", "braid"},
+                  {"max_model_len", limits_.context}});
 }
 
 }  // namespace braid::apps::serve

@@ -20,6 +20,9 @@ struct ServiceOptions {
   models::text::ChatTemplate chat;  // of conversations
 };
 
+inline constexpr size_t max_tokenizing = 64;         // requests of /tokenize and /detokenize that wait; then 503
+inline constexpr size_t long_body_bytes = 64 << 10;  // of a body whose text takes longer than those of most requests
+
 class Service {
  public:
   // Model and tokenizer must outlive it. Begins its threads.
@@ -27,7 +30,8 @@ class Service {
   ~Service();
 
   // Never waits. The reply gets exactly one answer, perhaps before this returns, unless the ticket is cancelled.
-  // Takes every task but health and metrics, which belong to the server.
+  // Takes every task but health and metrics, which belong to the server. body: of Task::model the name that is asked
+  // for.
   std::shared_ptr<Ticket> call(Task task, std::string body, std::shared_ptr<Reply> reply);
   models::EngineLoad load() const { return engine_.load(); }
   bool invariant() const { return engine_.invariant(); }  // answers do not depend on the others
@@ -36,15 +40,17 @@ class Service {
 
  private:
   class Call;
+  WorkQueue& queue_of(Task task, size_t bytes);
   void answer(Task task, const std::string& body, Call& call);
   std::shared_ptr<GenerationCall> make_call(Task task, const std::string& body, std::shared_ptr<Reply> reply);
   std::vector<int32_t> encode(const std::string& text, bool parse_special, bool add_special) const;
-  int64_t max_tokens_for(const GenerationCall::Settings& settings, int64_t fallback) const;
+  void check_prompts(const std::vector<std::vector<int32_t>>& prompts) const;
   Response inspect(const std::string& body) const;
   std::string tokenize(const std::string& body) const;
   std::string detokenize(const std::string& body) const;
   std::string tokenizer_info() const;
   std::string model_list() const;
+  std::string model(const std::string& name) const;
   void run_engine();
 
   const models::LanguageModel& model_;
@@ -58,7 +64,8 @@ class Service {
   models::GenerationEngine engine_;
   std::atomic<bool> stopped_ = false;
   std::thread engine_thread_;
-  WorkQueue work_, inspections_{1};
+  // A long text takes seconds: those of /tokenize, and long bodies of other routes, have threads of their own.
+  WorkQueue work_{2}, long_work_{1}, tokenizing_{1, max_tokenizing}, inspections_{1};
 };
 
 }  // namespace braid::apps::serve

@@ -50,19 +50,39 @@ void check_host(const Access& access, const RequestHead& head, std::string_view 
   const auto hosts = head.all("host");
   if (hosts.size() > 1 || (hosts.empty() && head.version_1_1))
     throw ApiError(400, str("expected one field Host, found ", hosts.size()));
-  const std::string name = hosts.empty() ? std::string(address) : host_name(hosts[0]);
+  const std::string_view host = !head.authority.empty() ? head.authority : hosts.empty() ? "" : hosts[0];
+  const std::string name = host.empty() && hosts.empty() ? std::string(address) : host_name(host);
   const bool known = !name.empty() && (name == "localhost" || name == "127.0.0.1" || name == "::1" || name == address ||
                                        std::ranges::count(access.hosts, name) > 0);
   if (!known)
     throw ApiError(403, "the field Host names another server; other names than this machine's need --allow-host NAME",
                    "", "foreign_host");
   const auto origins = head.all("origin");
-  if (origins.empty()) return;
+  if (origins.empty() || !allowed_origin(access, head).empty()) return;
   const std::string origin = origins.size() == 1 ? lower(origins[0]) : "";
-  const std::string own = hosts.empty() ? "" : lower(hosts[0]);
+  const std::string own = lower(host);
   if (own.empty() || (origin != "http://" + own && origin != "https://" + own))
-    throw ApiError(403, "a page of another origin sent this request; pages of other servers are not served", "",
-                   "foreign_origin");
+    throw ApiError(403, "a page of another origin sent this request; pages of other servers need --allow-origin URL",
+                   "", "foreign_origin");
+}
+
+std::string allowed_origin(const Access& access, const RequestHead& head) {
+  const auto given = head.all("origin");
+  if (given.size() != 1) return "";
+  const std::string origin = origin_of(given[0]);
+  return !origin.empty() && std::ranges::count(access.origins, origin) > 0 ? std::string(given[0]) : "";
+}
+
+std::string origin_of(std::string_view url) {
+  std::string text = lower(url);
+  if (text.ends_with('/')) text.pop_back();
+  const bool tls = text.starts_with("https://");
+  const size_t begin = tls ? 8 : 7;
+  if ((!tls && !text.starts_with("http://")) || text.find_first_of("/?#@ *", begin) != std::string::npos) return "";
+  if (host_name(std::string_view(text).substr(begin)).empty()) return "";
+  const std::string_view standard = tls ? ":443" : ":80";
+  if (text.ends_with(standard)) text.resize(text.size() - standard.size());
+  return text;
 }
 
 void check_key(const Access& access, const RequestHead& head) {

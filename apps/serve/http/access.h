@@ -10,7 +10,8 @@ namespace braid::apps::serve {
 
 // A request without its body. Names of fields are in lower case.
 struct RequestHead {
-  std::string method, target;
+  std::string method, target;  // target: a path with its query, or "*"
+  std::string authority;       // host and port of a target in absolute form, which count instead of the field Host
   bool keep_alive = false;
   bool version_1_1 = true;
   std::vector<std::pair<std::string, std::string>> fields;
@@ -20,13 +21,18 @@ struct RequestHead {
 };
 
 struct Access {
-  std::string key;                 // empty: none is needed
-  std::vector<std::string> hosts;  // names besides those of this machine's own loopback, in lower case
+  std::string key;                        // empty: none is needed
+  std::vector<std::string> hosts;         // names besides those of this machine's own loopback, in lower case
+  std::vector<std::string> origins = {};  // whose pages may send requests, as origin_of() writes them
 };
 
 // ApiError(400): no host or several; ApiError(403): the Host header is not a name of the server (DNS rebinding), or the
-// page is of another origin. `address`: of the server's end of this connection.
+// page is of another origin that is not among access.origins. `address`: of the server's end of this connection.
 void check_host(const Access& access, const RequestHead& head, std::string_view address);
+// The origin of the page that sends the request, where access.origins has it (CORS); else "".
+std::string allowed_origin(const Access& access, const RequestHead& head);
+// The scheme, http or https, and the host of a page in lower case, without a default port; "" for other texts.
+std::string origin_of(std::string_view url);
 // ApiError(401) unless the request has the key, once, as "Authorization: Bearer KEY". Takes the same time for any key.
 void check_key(const Access& access, const RequestHead& head);
 

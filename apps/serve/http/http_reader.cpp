@@ -17,6 +17,10 @@ namespace {
 
 ApiError bad_framing(const std::string& what) { return ApiError(400, "the request is not HTTP/1.1: " + what); }
 
+bool has_folded_line(std::string_view head) {
+  return head.find("\r\n ") != std::string_view::npos || head.find("\r\n\t") != std::string_view::npos;
+}
+
 ApiError error_of(const boost::system::error_code& error, const HttpLimits& limits) {
   if (error == http::error::header_limit)
     return ApiError(431, str("the head of the request is too long: at most ", limits.head_bytes, " bytes are read"));
@@ -59,7 +63,23 @@ void HttpReader::check_head() {
     throw bad_framing("Content-Length is no number");
   if (!codings.empty() && (!head_.version_1_1 || lower({codings[0].data(), codings[0].size()}) != "chunked"))
     throw ApiError(501, "the only Transfer-Encoding that is read is chunked, of HTTP/1.1");
-  if (!head_.target.starts_with('/')) throw bad_framing("expected a path that begins with /");
+  check_target();
+}
+
+// RFC 9112, 3.2: a path, an address with a path, or "*" for the server itself. Addresses of tunnels are for proxies.
+void HttpReader::check_target() {
+  std::string& target = head_.target;
+  if (target.starts_with('/') || (target == "*" && head_.method == "OPTIONS")) return;
+  if (head_.method == "CONNECT") throw ApiError(501, "this server makes no tunnels: CONNECT is for proxies");
+  const std::string scheme = lower(target.substr(0, 8));
+  const size_t begin = scheme.starts_with("http://") ? 7 : scheme == "https://" ? 8 : 0;
+  if (begin == 0) throw bad_framing("expected a path that begins with /, or http:// with a host and a path");
+  const size_t end = std::min(target.find_first_of("/?#", begin), target.size());
+  head_.authority = target.substr(begin, end - begin);
+  if (head_.authority.empty() || head_.authority.find('@') != std::string::npos)
+    throw bad_framing("expected a host, without a user, in the address of the request line");
+  target.erase(0, end);
+  if (!target.starts_with('/')) target.insert(0, "/");
 }
 
 HttpReader::State HttpReader::put(std::string& in) {
@@ -68,7 +88,11 @@ HttpReader::State HttpReader::put(std::string& in) {
   boost::system::error_code error;
   while (used < in.size() && !parser_->is_done()) {
     const bool had_head = parser_->is_header_done();
-    used += parser_->put(boost::asio::buffer(in.data() + used, in.size() - used), error);
+    const size_t taken = parser_->put(boost::asio::buffer(in.data() + used, in.size() - used), error);
+    // The parser takes whole fields, with the lines that continue them.
+    if (!had_head && has_folded_line(std::string_view(in).substr(used, taken)))
+      throw bad_framing("a line of the head begins with a blank; fields must not be folded");
+    used += taken;
     if (!had_head && parser_->is_header_done()) check_head();
     if (error) break;
   }

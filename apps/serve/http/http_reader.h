@@ -33,6 +33,7 @@ class HttpReader {
  private:
   struct Parser;
   void check_head();
+  void check_target();
 
   HttpLimits limits_;
   std::unique_ptr<Parser> parser_;

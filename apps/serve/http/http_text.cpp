@@ -11,6 +11,8 @@ const char* reason_of(int status) {
   switch (status) {
     case 200:
       return "OK";
+    case 204:
+      return "No Content";
     case 400:
       return "Bad Request";
     case 401:
@@ -46,7 +48,11 @@ std::string head_text(int status, const char* type, const AnswerForm& form) {
   return str("HTTP/1.1 ", status, " ", reason_of(status), "\r\nServer: braid\r\nContent-Type: ", type,
              "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src "
              "'self'; frame-ancestors 'none'\r\nX-Request-Id: ",
-             form.request_id, "\r\nConnection: ", form.keep_alive ? "keep-alive" : "close", "\r\n");
+             form.request_id, "\r\nConnection: ", form.keep_alive ? "keep-alive" : "close", "\r\n",
+             form.by_origin ? "Vary: Origin\r\n" : "",
+             form.origin.empty() ? ""
+                                 : "Access-Control-Allow-Origin: " + form.origin +
+                                       "\r\nAccess-Control-Expose-Headers: Retry-After, X-Request-Id\r\n");
 }
 
 }  // namespace
@@ -56,6 +62,13 @@ std::string answer_text(const Response& response, const AnswerForm& form) {
   if (response.retry_after > 0) text += str("Retry-After: ", response.retry_after, "\r\n");
   if (!response.allow.empty()) text += "Allow: " + response.allow + "\r\n";
   if (response.status == 401) text += "WWW-Authenticate: Bearer\r\n";
+  if (response.status == 415) text += "Accept-Encoding: identity\r\n";
+  if (response.status == 204) {
+    if (!form.origin.empty())
+      text += "Access-Control-Allow-Methods: " + response.allow +
+              "\r\nAccess-Control-Allow-Headers: *, Authorization\r\nAccess-Control-Max-Age: 600\r\n";
+    return text + "\r\n";
+  }
   text += str("Content-Length: ", response.body.size(), "\r\n\r\n");
   return form.without_body ? text : text + response.body;
 }

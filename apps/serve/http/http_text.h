@@ -11,6 +11,8 @@ struct AnswerForm {
   bool keep_alive = false;
   bool version_1_1 = true;
   bool without_body = false;  // the answer to HEAD
+  std::string origin = "";    // of a page of another server that may read the answer; "": none
+  bool by_origin = false;     // whether other pages may depends on their origin
 };
 
 std::string answer_text(const Response& response, const AnswerForm& form);

@@ -26,7 +26,9 @@ std::string metrics_text(const HttpCounts& counts, const models::EngineLoad& loa
   add("http_timeouts_total", "counter", "Connections closed at a deadline.", counts.timeouts);
   add("http_slow_readers_total", "counter", "Connections closed because the client did not read.", counts.slow_readers);
   add("http_left_total", "counter", "Clients that left before their answer.", counts.left);
-  text += "# HELP braid_http_answers_total Answers by route and status.\n# TYPE braid_http_answers_total counter\n";
+  text +=
+      "# HELP braid_http_answers_total Answers by route and status; 499: the client left before it.\n# TYPE "
+      "braid_http_answers_total counter\n";
   for (const auto& [key, count] : counts.answers)
     text += str("braid_http_answers_total{route=\"", key.first, "\",status=\"", key.second, "\"} ", count, "\n");
   return text;

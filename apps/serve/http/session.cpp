@@ -70,7 +70,10 @@ void Session::close() {
   if (phase_ == Phase::closed) return;
   if (phase_ == Phase::answering) {
     --hub_->counts.requests;
-    if (!done_) ++hub_->counts.left;
+    if (!done_) {
+      ++hub_->counts.left;
+      count(499);
+    }
   }
   phase_ = Phase::closed;
   if (ticket_) std::exchange(ticket_, nullptr)->cancel();
@@ -142,7 +145,14 @@ void Session::check_request() {
   const RequestHead& head = reader_.head();
   form_.version_1_1 = head.version_1_1;
   form_.without_body = head.method == "HEAD";
+  form_.by_origin = !hub_->options.access.origins.empty();
+  form_.origin = allowed_origin(hub_->options.access, head);
   check_host(hub_->options.access, head, address_);
+  const bool preflight = !form_.origin.empty() && !head.all("access-control-request-method").empty();
+  options_ = head.method == "OPTIONS" && (head.target == "*" || preflight);
+  for (const std::string_view expected : head.all("expect"))
+    if (lower(expected) != "100-continue") throw ApiError(417, "the only field Expect that is known is 100-continue");
+  if (options_) return;
   try {
     route_ = &find_route(head.method, head.target, allow_);
   } catch (const ApiError&) {  // which routes there are is told to those with the key
@@ -151,16 +161,17 @@ void Session::check_request() {
   }
   if (route_->needs_key) check_key(hub_->options.access, head);
   if (std::string_view(route_->method) != "POST") return;
+  for (const std::string_view coding : head.all("content-encoding"))
+    if (lower(coding) != "identity")
+      throw ApiError(415, "the body is compressed: expected it as it is, without Content-Encoding", "",
+                     "unsupported_content_encoding");
   const auto types = head.all("content-type");
   if (types.size() != 1 || !is_json(types[0]))
     throw ApiError(415, "expected one field Content-Type: application/json", "", "unsupported_media_type");
 }
 
 void Session::begin_body() {
-  const auto expected = reader_.head().all("expect");
-  if (!expected.empty()) {
-    if (expected.size() > 1 || expected[0] != "100-continue")
-      throw ApiError(417, "the only field Expect that is known is 100-continue");
+  if (form_.version_1_1 && !reader_.head().all("expect").empty()) {
     out_ += "HTTP/1.1 100 Continue\r\n\r\n";
     write();
   }
@@ -198,17 +209,18 @@ void Session::reject(const ApiError& error) {
 void Session::dispatch() {
   begin_answer();
   form_.keep_alive = reader_.head().keep_alive && !hub_->stopping;
+  if (options_) return send({.status = 204, .body = "", .allow = "GET, HEAD, POST, OPTIONS"});
   if (route_->task == Task::health) return send({.body = "{\"status\":\"ok\"}\n"});
   if (route_->task == Task::page) {
-    const std::string_view target = reader_.head().target;
-    const PageFile& file = *find_page_file(target.substr(0, target.find('?')));
+    const PageFile& file = *find_page_file(path_of(reader_.head().target));
     return send({.body = std::string(file.contents), .type = file.type});
   }
   if (hub_->counts.requests > hub_->options.requests)
     return send(Response::of(ApiError(503, "too many requests at a time; try again later", "", "overloaded")));
   if (route_->task == Task::metrics)
     return send({.body = metrics_text(hub_->counts, hub_->service.load()), .type = "text/plain; version=0.0.4"});
-  ticket_ = hub_->service.call(route_->task, reader_.take_body(),
+  const bool named = route_->task == Task::model;
+  ticket_ = hub_->service.call(route_->task, named ? named_model(reader_.head().target) : reader_.take_body(),
                                std::make_shared<SessionReply>(hub_, weak_from_this(), number_));
 }
 
@@ -265,16 +277,22 @@ void Session::on_written(const error_code& error) {
   write();
 }
 
+void Session::count(int status) {
+  const char* route = route_ ? route_->path : "other";
+  ++hub_->counts.answers[{route, status}];
+  if (!hub_->options.log) return;
+  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began_).count();
+  std::fprintf(stderr, "%s %s %d %.1f ms\n", form_.request_id.c_str(), route, status, ms);
+}
+
 void Session::end_answer() {
   --hub_->counts.requests;
-  ++hub_->counts.answers[{route_ ? route_->path : "other", status_}];
-  if (hub_->options.log) {
-    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began_).count();
-    std::fprintf(stderr, "%s %s %d %.1f ms\n", form_.request_id.c_str(), route_ ? route_->path : "other", status_, ms);
-  }
+  count(status_);
   ticket_.reset();
   release_body();
   route_ = nullptr;
+  options_ = false;
+  form_.origin.clear();
   allow_.clear();
   move_to_end();
   if (!form_.keep_alive) return leave();

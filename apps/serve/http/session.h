@@ -61,6 +61,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void write();
   void on_written(const boost::system::error_code& error);
   void end_answer();
+  void count(int status);  // of the answer, with a line in the log
   void leave();
   void release_body();
   void move_to_end();  // of the hub's list
@@ -78,6 +79,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Phase phase_ = Phase::reading;
   bool idle_ = false;     // between two requests
   bool checked_ = false;  // the head of this request
+  bool options_ = false;  // it asks what it may send, or whether a page of another origin may (CORS)
   bool done_ = false;     // the answer is complete, but for writing it
   bool streaming_ = false;
   int64_t held_ = 0;  // of hub_->held_bytes

@@ -97,6 +97,10 @@ export function short(x) {
 export const percent = (p) => p >= 0.9995 ? '100%' : p >= 0.0995 ? `${(100 * p).toFixed(0)}%`
   : p >= 0.00095 ? `${(100 * p).toFixed(1)}%` : '<0.1%';
 
+// Characters that change the direction of the text around them as \u and four digits: it would lie about its order.
+export const showDirections = (text) => text.replace(/[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/g,
+  (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
 // A token as text that one can see.
 export const showToken = (text) => text === undefined || text === '' ? '∅'
-  : text.replace(/\n/g, '↵').replace(/\t/g, '⇥').replace(/ /g, '·').replace(/\uFFFD/g, '�');
+  : showDirections(text).replace(/\n/g, '↵').replace(/\t/g, '⇥').replace(/ /g, '·').replace(/\uFFFD/g, '�');

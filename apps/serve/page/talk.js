@@ -1,7 +1,7 @@
 // Talking: a text that the model continues, or a conversation. Every new token keeps its probability and alternatives.
 import {postJson, stream} from './api.js';
 import {Choice} from './choice.js';
-import {percent, showToken} from './colors.js';
+import {percent, showDirections, showToken} from './colors.js';
 
 const $ = (id) => document.getElementById(id);
 
@@ -156,7 +156,7 @@ export class Talk {
     if (!part.token) {
       const span = document.createElement('span');
       span.className = part.from;
-      span.textContent = part.text;
+      span.textContent = showDirections(part.text);
       return span;
     }
     const button = document.createElement('button'), text = document.createElement('span'), p = document.createElement('span');
@@ -164,7 +164,7 @@ export class Talk {
     button.className = 'token';
     button.tabIndex = -1;
     text.className = 'text';
-    text.textContent = part.text.replace(/\n/g, '↵');
+    text.textContent = showDirections(part.text).replace(/\n/g, '↵');
     p.className = 'p';
     p.textContent = percent(part.token.p);
     p.style.setProperty('--p', Math.max(0.04, part.token.p));

@@ -41,7 +41,7 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                &c.run.device,
                "where to compute",
                {.accepts = is_device, .condition = "auto, cpu, cuda or cuda:N"}},
-              {"run.threads", &c.run.threads, "CPU threads, 0 = all cores", between(0, 4096)},
+              {"run.threads", &c.run.threads, "CPU threads, 0 = all that the process may use", between(0, 4096)},
 
               {"model.preset", &c.model.preset,
                "model that the other keys of this section change; \"\" = none; on the command line it replaces the "

@@ -1,23 +1,17 @@
 #include "apps/train/plan/memory.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <fstream>
 
 #include "apps/cli/memory_text.h"
 #include "apps/cli/text.h"
 #include "apps/train/config/trained.h"
 #include "apps/train/task/from_config.h"
 #include "braid/tensor/base/integers.h"
+#include "braid/tensor/base/machine_limits.h"
 
 namespace braid::apps {
 
-double memory_of_this_machine() {
-  const double all = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  double limit = 0;  // of the control group; the file says "max" where there is none
-  return std::ifstream("/sys/fs/cgroup/memory.max") >> limit ? std::min(all, limit) : all;
-}
+double memory_of_this_machine() { return detail::usable_memory(); }
 
 models::TrainingSetup training_setup(const TrainConfig& config, int64_t seq_len, const models::MeshShape& mesh,
                                      bool gpu) {

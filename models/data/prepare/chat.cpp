@@ -222,10 +222,11 @@ ChatTurn read_message(const json& message, const BadMessage& bad) {
   if (!content.is_array()) bad("content", expected, content);
   std::string text;
   for (const json& part : content) {
-    const bool is_text = part.is_object() && part.value("type", json()) == "text" && part.contains("text") &&
-                         part.at("text").is_string();
+    const char* type = part.is_object() && part.value("type", json()) == "refusal" ? "refusal" : "text";
+    const bool is_text =
+        part.is_object() && part.value("type", json()) == type && part.contains(type) && part.at(type).is_string();
     if (!is_text) bad("content", expected, part);
-    text += part.at("text").get_ref<const std::string&>();
+    text += part.at(type).get_ref<const std::string&>();
   }
   return {name, text};
 }

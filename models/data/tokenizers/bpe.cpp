@@ -1,6 +1,7 @@
 #include "braid/models/data/tokenizers/bpe.h"
 
 #include <algorithm>
+#include <map>
 
 #include "braid/models/data/tokenizers/unicode.h"
 #include "braid/tensor/error.h"
@@ -236,46 +237,90 @@ void Bpe::merge_short(Scratch& scratch) const {
   }
 }
 
+namespace {
+
+// Merges to be tried, by rank and then by position: positions that arise in ascending order wait in a run of their
+// rank, the others in a heap.
+class Candidates {
+  using Candidate = Bpe::Scratch::Candidate;
+  auto later() {
+    return [this](const Candidate& a, const Candidate& b) {
+      ++steps_;
+      return a.rank != b.rank ? a.rank > b.rank : a.position > b.position;
+    };
+  }
+
+ public:
+  explicit Candidates(Bpe::Scratch& scratch) : steps_(scratch.steps), heap_(scratch.queue) { heap_.clear(); }
+
+  bool empty() const { return runs_.empty() && heap_.empty(); }
+  void add(const Candidate& c) {
+    Run& run = runs_[c.rank];
+    run.result = c.result;
+    if (run.next == run.positions.size() || run.positions.back() <= c.position)
+      return run.positions.push_back(c.position);
+    heap_.push_back(c);
+    std::push_heap(heap_.begin(), heap_.end(), later());
+  }
+  Candidate take() {
+    if (!runs_.empty()) {
+      const auto first = runs_.begin();
+      Run& run = first->second;
+      const Candidate candidate{first->first, run.positions[run.next], run.result};
+      if (heap_.empty() || !later()(candidate, heap_.front())) {
+        if (++run.next == run.positions.size()) runs_.erase(first);
+        return candidate;
+      }
+    }
+    std::pop_heap(heap_.begin(), heap_.end(), later());
+    const Candidate candidate = heap_.back();
+    heap_.pop_back();
+    return candidate;
+  }
+
+ private:
+  struct Run {
+    int32_t result = 0;
+    size_t next = 0;  // the first position that is not taken
+    std::vector<uint32_t> positions;
+  };
+
+  int64_t& steps_;
+  std::map<uint32_t, Run> runs_;  // by rank
+  std::vector<Candidate>& heap_;
+};
+
+}  // namespace
+
 // The same with a queue of (rank, position). An entry is stale when its left symbol is gone or the pair there now gives
 // another token.
 void Bpe::merge_long(Scratch& scratch) const {
-  using Candidate = Scratch::Candidate;
   std::vector<Scratch::Symbol>& list = scratch.list;
-  std::vector<Candidate>& queue = scratch.queue;
-  const auto later = [](const Candidate& a, const Candidate& b) {
-    return a.rank != b.rank ? a.rank > b.rank : a.position > b.position;
-  };
+  Candidates candidates(scratch);
   const auto n = static_cast<int32_t>(scratch.symbols.size());
-  list.clear(), queue.clear();
+  list.clear();
   for (int32_t i = 0; i < n; ++i)
     list.push_back({scratch.symbols[static_cast<size_t>(i)], i - 1, i + 1 < n ? i + 1 : -1});
   const auto at = [&](int32_t i) -> Scratch::Symbol& { return list[static_cast<size_t>(i)]; };
-  const auto candidate = [&](int32_t i) -> const Merge* {
+  const auto merge_at = [&](int32_t i) -> const Merge* {
     ++scratch.steps;
     return i < 0 || at(i).next < 0 ? nullptr : merge(at(i).id, at(at(i).next).id);
   };
-  for (int32_t i = 0; i < n; ++i)
-    if (const Merge* m = candidate(i)) queue.push_back({m->rank, static_cast<uint32_t>(i), m->result});
-  std::make_heap(queue.begin(), queue.end(), later);
-  const auto push = [&](int32_t i) {
-    if (const Merge* m = candidate(i)) {
-      queue.push_back({m->rank, static_cast<uint32_t>(i), m->result});
-      std::push_heap(queue.begin(), queue.end(), later);
-    }
+  const auto add = [&](int32_t i) {
+    if (const Merge* m = merge_at(i)) candidates.add({m->rank, static_cast<uint32_t>(i), m->result});
   };
-  while (!queue.empty()) {
-    const Candidate best = queue.front();
-    std::pop_heap(queue.begin(), queue.end(), later);
-    queue.pop_back();
+  for (int32_t i = 0; i < n; ++i) add(i);
+  while (!candidates.empty()) {
+    const Scratch::Candidate best = candidates.take();
     const auto i = static_cast<int32_t>(best.position);
-    const Merge* m = at(i).id < 0 ? nullptr : candidate(i);
+    const Merge* m = at(i).id < 0 ? nullptr : merge_at(i);
     if (!m || m->result != best.result) continue;
     const int32_t gone = at(i).next, after = at(gone).next;
     at(i).id = best.result, at(i).next = after;
     at(gone).id = -1;
     if (after >= 0) at(after).previous = i;
-    push(at(i).previous);
-    push(i);
+    add(at(i).previous);
+    add(i);
   }
   scratch.symbols.clear();
   for (int32_t i = 0; i >= 0 && i < n; i = at(i).next) scratch.symbols.push_back(at(i).id);

@@ -31,7 +31,7 @@ class Bpe {
     std::vector<Symbol> list;
     std::vector<Candidate> queue;
     std::string text;
-    int64_t steps = 0;  // merges looked up and queue operations, for tests
+    int64_t steps = 0;  // merges looked up and comparisons in the queue, for tests
   };
 
   // The object `model`. byte_level: words come as bytes, whose characters are those of the byte-level alphabet.
@@ -43,7 +43,8 @@ class Bpe {
   int32_t id_of(std::string_view token) const;  // -1: none
   const std::string* token(int32_t id) const;   // null: no token has this id
 
-  // Appends the ids of a word, in O(n log n). Linear but for the sort of its merges; words met before are looked up.
+  // Appends the ids of a word, in O(n log n), and in O(n) where the merges of one rank arise from left to right, as in
+  // a run of one character; words met before are looked up.
   void encode(std::string_view word, std::vector<int32_t>& ids, Scratch& scratch) const;
 
  private:

@@ -8,6 +8,8 @@
 namespace braid::models::text {
 namespace {
 
+constexpr size_t largest_kept_text = 1 << 20;
+
 const Section& checked(const Section& root) {
   if (!root.value().is_object()) root.fail("", "an object");
   if (root.has("version") && root.value().at("version") != "1.0") root.fail("version", "\"1.0\"");
@@ -107,6 +109,7 @@ void BpeTokenizer::encode(std::string_view text, bool as_text, std::vector<int32
         encode_piece(text.substr(begin, end - begin), begin == 0, as_text, tokens, *scratch);
       },
       [&](int32_t id) { tokens.push_back(id); });
+  if (text.size() > largest_kept_text) return;  // the memory for a text of many megabytes is not kept
   const std::lock_guard lock(mutex_);
   scratch_.push_back(std::move(scratch));
 }

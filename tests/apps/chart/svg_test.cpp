@@ -70,6 +70,7 @@ BOOST_AUTO_TEST_CASE(words_are_escaped) {
   Svg odd(100, 50, "bad\xff\x01 \xed\xa0\x80", "ok \xc3\xa4");
   BOOST_TEST(odd.finish().find("<title>bad\uFFFD? \uFFFD") != std::string::npos);
   BOOST_TEST(odd.finish().find("<desc>ok \u00e4</desc>") != std::string::npos);
+  BOOST_TEST(Svg(9, 9, "a\u202Eb\u2069", "").finish().find("<title>a\\u202eb\\u2069</title>") != std::string::npos);
   BOOST_TEST(text.ends_with("</svg>\n"));
 }
 

@@ -122,9 +122,11 @@ BOOST_AUTO_TEST_CASE(settings) {
   c.set("temperature", "0");
   const std::string likeliest = talk.say("x").text;
   BOOST_TEST(c.again([](std::string_view) {}).text == likeliest);  // no draw, whatever the seed
+  c.set("temperature", "1"), c.set("top-p", "0");
+  BOOST_TEST(c.again([](std::string_view) {}).text == likeliest);
   BOOST_CHECK_EXCEPTION(c.set("temperatur", "1"), Error, says(ErrorKind::setting, "did you mean 'temperature'"));
   for (const auto& [name, value] : std::map<std::string, std::string>{{"temperature", "-1"},
-                                                                      {"top-p", "0"},
+                                                                      {"top-p", "1.1"},
                                                                       {"top-k", "1.5"},
                                                                       {"min-p", "2"},
                                                                       {"tokens", "0"},

@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(bad_flags_and_files) {
   rejects("--prompts " + file + " -i", 2, "exclude each other");
   rejects("--prompts " + file + " --count 2", 2, "--count is for one prompt");
   rejects("-p x --batch 3", 2, "--batch is for many prompts");
-  rejects("-p x --top-p 0", 2, "bad value for --top-p");
+  rejects("-p x --top-p 1.1", 2, "bad value for --top-p");
   rejects("--ids 1,258", 2, "expected token ids from 0 to 257, found '258'");
   rejects("--ids ''", 2, "--ids: expected token ids");
   const Outcome bare = run("generate " + all().bare + " -p x");

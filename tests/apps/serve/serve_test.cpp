@@ -114,6 +114,7 @@ BOOST_AUTO_TEST_CASE(bad_use_is_said_in_one_line) {
   fails("--key-file " + folder().key, 2, "others may use the key file");
   ::chmod(folder().key.c_str(), 0600);
   fails("--chat nothing", 2, "bad chat template");
+  fails("--allow-origin page.example", 2, "expected the origin of a page, such as http://localhost:3000");
   fails("--port 99999", 2, "--port");
   fails("--port 0 --positions 3000000000000", 2, "--positions");
   TestServer taken;

@@ -15,7 +15,7 @@ BOOST_AUTO_TEST_CASE(misfits_are_named) {
   BOOST_TEST(throws_with([&] { swiglu(wide, x); }, "[swiglu] the inputs are f64 and f32"));
   BOOST_TEST(throws_with([&] { div(ids, ids); }, "[div] needs a floating-point tensor, got i64"));
   BOOST_TEST(throws_with([&] { exp(ids); }, "[exp] needs a floating-point tensor, got i64"));
-  BOOST_TEST(throws_with([&] { scale(ids, 2); }, "[affine] needs a floating-point tensor, got i64"));
+  BOOST_TEST(throws_with([&] { scale(ids, 2); }, "[scale] needs a floating-point tensor, got i64"));
   BOOST_TEST(throws_with([&] { clamp(x, 2, 1); }, "[clamp] the lower bound 2"));
   BOOST_TEST(throws_with([&] { masked_fill(x, x, 0); }, "[masked_fill] needs a mask of u8, got f32"));
   BOOST_TEST(throws_with(

@@ -142,6 +142,19 @@ BOOST_AUTO_TEST_CASE(result_may_be_an_input) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(limits_at_infinity) {
+  for (DType type : kFloats) {
+    const Tensor x = from_values({-INFINITY, INFINITY}, {2}).to(type).to(kGpu), g = full({2}, 1, type, kGpu);
+    for (UnaryOp op : {UnaryOp::silu, UnaryOp::gelu_erf, UnaryOp::gelu_tanh}) {
+      Tensor y = empty({2}, type, kGpu), dx = empty({2}, type, kGpu);
+      backend(kGpu).pointwise.unary(op, 0, 0, x, y);
+      backend(kGpu).pointwise.unary_backward(op, 0, 0, x, g, dx);
+      BOOST_TEST(is_close(y.to_vector<double>(), {0, INFINITY}, 0));
+      BOOST_TEST(is_close(dx.to_vector<double>(), {0, 1}, 0));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(nan_stays_visible) {
   const Tensor x = from_values({NAN, 1, NAN, -INFINITY, -0.0, 2}, {6}).to(kGpu);
   const Tensor y = from_values({1, NAN, NAN, 3, 1, -2}, {6}).to(kGpu);

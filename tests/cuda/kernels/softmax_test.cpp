@@ -78,6 +78,11 @@ BOOST_AUTO_TEST_CASE(long_rows_of_little_else_than_minus_infinity) {
     std::vector<double> values(9000, -kInf);
     std::vector<double> none = softmax_of(from_vector(values, {9000}).to(t).to(kGpu)).to_vector<double>();
     BOOST_TEST(is_close(none, std::vector<double>(9000, 0), 0));
+    for (const int64_t n : {5, 9000}) {
+      const Tensor x = full({2, n}, -kInf, t, kGpu);
+      BOOST_TEST(
+          is_close(log_softmax_of(x).to_vector<double>(), std::vector<double>(static_cast<size_t>(2 * n), -kInf), 0));
+    }
     values[8999] = -3;
     std::vector<double> want(9000, 0);
     want[8999] = 1;

@@ -7,6 +7,7 @@
 #include "braid/tensor/error.h"
 #include "braid/tensor/random.h"
 #include "tests/support/compare.h"
+#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -66,6 +67,31 @@ BOOST_AUTO_TEST_CASE(filters_cut_where_they_say) {
   BOOST_TEST(is_close(shares(kLogits, {.repetition_penalty = 4}, {0}), p, 0.06));
 }
 
+// mu - c frequency - (c > 0) presence, c how often the token was drawn; what was given does not count.
+BOOST_AUTO_TEST_CASE(drawn_tokens_are_penalised_and_biases_added) {
+  const std::vector<float> logits{3, 2, 1, 0};
+  const auto token = [&](SamplingOptions o, std::vector<int32_t> seen, size_t given) {
+    o.temperature = 0;
+    return models::sample_token(logits, seen, o, given);
+  };
+  BOOST_TEST(token({}, {0, 0}, 0) == 0);
+  BOOST_TEST(token({.frequency_penalty = 0.6}, {0}, 0) == 0);
+  BOOST_TEST(token({.frequency_penalty = 0.6}, {0, 0}, 0) == 1);
+  BOOST_TEST(token({.frequency_penalty = 0.6}, {0, 0}, 1) == 0);
+  BOOST_TEST(token({.frequency_penalty = 0.6, .presence_penalty = 0.6}, {0}, 0) == 1);
+  BOOST_TEST(token({.presence_penalty = 1.5}, {0, 0, 0, 9, -1}, 0) == 1);
+  BOOST_TEST(token({.presence_penalty = 0.9}, {0, 0, 0}, 0) == 0);
+  BOOST_TEST(token({.presence_penalty = -2}, {3, 1}, 0) == 1);
+  BOOST_TEST(token({.logit_bias = {{2, 5}, {9, 100}}}, {}, 0) == 2);
+  BOOST_TEST(token({.logit_bias = {{0, -100}, {1, -100}}}, {}, 0) == 2);
+  BOOST_TEST(models::sample_token({3, -INFINITY}, {}, {.temperature = 0, .logit_bias = {{1, 100}}}) == 0);
+  for (uint64_t seed = 0; seed < 50; ++seed)
+    BOOST_TEST(models::sample_token(logits, {}, {.temperature = 5, .top_p = 0, .seed = seed}) == 0);
+  BRAID_CHECK_FAILS(models::check_options({.frequency_penalty = 2.1}), ErrorKind::setting, "frequency-penalty");
+  BRAID_CHECK_FAILS(models::check_options({.presence_penalty = -2.1}), ErrorKind::setting, "presence-penalty");
+  BRAID_CHECK_FAILS(models::check_options({.logit_bias = {{1, 101}}}), ErrorKind::setting, "logit-bias");
+}
+
 BOOST_AUTO_TEST_CASE(only_ids_of_the_vocabulary_are_drawn) {
   const std::vector<float> padded{0, 1, 2, 30, 40};  // the tokenizer has three ids
   for (double temperature : {0.0, 1.0, 100.0}) {
@@ -110,7 +136,7 @@ BOOST_AUTO_TEST_CASE(options_out_of_range_are_named) {
   BOOST_TEST(throws_with([] { models::check_options({.temperature = -1}); },
                          "temperature is out of range: expected 0 or more"));
   BOOST_TEST(
-      throws_with([] { models::check_options({.top_p = 0}); }, "top-p is out of range: expected a value in (0, 1]"));
+      throws_with([] { models::check_options({.top_p = -0.1}); }, "top-p is out of range: expected a value in [0, 1]"));
 }
 
 // A vocabulary that is sorted only in part gives the draws of one that is sorted.

@@ -36,6 +36,15 @@ BOOST_AUTO_TEST_CASE(invalid_forms) {
   BOOST_TEST(detail::replace_invalid_utf8("a\xE2\x82z\xFF\xC3") == "a\uFFFDz\uFFFD\uFFFD");
 }
 
+BOOST_AUTO_TEST_CASE(characters_that_change_the_direction_are_shown) {
+  BOOST_TEST(detail::show_bidi_controls("a\u202Ebc\u202C \u05D0 \u2026\u200B") ==
+             "a\\u202ebc\\u202c \u05D0 \u2026\u200B");
+  BOOST_TEST(detail::show_bidi_controls("\u061C\u200E\u200F\u202A\u202B\u202D\u2066\u2067\u2068\u2069") ==
+             "\\u061c\\u200e\\u200f\\u202a\\u202b\\u202d\\u2066\\u2067\\u2068\\u2069");
+  BOOST_TEST(detail::show_bidi_controls("\xE2\x80") == "\xE2\x80");
+  BOOST_TEST(detail::show_bidi_controls("") == "");
+}
+
 BOOST_AUTO_TEST_CASE(complete_texts) {
   BOOST_TEST(detail::valid_utf8("plain"));
   BOOST_TEST(detail::valid_utf8("\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"));

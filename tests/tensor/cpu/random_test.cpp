@@ -39,6 +39,34 @@ BOOST_AUTO_TEST_CASE(elements_depend_on_their_index_only) {
   BOOST_TEST(!same_bits(other, large));
 }
 
+// The last cell of the uniform numbers rounds to the end of the range in 16 bits, and between most ends in f32 too.
+BOOST_AUTO_TEST_CASE(uniform_numbers_stay_in_their_range_in_every_type) {
+  const struct {
+    double low, high;
+  } ranges[] = {{0, 1}, {1, 2}, {-2, 3}, {-0.1, 0.1}, {0.1, 0.3}, {-5, -4}, {-1, 0}, {1e10, 1e10 + 1e-5}};
+  for (const DType t : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    for (const auto& [low, high] : ranges) {
+      if (high > 1e4 && t != DType::f64) continue;  // no number of the type lies there
+      const UniformRange<double> range = uniform_range(t, low, high);
+      BOOST_TEST_CONTEXT(str(t) << " from " << low << " to " << high) {
+        BOOST_TEST((range.first >= low && range.first <= low + 0.008 * std::fabs(low) + 1e-7));
+        BOOST_TEST((range.last < high && range.last >= high - 0.008 * std::fabs(high) - 1e-7));
+        for (const float u : {unit(0), unit(0xffffffffu), 0.5f}) {
+          const double drawn = t == DType::f64 ? uniform_number(u, range) : uniform_number(u, range.as<float>());
+          const double stored = full({}, drawn, t).item();
+          BOOST_TEST((stored >= low && stored < high), stored);
+        }
+      }
+    }
+    Tensor x = empty({200000}, t);
+    table.random.uniform(0, 1, kKey, x);
+    double smallest = 1, largest = 0;
+    for (const double v : x.to_vector<double>()) smallest = std::fmin(smallest, v), largest = std::fmax(largest, v);
+    BOOST_TEST((smallest > 0 && largest < 1), str(t) << ": " << smallest << " to " << largest);
+    BOOST_TEST(std::fabs(moment(x, 0, 1) - 0.5) < 0.003);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(normal_numbers_by_box_and_muller) {
   Tensor x = empty({1001}, DType::f64), y = empty({1001});
   table.random.normal(0.5, 2, kKey, x);

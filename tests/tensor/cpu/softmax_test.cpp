@@ -1,7 +1,7 @@
 #include <boost/test/unit_test.hpp>
 #include <limits>
 
-#include "braid/autograd/ops.h"
+#include "braid/autograd.h"
 #include "braid/tensor/kernels/math.h"
 #include "tests/support/compare.h"
 
@@ -45,6 +45,31 @@ BOOST_AUTO_TEST_CASE(a_row_without_anything_visible_gives_zeros_and_no_gradient)
   BOOST_TEST(is_close(y.to_vector<double>(), {0, 0, 0.5, 0.5}, 0));
   backward(y, from_values({1, 2, 1, 0}, {2, 2}, DType::f64));
   BOOST_TEST(is_close(grad(x).to_vector<double>(), {0, 0, 0.25, -0.25}, 1e-15));
+}
+
+// log_softmax is the logarithm of softmax in these rows too.
+BOOST_AUTO_TEST_CASE(rows_of_minus_infinity_have_one_rule) {
+  for (const DType t : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    for (const int64_t n : {1, 5, 70}) {
+      Tensor x = full({2, n}, -kInf, t);
+      x.sliced(0, 1, 2).fill(3);
+      require_grad(x);
+      const std::vector<double> p = softmax(x).to_vector<double>();
+      const Tensor y = log_softmax(x), lse = logsumexp(x, 1);
+      for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
+        BOOST_TEST(p[i] == 0.0);
+        BOOST_TEST(y.to_vector<double>()[i] == -kInf);
+        BOOST_TEST(std::fabs(y.to_vector<double>()[static_cast<size_t>(n) + i] + std::log(double(n))) < 0.02);
+      }
+      BOOST_TEST(lse.to_vector<double>()[0] == -kInf);
+      backward(y, full({2, n}, 1, t));
+      BOOST_TEST(at(grad(x), {0, 0}) == 1.0);
+      zero_grad(x);
+      BOOST_TEST(at(log_softmax(transpose(x), 0), {0, 0}) == -kInf);
+    }
+  }
+  const std::vector<double> nan = log_softmax(from_values({std::nan(""), -kInf}, {2})).to_vector<double>();
+  BOOST_TEST((std::isnan(nan[0]) && std::isnan(nan[1])));
 }
 
 BOOST_AUTO_TEST_CASE(nan_stays_in_its_row) {

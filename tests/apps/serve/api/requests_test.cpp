@@ -11,6 +11,7 @@ using namespace braid::apps::serve;
 
 BOOST_AUTO_TEST_SUITE(serve_requests)
 
+using braid::str;
 using braid::test::rejects;
 
 namespace {
@@ -28,11 +29,11 @@ const std::vector<std::string> kValues = {
 // Every field and those of the values that it may have; all others are rejected with its name.
 const std::map<std::string, std::set<std::string>> kFields = {
     {"n", {}},
-    {"best_of", {}},
-    {"max_tokens", {"0"}},
+    {"best_of", {"0"}},
+    {"max_tokens", {"0", "-1", "2147483648"}},
     {"logprobs", {"0"}},
     {"temperature", {"0", "-0.0", "0.5", "1e-30"}},
-    {"top_p", {"0.5", "1e-30"}},
+    {"top_p", {"0", "-0.0", "0.5", "1e-30"}},
     {"min_p", {"0", "-0.0", "0.5", "1e-30"}},
     {"top_k", {"0", "-1", "2147483648"}},
     {"repetition_penalty", {"0.5", "1e-30"}},
@@ -47,13 +48,13 @@ const std::map<std::string, std::set<std::string>> kFields = {
     {"parse_special", {"true", "false"}},
     {"logit_bias", {"{}", "[]"}},
     {"tools", {"{}", "[]"}},
-    {"presence_penalty", {"0", "-0.0"}},
-    {"frequency_penalty", {"0", "-0.0"}},
+    {"presence_penalty", {"0", "-0.0", "-1", "0.5", "1e-30"}},
+    {"frequency_penalty", {"0", "-0.0", "-1", "0.5", "1e-30"}},
     {"suffix", {R"("")"}},
     {"model", {R"("MARKER")", R"("")", R"("\u0000")"}},
     {"user", {R"("MARKER")", R"("")", R"("\u0000")"}},
     {"response_format", {"{}", R"({"MARKER": 1})"}},
-    {"prompt", {R"("MARKER")", R"("\u0000")"}},
+    {"prompt", {R"("MARKER")", R"("\u0000")", R"("")", "[]"}},
 };
 
 }  // namespace
@@ -80,7 +81,9 @@ BOOST_AUTO_TEST_CASE(missing_fields_and_null_have_defaults) {
   for (const std::string body :
        {R"({"prompt": "x"})",
         R"({"prompt": "x", "n": null, "temperature": null, "stop": null, "max_tokens": null, "logprobs": null,
-            "echo": null, "seed": null, "stream": null, "stream_options": null, "top_k": null, "unknown": {"a": []}})"}) {
+            "echo": null, "seed": null, "stream": null, "stream_options": null, "top_k": null, "unknown": {"a": []},
+            "best_of": null, "frequency_penalty": null, "logit_bias": null, "model": null, "presence_penalty": null,
+            "suffix": null, "top_p": null, "user": null, "response_format": null, "tools": null})"}) {
     const CompletionRequest request = completion(body);
     BOOST_TEST(request.fields.n == 1);
     BOOST_TEST(!request.fields.max_tokens.has_value());
@@ -138,13 +141,50 @@ BOOST_AUTO_TEST_CASE(prompts_are_texts_or_ids_or_lists_of_them) {
   bad("[1, -1]", "prompt[1]", "found the number -1");
   bad("[[1], [2, 4294967296]]", "prompt[1][1]", "found the number 4294967296");
   bad("[1, \"MARKER\"]", "prompt[1]", "found a string");
-  bad("[[]]", "prompt[0]", "found an empty list");
-  bad("[\"\"]", "prompt[0]", "found an empty string");
+  for (const char* prompt : {"\"\"", "[\"\"]", "null"}) BOOST_TEST(std::get<std::string>(prompts(prompt).at(0)) == "");
+  for (const char* prompt : {"[]", "[[]]"}) BOOST_TEST(std::get<Ids>(prompts(prompt).at(0)).empty());
+  BOOST_TEST(std::get<std::string>(completion("{}").prompts.at(0)) == "");
   bad("[\"a\", {}]", "prompt[1]", "found an object");
   bad("[1.5]", "prompt[0]", "found the number 1.5");
   bad("[[1],[1],[1],[1],[1],[1],[1],[1],[1]]", "prompt", "at most 8, found 9 prompts");
   BOOST_CHECK_EXCEPTION(completion(R"({"prompt": [[1],[1],[1]], "n": 3})"), ApiError,
-                        rejects(400, "n", "at most 8, found 3 prompts with 'n' = 3"));
+                        rejects(400, "n", "at most 8, found 3 prompts with 3 texts of each"));
+}
+
+// OpenAI's limits themselves, and what clients send for "no limit".
+BOOST_AUTO_TEST_CASE(the_ends_of_the_ranges_are_taken) {
+  const auto with = [](const std::string& field) { return completion("{\"prompt\": \"x\", " + field + "}").fields; };
+  BOOST_TEST(with("\"temperature\": 2").sampling.temperature == 2);
+  BOOST_TEST(with("\"top_p\": 0").sampling.top_p == 0);
+  BOOST_TEST(with("\"top_p\": 1").sampling.top_p == 1);
+  BOOST_TEST(with("\"max_tokens\": 4096").max_tokens.value() == 4096);
+  BOOST_TEST(with("\"max_tokens\": -1").max_tokens.value() == 64);
+  BOOST_TEST(with("\"n\": 8").n == 8);
+  BOOST_TEST(with("\"n\": 2, \"best_of\": 5").best_of == 5);
+  BOOST_TEST(with("\"n\": 3").best_of == 3);
+  BOOST_TEST(with("\"logprobs\": 5").top.value() == 5);
+  BOOST_TEST(with("\"seed\": -9223372036854775808").seeded);
+  for (const double x : {-2.0, 2.0}) {
+    BOOST_TEST(with(str("\"frequency_penalty\": ", static_cast<int>(x))).sampling.frequency_penalty == x);
+    BOOST_TEST(with(str("\"presence_penalty\": ", static_cast<int>(x))).sampling.presence_penalty == x);
+  }
+  const auto bias = with(R"("logit_bias": {"0": -100, "257": 0.5})").sampling.logit_bias;
+  BOOST_TEST((bias == std::vector<std::pair<int32_t, float>>{{0, -100}, {257, 0.5}}));
+  const auto bad = [&](const std::string& field, const std::string& param, const std::string& words) {
+    BOOST_CHECK_EXCEPTION(with(field), ApiError, rejects(400, param, words));
+  };
+  for (const char* value : {R"({"258": 1})", R"({"-1": 1})", R"({"MARKER": 1})", R"({"1": 101})", R"({"1": "MARKER"})"})
+    bad("\"logit_bias\": " + std::string(value), "logit_bias", "token ids from 0 to 257 as names");
+  bad("\"n\": 3, \"best_of\": 2", "best_of", "at least the value of 'n', 3, found 2");
+  bad("\"best_of\": 2, \"stream\": true", "best_of", "cannot stream");
+  bad("\"frequency_penalty\": 2.5", "frequency_penalty", "from -2 to 2");
+  BOOST_TEST(chat(R"({"messages": [{"role": "user", "content": "x"}], "max_completion_tokens": 4096, "top_logprobs": 0,
+                      "n": 8})")
+                 .fields.max_tokens.value() == 4096);
+  BOOST_TEST(chat(R"({"messages": [{"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}],
+                                    "refusal": null, "tool_calls": null, "function_call": null, "audio": null}]})")
+                 .messages.at(0)
+                 .second == "No.");
 }
 
 BOOST_AUTO_TEST_CASE(stops_are_bounded) {
@@ -191,13 +231,13 @@ BOOST_AUTO_TEST_CASE(conversations) {
       "is not supported");
   bad(R"("messages": [{"role": "assistant", "function_call": {"name": "MARKER"}}])", "messages[0].function_call",
       "is not supported");
-  bad(fine + R"("max_tokens": 0)", "max_tokens", "from 1 to 64");
-  bad(fine + R"("max_completion_tokens": 65)", "max_completion_tokens", "from 1 to 64");
+  bad(fine + R"("max_tokens": 0)", "max_tokens", "at least 1");
+  bad(fine + R"("max_completion_tokens": 0)", "max_completion_tokens", "at least 1");
   bad(fine + R"("logprobs": 1)", "logprobs", "true or false");
   bad(fine + R"("top_logprobs": 1)", "top_logprobs", "needs 'logprobs'");
   bad(fine + R"("logprobs": true, "top_logprobs": 21)", "top_logprobs", "from 0 to 20");
   bad(fine + R"("response_format": {"type": "json_object"})", "response_format", "is not supported");
-  bad(fine + R"("logit_bias": {"50256": -100})", "logit_bias", "is not supported");
+  bad(fine + R"("logit_bias": {"50256": -100})", "logit_bias", "ids from 0 to 257");
 }
 
 BOOST_AUTO_TEST_CASE(texts_and_tokens) {

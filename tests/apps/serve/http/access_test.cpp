@@ -56,6 +56,23 @@ BOOST_AUTO_TEST_CASE(pages_of_other_origins_are_not_served) {
       rejects(403, "", "another origin"));
 }
 
+BOOST_AUTO_TEST_CASE(origins_are_written_in_one_way) {
+  const std::string http = "http:", https = "https:", page = http + "//page.example";
+  BOOST_TEST(origin_of("http://localhost:3000") == "http://localhost:3000");
+  BOOST_TEST(origin_of("HTTP:" + std::string("//Page.Example:80/")) == page);
+  BOOST_TEST(origin_of(https + "//page.example:443") == https + "//page.example");
+  BOOST_TEST(origin_of(https + "//[::1]:80") == https + "//[::1]:80");
+  for (const std::string& text : {std::string(), std::string("*"), std::string("null"), http + "//", page + "/path",
+                                  page + "?y", "ftp:" + page.substr(5), http + "//user@x", http + "//x:port",
+                                  http + "//*.example", http + "//a b", std::string("localhost:3000")})
+    BOOST_TEST(origin_of(text) == "", text);
+  const Access access{.origins = {page}};
+  BOOST_CHECK_NO_THROW(check_host(access, head({{"host", "localhost"}, {"origin", page}}), "127.0.0.1"));
+  BOOST_TEST(allowed_origin(access, head({{"origin", page}})) == page);
+  BOOST_TEST(allowed_origin(access, head({{"origin", page}, {"origin", page}})) == "");
+  BOOST_TEST(allowed_origin({}, head({{"origin", page}})) == "");
+}
+
 BOOST_AUTO_TEST_CASE(the_key_and_nothing_like_it) {
   const Access access{.key = "MARKER-key"};
   BOOST_CHECK_NO_THROW(check_key(access, head({{"authorization", "Bearer MARKER-key"}})));

@@ -103,6 +103,12 @@ BOOST_AUTO_TEST_CASE(doubts_about_the_end_of_a_request_are_errors) {
   bad(400, "GET / HTTP/1.1\r\nHost : x\r\n\r\n", "not HTTP/1.1");
   bad(400, "GET / HTTP/1.1\r\nHost: x\rX: y\r\n\r\n", "not HTTP/1.1");
   bad(400, std::string("GET / HTTP/1.1\r\nHost: x\0y\r\n\r\n", 29), "not HTTP/1.1");
+  for (const char* fold : {" ", "\t", "  "}) {  // RFC 9112, 5.2
+    bad(400, "GET / HTTP/1.1\r\nHost: x\r\n" + std::string(fold) + "y\r\n\r\n", "must not be folded");
+    bad(400, "GET / HTTP/1.1\r\nHost: x\r\nA:\r\n" + std::string(fold) + "b\r\nC: d\r\n\r\n", "must not be folded");
+    bad(400, "GET / HTTP/1.1\r\n" + std::string(fold) + "Host: x\r\n\r\n", "");
+  }
+  BOOST_TEST(read(kPost + "Content-Length: 4\r\n\r\n\r\n a").body == "\r\n a");
   bad(400, "GET MARKER HTTP/1.1\r\n\r\n", "begins with /");
   bad(400, "\x16\x03\x01\x02\r\n\r\n", "not HTTP/1.1");
 }

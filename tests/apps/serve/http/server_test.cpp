@@ -11,6 +11,12 @@ using namespace std::chrono_literals;
 
 BOOST_AUTO_TEST_SUITE(serve_server)
 
+namespace {
+std::string path_of(const apps::serve::Route& route) {
+  return route.task == apps::serve::Task::model ? "/v1/models/tiny" : route.path;
+}
+}  // namespace
+
 BOOST_AUTO_TEST_CASE(every_route_with_every_method) {
   TestServer server;
   for (const apps::serve::Route& route : apps::serve::routes()) {
@@ -19,10 +25,11 @@ BOOST_AUTO_TEST_CASE(every_route_with_every_method) {
         const bool fits = method == route.method || (method == "HEAD" && std::string(route.method) == "GET");
         Client client(server.port());
         client.send(
-            method + " " + route.path +
+            method + " " + path_of(route) +
             "?a=b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}");
         const Answer answer = client.answer(method == "HEAD");
-        const bool needs_more = std::string(route.method) == "POST";  // than an empty object
+        const bool needs_more =  // than an empty object, which is a new document for completions
+            std::string(route.method) == "POST" && route.task != apps::serve::Task::completions;
         BOOST_TEST(answer.status == (!fits ? 405 : needs_more ? 400 : 200));
         BOOST_TEST(answer.fields.count("x-request-id") == 1U);
         BOOST_TEST(answer.fields.count("access-control-allow-origin") == 0U);
@@ -31,11 +38,90 @@ BOOST_AUTO_TEST_CASE(every_route_with_every_method) {
       }
     }
   }
-  for (const char* path : {"/v1", "/v1/completions/", "/V1/models", "/../health", "/MARKER", "//health"}) {
+  for (const char* path : {"/v1", "/V1/models", "/../health", "/MARKER", "/health/x", "/page", "/page//"}) {
     const Answer answer = Client(server.port()).get(path);
     BOOST_TEST(answer.status == 404);
     BOOST_TEST(answer.body.find("MARKER") == std::string::npos);
   }
+  // Slashes that clients add.
+  for (const char* path : {"//health", "/health/", "/v1//models", "//v1/models/?a=b", "//", "/page//main.js"})
+    BOOST_TEST(Client(server.port()).get(path).status == 200, path);
+  BOOST_TEST(server.post("/v1//tokenize/", R"({"prompt": "x"})").status == 200);
+}
+
+// RFC 9112, 3.2: the host of an address counts instead of the field, which must be there all the same.
+BOOST_AUTO_TEST_CASE(every_form_of_target) {
+  TestServer server;
+  const auto status = [&](const std::string& line, const std::string& fields = "Host: localhost\r\n") {
+    Client client(server.port());
+    client.send(line + " HTTP/1.1\r\n" + fields + "\r\n");
+    return client.answer().status;
+  };
+  for (const char* target :
+       {"http://localhost/v1/models", "HTTP://127.0.0.1:80/v1/models?a=b", "https://localhost/health",
+        "http://[::1]:9/health", "http://localhost", "http://localhost?x"})
+    BOOST_TEST(status("GET " + std::string(target)) == 200, target);
+  BOOST_TEST(status("GET http://localhost/health", "Host: evil.example\r\n") == 200);
+  BOOST_TEST(status("GET http://localhost/nothing") == 404);
+  BOOST_TEST(status("GET http:" + std::string("//evil.example/health")) == 403);
+  for (const char* target : {"http:///health", "http://@localhost/health", "ftp://localhost/health", "health", "*",
+                             "localhost:80", "http:/localhost/health"})
+    BOOST_TEST(status("GET " + std::string(target)) == 400, target);
+  BOOST_TEST(status("GET http://localhost/health", "") == 400);
+  BOOST_TEST(status("GET http://localhost/health", "Host: a\r\nHost: b\r\n") == 400);
+  BOOST_TEST(status("OPTIONS *") == 204);
+  BOOST_TEST(status("CONNECT localhost:80") == 501);
+}
+
+BOOST_AUTO_TEST_CASE(pages_of_allowed_origins) {
+  TestServer server({.access = {.key = "secret", .origins = {"http://localhost:3000"}}});
+  const std::string origin = "Origin: http://localhost:3000\r\n", key = "Authorization: Bearer secret\r\n",
+                    ask = "Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: authorization\r\n";
+  const auto send = [&](const std::string& method, const std::string& path, const std::string& fields) {
+    Client client(server.port());
+    client.send(method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n" + fields + "\r\n");
+    return client.answer(method == "OPTIONS");
+  };
+  const Answer preflight = send("OPTIONS", "/v1/chat/completions", origin + ask);
+  BOOST_TEST(preflight.status == 204);
+  BOOST_TEST(preflight.fields.at("access-control-allow-origin") == "http://localhost:3000");
+  BOOST_TEST(preflight.fields.at("access-control-allow-methods").find("POST") != std::string::npos);
+  BOOST_TEST(preflight.fields.at("access-control-allow-headers") == "*, Authorization");
+  BOOST_TEST(preflight.fields.count("content-length") == 0U);
+  for (const std::string& fields : {origin + key, origin}) {
+    const Answer answer = send("GET", "/v1/models", fields);
+    BOOST_TEST(answer.status == (fields == origin ? 401 : 200));
+    BOOST_TEST(answer.fields.at("access-control-allow-origin") == "http://localhost:3000");
+    BOOST_TEST(answer.fields.at("vary") == "Origin");
+  }
+  const Answer plain = send("GET", "/health", "");
+  BOOST_TEST(plain.status == 200);
+  BOOST_TEST(plain.fields.count("access-control-allow-origin") == 0U);
+  BOOST_TEST(plain.fields.at("vary") == "Origin");
+  for (const char* other : {"https://localhost:3000", "http://localhost:3001", "null", "http://127.0.0.1:3000"}) {
+    const Answer answer = send("OPTIONS", "/v1/models", "Origin: " + std::string(other) + "\r\n" + ask);
+    BOOST_TEST(answer.status == 403);
+    BOOST_TEST(answer.fields.count("access-control-allow-origin") == 0U);
+  }
+  // A connection forgets the origin of its last request.
+  Client client(server.port());
+  BOOST_TEST(client.get("/health", origin).fields.count("access-control-allow-origin") == 1U);
+  BOOST_TEST(client.get("/health").fields.count("access-control-allow-origin") == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(clients_that_leave_are_counted) {
+  TestServer server({}, {.engine = {.sequences = 1}});
+  {
+    Client client(server.port());
+    client.send(
+        Client::post_text("/v1/completions", R"({"prompt": "x", "n": 60, "max_tokens": 60, "ignore_eos": true})"));
+    while (server.service.load().running < 1) ::usleep(1000);
+  }
+  BOOST_TEST(server.idle());
+  BOOST_TEST(server.service.load().cancelled + server.service.load().finished == 60);
+  BOOST_TEST(server.service.load().cancelled > 0);
+  BOOST_TEST(server.metric("braid_http_left_total") == 1);
+  BOOST_TEST(server.metric("braid_http_answers_total{route=\"/v1/completions\",status=\"499\"}") == 1);
 }
 
 BOOST_AUTO_TEST_CASE(with_a_key_every_route_but_health_needs_it) {
@@ -44,7 +130,7 @@ BOOST_AUTO_TEST_CASE(with_a_key_every_route_but_health_needs_it) {
     for (const std::string method : {"GET", "POST", "PUT"}) {
       for (const char* fields : {"", "Authorization: Bearer wrong\r\n", "Authorization: Bearer secre\r\n",
                                  "Authorization: Bearer secret\r\nAuthorization: Bearer secret\r\n"}) {
-        const Answer answer = Client(server.port()).get(route.path, fields, method);
+        const Answer answer = Client(server.port()).get(path_of(route), fields, method);
         const bool open = !route.needs_key && method == "GET";
         BOOST_TEST(answer.status == (open ? 200 : 401), method << " " << route.path << " " << fields);
       }
@@ -84,6 +170,14 @@ BOOST_AUTO_TEST_CASE(content_types_and_expectations) {
   BOOST_TEST(status("Content-Type: text/plain\r\n") == 415);
   BOOST_TEST(status("Content-Type: application/jsonp\r\n") == 415);
   BOOST_TEST(status("") == 415);
+  const std::string json = "Content-Type: application/json\r\n";
+  for (const char* coding : {"gzip", "deflate", "br", "zstd", "identity, gzip", "GZIP"})
+    BOOST_TEST(status(json + "Content-Encoding: " + coding + "\r\n") == 415, coding);
+  BOOST_TEST(status(json + "Content-Encoding: Identity\r\n") == 200);
+  for (const char* expect : {"200-ok", "100-continue, x", ""})  // with the whole body behind them
+    BOOST_TEST(status(json + "Expect: " + expect + "\r\n") == 417, expect);
+  BOOST_TEST(status(json + "Expect: 100-Continue\r\n") == 200);
+  BOOST_TEST(Client(server.port()).get("/health", "Expect: MARKER\r\n").status == 417);
   Client client(server.port());
   client.send(
       "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n"
