@@ -113,42 +113,56 @@ std::vector<TaskArgument> task_arguments(const Arguments& arguments, const TaskS
 // A model and what it scores on every task. The tasks refer to the encoder, and that to the tokenizer.
 struct ScoredModel {
   TextModel text;
-  std::optional<models::eval::PairEncoder> encoder;
-  std::vector<std::unique_ptr<EvalTask>> tasks;
-  std::vector<std::vector<models::eval::ItemScores>> scores;  // of each item of each task
-  std::vector<TaskResult> results;
+  int64_t longest = 0;  // sequence
+  std::optional<models::eval::PairEncoder> encoder = {};
+  std::vector<std::unique_ptr<EvalTask>> tasks = {};
+  std::vector<TaskResult> results = {};                            // of each task; metrics by score_model()
+  std::vector<std::vector<models::eval::ItemScores>> scores = {};  // of each item of each task
 };
 
-// Files of results are in `out`, if that is not empty. Null: stopped.
-std::unique_ptr<ScoredModel> score_model(const Arguments& arguments, const std::string& model, const std::string& out,
-                                         const std::vector<TaskArgument>& tasks, const TaskSettings& settings) {
-  auto scored = std::make_unique<ScoredModel>(ScoredModel{.text = load_text_model(arguments, model)});
-  const models::LanguageModel& language = *scored->text.model;
-  const Fingerprint fingerprint = model_fingerprint(arguments, scored->text);
-  const int64_t longest =
-      arguments.has("max-length") ? arguments.get_int("max-length") : language.max_sequence_length();
-  check(longest <= language.max_sequence_length(), ErrorKind::setting, [&] {
+// Loads the model and makes every task, so that a bad line is found before anything is computed.
+std::unique_ptr<ScoredModel> open_model(const Arguments& arguments, const std::string& model,
+                                        const std::vector<TaskArgument>& tasks, const TaskSettings& settings) {
+  auto opened = std::make_unique<ScoredModel>(ScoredModel{.text = load_text_model(arguments, model)});
+  const models::LanguageModel& language = *opened->text.model;
+  const Fingerprint fingerprint = model_fingerprint(arguments, opened->text);
+  opened->longest = arguments.has("max-length") ? arguments.get_int("max-length") : language.max_sequence_length();
+  check(opened->longest <= language.max_sequence_length(), ErrorKind::setting, [&] {
     return str("bad value for --max-length: expected at most ", language.max_sequence_length(),
-               ", the longest sequence of ", preview(model), ", found ", longest);
+               ", the longest sequence of ", preview(model), ", found ", opened->longest);
   });
-  scored->encoder.emplace(*scored->text.tokenizer, longest, language.vocab_size());
-  std::vector<Fingerprint> prints;
-  for (const TaskArgument& task : tasks) {  // all of them, so that a bad line is found before anything is computed
-    scored->tasks.push_back(task.make(settings, *scored->encoder));
-    for (const std::string& note : scored->tasks.back()->notes())
+  opened->encoder.emplace(*opened->text.tokenizer, opened->longest, language.vocab_size());
+  for (const TaskArgument& task : tasks) {
+    opened->tasks.push_back(task.make(settings, *opened->encoder));
+    for (const std::string& note : opened->tasks.back()->notes())
       std::fprintf(stderr, "note: %s: %s\n", preview(task.name()).c_str(), note.c_str());
     Fingerprint print = fingerprint;
-    print.emplace_back("max_length", std::to_string(longest));
+    print.emplace_back("max_length", std::to_string(opened->longest));
     for (auto& entry : task.fingerprint(settings)) print.push_back(std::move(entry));
-    prints.push_back(std::move(print));
+    opened->results.push_back(
+        {.task = task.name(), .items = opened->tasks.back()->size(), .settings = std::move(print)});
   }
+  return opened;
+}
 
+void check_comparable(const ScoredModel& first, const ScoredModel& second, const std::string& model) {
+  if (first.text.tokenizer->fingerprint() == second.text.tokenizer->fingerprint()) return;
+  for (size_t i = 0; i < first.tasks.size(); ++i)
+    check(!first.tasks[i]->items_follow_tokenizer(), ErrorKind::input, [&] {
+      return "--compare: " + preview(first.results[i].task) + " has other windows for " + preview(model) +
+             ", whose tokenizer is another one; evaluate each model alone and compare bits_per_byte";
+    });
+}
+
+// Files of results are in `out`, if that is not empty. false: stopped.
+bool score_model(ScoredModel& model, const Arguments& arguments, const std::string& out,
+                 const std::vector<TaskArgument>& tasks) {
   const int64_t batch = arguments.get_int("batch");
-  const auto engine = models::eval::make_scoring_engine(language, batch, longest);
+  const auto engine = models::eval::make_scoring_engine(*model.text.model, batch, model.longest);
   for (size_t i = 0; i < tasks.size(); ++i) {
-    const EvalTask& task = *scored->tasks[i];
+    const EvalTask& task = *model.tasks[i];
     const std::string file = out.empty() ? "" : (fs::path(out) / (tasks[i].file_stem() + ".jsonl")).string();
-    ResultFile scores(file, prints[i], task);
+    ResultFile scores(file, model.results[i].settings, task);
     if (scores.resumed() > 0)
       std::fprintf(stderr, "note: %s: %lld of %lld items were there\n", preview(tasks[i].name()).c_str(),
                    static_cast<long long>(scores.resumed()), static_cast<long long>(task.size()));
@@ -156,28 +170,19 @@ std::unique_ptr<ScoredModel> score_model(const Arguments& arguments, const std::
       std::fprintf(
           stderr, "stopped by %s; %s\n", StopSignals::name(),
           out.empty() ? "nothing was saved, for --out was not given" : "the same command resumes where it stopped");
-      return nullptr;
+      return false;
     }
-    scored->scores.push_back(scores.finish());
-    scored->results.push_back({.task = tasks[i].name(),
-                               .items = task.size(),
-                               .settings = prints[i],
-                               .metrics = task.metrics(scored->scores.back())});
+    model.scores.push_back(scores.finish());
+    model.results[i].metrics = task.metrics(model.scores.back());
   }
-  return scored;
+  return true;
 }
 
 Comparison compare(const ScoredModel& first, const ScoredModel& second, const std::string& model) {
   Comparison comparison{.model = model, .results = second.results, .differences = {}};
-  const bool one_tokenizer = first.text.tokenizer->fingerprint() == second.text.tokenizer->fingerprint();
-  for (size_t i = 0; i < first.tasks.size(); ++i) {
-    check(one_tokenizer || !first.tasks[i]->items_follow_tokenizer(), ErrorKind::input, [&] {
-      return "--compare: " + preview(first.results[i].task) + " has other windows for " + preview(model) +
-             ", whose tokenizer is another one; evaluate each model alone and compare bits_per_byte";
-    });
+  for (size_t i = 0; i < first.tasks.size(); ++i)
     comparison.differences.push_back(
         models::eval::paired_differences(*first.tasks[i], first.scores[i], *second.tasks[i], second.scores[i]));
-  }
   return comparison;
 }
 
@@ -192,7 +197,6 @@ int run_eval(const Arguments& arguments) {
   const std::vector<TaskArgument> tasks = task_arguments(arguments, settings);
   if (const int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   const std::string out = arguments.get("out"), json = arguments.get("json"), other = arguments.get("compare");
-  if (!other.empty()) model_folder(other);  // is there a model?
   std::optional<RunFolder> folder, other_folder;
   const std::string other_out = out.empty() || other.empty() ? "" : (fs::path(out) / "compare").string();
   if (!out.empty()) folder.emplace(out);
@@ -200,14 +204,13 @@ int run_eval(const Arguments& arguments) {
   if (!json.empty()) io::AtomicFile place(json);  // can it be written?
 
   const StopSignals listening;
-  const auto first = score_model(arguments, arguments.get("MODEL"), out, tasks, settings);
-  if (!first) return exit_stopped;
+  const auto first = open_model(arguments, arguments.get("MODEL"), tasks, settings);
+  const auto second = other.empty() ? nullptr : open_model(arguments, other, tasks, settings);
+  if (second) check_comparable(*first, *second, other);
+  if (!score_model(*first, arguments, out, tasks)) return exit_stopped;
+  if (second && !score_model(*second, arguments, other_out, tasks)) return exit_stopped;
   std::optional<Comparison> comparison;
-  if (!other.empty()) {
-    const auto second = score_model(arguments, other, other_out, tasks, settings);
-    if (!second) return exit_stopped;
-    comparison = compare(*first, *second, other);
-  }
+  if (second) comparison = compare(*first, *second, other);
   std::fputs(result_table(first->results).c_str(), stdout);
   if (comparison)
     std::printf("\n%s:\n%s\nper item, first and second model:\n%s", preview(other).c_str(),

@@ -53,6 +53,8 @@ std::optional<int64_t> validated_samples(const fs::path& checkpoint) {
     TrainConfig saved;
     load_config(train_schema(saved, model_settings()), checkpoint / models::kSettingsFile, {});
     return saved.eval.samples;
+  } catch (const io::SystemError&) {  // as above
+    throw;
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -2,12 +2,12 @@
 // gamma, and the orientations of EXIF.
 #include "braid/models/data/vision/decode.h"
 
-#include <jpeglib.h>
 #include <zlib.h>
 
 #include <boost/test/unit_test.hpp>
 
 #include "braid/models/data/vision/orientation.h"
+#include "tests/models/data/vision/jpeg.h"
 
 using namespace braid;
 using namespace braid::models::vision;
@@ -99,27 +99,9 @@ std::string exif(int orientation, bool big_endian, int type = 3) {
 
 // A bright upper left quarter, 8 x 16 pixels.
 std::string jpeg_file() {
-  jpeg_compress_struct info{};
-  jpeg_error_mgr errors;
-  info.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&info);
-  unsigned char* out = nullptr;
-  unsigned long size = 0;
-  jpeg_mem_dest(&info, &out, &size);
-  info.image_width = 16, info.image_height = 8, info.input_components = 1, info.in_color_space = JCS_GRAYSCALE;
-  jpeg_set_defaults(&info);
-  jpeg_start_compress(&info, TRUE);
-  for (int y = 0; y < 8; ++y) {
-    std::vector<uint8_t> pixels(16, 10);
-    if (y < 4) std::fill_n(pixels.begin(), 8, 200);
-    unsigned char* row = pixels.data();
-    jpeg_write_scanlines(&info, &row, 1);
-  }
-  jpeg_finish_compress(&info);
-  std::string file(reinterpret_cast<char*>(out), size);
-  jpeg_destroy_compress(&info);
-  std::free(out);
-  return file;
+  std::vector<uint8_t> pixels(8 * 16, 10);
+  for (size_t y = 0; y < 4; ++y) std::fill_n(pixels.begin() + static_cast<std::ptrdiff_t>(16 * y), 8, uint8_t{200});
+  return test::jpeg(JCS_GRAYSCALE, 1, 8, 16, pixels);
 }
 
 std::string with_marker(const std::string& jpeg, const std::string& content) {

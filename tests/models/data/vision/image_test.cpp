@@ -1,5 +1,4 @@
 // Images themselves: resizing against Pillow, PNG and JPEG files of every kind, and changes in training.
-#include <jpeglib.h>
 #include <png.h>
 #include <zlib.h>
 
@@ -11,6 +10,7 @@
 #include "braid/models/data/vision/decode.h"
 #include "braid/models/data/vision/resize.h"
 #include "braid/tensor/io/safetensors.h"
+#include "tests/models/data/vision/jpeg.h"
 #include "tests/support/compare.h"
 #include "tests/support/places.h"
 #include "tests/support/temp_folder.h"
@@ -41,30 +41,6 @@ std::string png(int format, int64_t H, int64_t W, const std::vector<uint8_t>& ro
   std::string bytes(size, '\0');
   BOOST_REQUIRE(png_image_write_to_memory(&image, bytes.data(), &size, 0, rows.data(), 0, colormap) != 0);
   bytes.resize(size);
-  return bytes;
-}
-
-std::string jpeg(J_COLOR_SPACE space, int channels, int H, int W, std::vector<uint8_t> rows) {
-  jpeg_compress_struct info{};
-  jpeg_error_mgr errors;
-  info.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&info);
-  unsigned char* out = nullptr;
-  unsigned long size = 0;
-  jpeg_mem_dest(&info, &out, &size);
-  info.image_width = static_cast<JDIMENSION>(W), info.image_height = static_cast<JDIMENSION>(H);
-  info.input_components = channels, info.in_color_space = space;
-  jpeg_set_defaults(&info);
-  jpeg_set_quality(&info, 100, TRUE);
-  jpeg_start_compress(&info, TRUE);
-  while (info.next_scanline < info.image_height) {
-    unsigned char* row = rows.data() + static_cast<size_t>(info.next_scanline) * static_cast<size_t>(W * channels);
-    jpeg_write_scanlines(&info, &row, 1);
-  }
-  jpeg_finish_compress(&info);
-  std::string bytes(reinterpret_cast<char*>(out), size);
-  jpeg_destroy_compress(&info);
-  std::free(out);
   return bytes;
 }
 

@@ -1,23 +1,17 @@
 #include "braid/tensor/cpu/gemm/gemm.h"
 
 #include <dlfcn.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <array>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "braid/tensor/cpu/instruction_sets.h"
-#include "tests/support/in_child.h"
-#include "tests/support/sanitizer.h"
 
 using namespace braid;
 using namespace braid::cpu;
@@ -368,30 +362,6 @@ BOOST_AUTO_TEST_CASE(the_openmp_threads_of_the_program_stay) {
     BOOST_TEST(threads() == n);
   }
   set(before);
-}
-
-// oneDNN ends the process by a signal where it gets no memory.
-BOOST_AUTO_TEST_CASE(a_product_without_memory_is_an_error) {
-  if (std::getenv("ASAN_OPTIONS") != nullptr || test::kThreadSanitizer) return;  // they need their own address space
-  const std::vector<float> a(256 * 256, 1);
-  std::vector<float> c(a.size());
-  for_kernels<float>([&](const GemmKernel<float>& kernel, const std::string& name) {
-    if (std::string(kernel.name) != "dnnl") return;
-    BOOST_TEST(test::in_child([&] {
-                 int64_t pages = 0;
-                 std::ifstream("/proc/self/statm") >> pages;
-                 const auto size = static_cast<rlim_t>(pages * ::sysconf(_SC_PAGESIZE));
-                 const rlimit limit{size, size};
-                 ::setrlimit(RLIMIT_AS, &limit);
-                 try {
-                   kernel.run({false, false, 256, 256, 256, 1, a.data(), 256, a.data(), 256, 0, c.data(), 256});
-                 } catch (const OutOfMemory&) {
-                   return true;
-                 }
-                 return false;
-               }),
-               name);
-  });
 }
 
 BOOST_AUTO_TEST_CASE(each_shape_class_has_its_kernel) {
