@@ -3,12 +3,14 @@
 //   BRAID_FAULT="CALL PART PASS FAIL ERRNO"  calls of CALL on files whose path contains PART: the first PASS succeed,
 //                                            the next FAIL give ERRNO; of -9 the process is killed. CALL: write,
 //                                            pwrite, pread, fsync, fallocate, rename, link, open, stat, readdir,
-//                                            unlinkat (below a folder that is removed), remove
+//                                            unlinkat (below a folder that is removed), remove; or mmap
+//                                            with PART anonymous
 //   BRAID_FSYNCS=FILE                        the path of each fsync becomes a line of FILE
 //   BRAID_FREE=BYTES                         what every disk has free
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -124,6 +126,11 @@ int remove(const char* path) noexcept {
   const auto without = [&](int flags) { return static_cast<int>(::syscall(SYS_unlinkat, AT_FDCWD, path, flags)); };
   const int result = without(0);
   return result != 0 && errno == EISDIR ? without(AT_REMOVEDIR) : result;
+}
+
+void* mmap(void* address, size_t length, int protection, int flags, int fd, off_t offset) noexcept {
+  if ((flags & MAP_ANONYMOUS) != 0 && fails_at("mmap", "anonymous")) return MAP_FAILED;
+  return reinterpret_cast<void*>(::syscall(SYS_mmap, address, length, protection, flags, fd, offset));
 }
 
 int statvfs(const char* path, struct statvfs* found) noexcept {

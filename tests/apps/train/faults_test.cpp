@@ -1,9 +1,11 @@
 // A run on a disk that fails: single errors are survived, lasting ones end it with code 4, and nothing is lost.
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/apps/faults.h"
 #include "tests/apps/train/runs.h"
+#include "tests/support/sanitizer.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -102,6 +104,24 @@ BOOST_AUTO_TEST_CASE(a_passing_error_takes_no_older_checkpoint) {
   const Outcome missing = run(command, fault("open", manifest, 0, 1, ENOENT));
   BOOST_TEST(missing.code == 0, missing.output);
   BOOST_TEST(has(missing, "taking the older checkpoint"), missing.output);
+}
+
+// oneDNN does not check what it allocates (apps/dnnl_memory.cpp).
+BOOST_AUTO_TEST_CASE(memory_that_the_system_refuses_ends_in_no_signal) {
+  if (std::getenv("ASAN_OPTIONS") != nullptr || kThreadSanitizer) return;  // they take the calls themselves
+  int finished = 0;
+  for (int pass = 0; pass < 32; pass += 2) {
+    BOOST_TEST_CONTEXT("call " << pass) {
+      const fs::path out = world().fresh();
+      const Outcome result = train(out, {}, fault("mmap", "anonymous", pass, 1, ENOMEM));
+      if (result.code != 0) check_failure(result, 2, "out of memory");
+      if (result.code != 0) continue;
+      check_same(out);
+      ++finished;
+    }
+  }
+  BOOST_TEST(finished > 0);
+  check_failure(train(world().fresh(), {}, fault("mmap", "anonymous", 8, 1 << 30, ENOMEM)), 2, "out of memory");
 }
 
 BOOST_AUTO_TEST_CASE(an_interrupted_removal_of_old_checkpoints_is_completed) {
