@@ -70,7 +70,7 @@ std::vector<int32_t> ChatSession::prompt(int64_t& dropped) const {
   std::vector<ChatTurn> kept = turns_;
   const auto first = static_cast<std::ptrdiff_t>(has_system(kept));
   for (dropped = 0;; dropped += 2) {
-    std::vector<int32_t> tokens = models::text::chat_prompt(kept, options_.chat, tokenizer_);
+    std::vector<int32_t> tokens = models::text::chat_prompt(kept, nullptr, options_.chat, tokenizer_);
     if (std::ssize(tokens) + reserve <= longest) return tokens;
     if (std::ssize(kept) - first < 3) {  // what was said last, alone
       check(std::ssize(tokens) < longest, ErrorKind::setting, [&] {

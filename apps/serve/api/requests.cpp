@@ -173,11 +173,13 @@ ChatRequest parse_chat_request(std::string_view body, const RequestLimits& limit
     const models::text::ChatTurn turn =
         models::text::read_message(one, [&](const std::string& field, const std::string& expected, const json& found) {
           if (field.empty()) fields.bad(name, expected, found);
-          if (field == "tool_calls" || field == "function_call")
+          if (field == "function_call")
             throw ApiError(400, "'" + name + "." + field + "' is not supported", name + "." + field,
                            "unsupported_parameter");
           Fields(one, name + ".").bad(field, expected, found);
         });
+    if (!turn.calls.is_null())
+      throw ApiError(400, "'" + name + ".tool_calls' is not supported", name + ".tool_calls", "unsupported_parameter");
     request.messages.emplace_back(turn.role, turn.content);
   }
   if (const json* answer = fields.find("answer_token_ids")) {

@@ -1,8 +1,9 @@
 #include "braid/models/data/prepare/chat.h"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "braid/models/data/prepare/conversation.h"
+#include "braid/models/data/prepare/template/json_text.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/base/utf8.h"
 #include "braid/tensor/error.h"
@@ -12,15 +13,9 @@
 namespace braid::models::text {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::string_view kRole = "{role}", kContent = "{content}";
-constexpr const char *kMessages = "messages", *kConversations = "conversations", *kAssistant = "assistant";
-
-// The names of ShareGPT's speakers, and what they are here.
-constexpr std::pair<const char*, const char*> kSpeakers[] = {
-    {"human", "user"},       {"user", "user"},      {"gpt", kAssistant}, {"assistant", kAssistant},
-    {"chatgpt", kAssistant}, {"model", kAssistant}, {"system", "system"}};
+constexpr const char *kAssistantRole = "assistant", *kSystemRole = "system", *kToolRole = "tool";
+constexpr struct { std::string_view begin, end; } kCallMarks = {"<tool_call>\n", "\n</tool_call>"};
 
 struct NamedTemplate {
   const char *name, *begin, *turn;
@@ -29,70 +24,6 @@ constexpr NamedTemplate kTemplates[] = {
     {"simple", "", "{role}: {content}\n"},
     {"chatml", "", "<|im_start|>{role}\n{content}<|im_end|>\n"},
     {"llama-3", "<|begin_of_text|>", "<|start_header_id|>{role}<|end_header_id|>\n\n{content}<|eot_id|>"},
-};
-
-// Everything that can be wrong with a line.
-struct Line {
-  const std::string& place;
-
-  [[noreturn]] void bad(const std::string& expected, const std::string& found) const {
-    fail(ErrorKind::input,
-         "cannot use " + place + ": expected " + expected + ", found " + found + "; correct the line or remove it");
-  }
-  std::string text(const json& object, const std::string& field) const {
-    if (!object.contains(field)) bad("a field \"" + field + "\" with text", "none");
-    const json& value = object.at(field);
-    if (!value.is_string()) bad("text in the field \"" + field + "\"", value.type_name());
-    return value.get<std::string>();
-  }
-  // A list of messages of either form.
-  void messages(const json& object, const char* field, std::vector<ChatTurn>& turns) const {
-    const json& list = object.at(field);
-    if (!list.is_array()) bad(str("a list in the field \"", field, "\""), list.type_name());
-    if (list.empty()) bad("at least one message", "none");
-    for (const json& message : list)
-      turns.push_back(message.is_object() && message.contains("from") ? speech(message) : weighted(message));
-  }
-  ChatTurn weighted(const json& message) const {
-    ChatTurn turn = read_message(message, [&](const std::string& name, const std::string& expected, const json& found) {
-      if (name.empty()) bad("messages that are objects with role and content", found.type_name());
-      bad(expected + " in the field \"" + name + "\" of a message",
-          found.is_string() ? "'" + detail::preview(found.get<std::string>()) + "'" : found.type_name());
-    });
-    const json weight = message.value("weight", json(1));
-    if (weight != 0 && weight != 1 && !weight.is_null()) bad("0 or 1 in the field \"weight\"", weight.dump());
-    turn.learnt = weight != 0;
-    return turn;
-  }
-  ChatTurn speech(const json& message) const {
-    const std::string speaker = text(message, "from");
-    for (const auto& [name, role] : kSpeakers)
-      if (speaker == name) return {role, text(message, "value")};
-    bad("human, gpt or system in the field \"from\"", "'" + detail::preview(speaker) + "'");
-  }
-  // What stands beside a conversation for the system.
-  std::vector<ChatTurn> system(const json& object) const {
-    const json beside = object.value("system", json());
-    if (!beside.is_string() || beside == "") return {};
-    return {{"system", beside.get<std::string>()}};
-  }
-  std::vector<ChatTurn> question(const json& object) const {
-    std::vector<ChatTurn> turns = system(object);
-    std::string asked = text(object, "instruction");
-    const json input = object.value("input", json());
-    if (!input.is_null() && input != "") asked += "\n" + text(object, "input");
-    turns.push_back({"user", asked});
-    turns.push_back({kAssistant, text(object, "output")});
-    return turns;
-  }
-  [[noreturn]] void no_form(const json& object) const {
-    std::vector<std::string> names;
-    for (const auto& [name, value] : object.items()) names.push_back("\"" + detail::preview(name) + "\"");
-    bad("\"messages\" (role, content), \"conversations\" (from, value), \"prompt\" with \"answer\" or \"completion\", "
-        "or "
-        "\"instruction\" with \"output\"",
-        names.empty() ? "no field" : "the fields " + detail::join(names, ", "));
-  }
 };
 
 std::string replaced(std::string text, std::string_view name, const std::string& value) {
@@ -124,13 +55,26 @@ class SampleWriter {
     append(tokenizer_.encode(text), counted);
   }
   // open: another turn follows.
-  void add_turns(const std::vector<ChatTurn>& turns, const ChatTemplate& chat, bool open) {
+  void add_turns(const std::vector<ChatTurn>& turns, const ChatJson& tools, const ChatTemplate& chat, bool open) {
     const TurnParts parts(chat);
+    const bool described = !tools.is_null() && !tools.empty();
     add_template(chat.begin);
+    if (described && (turns.empty() || turns[0].role != kSystemRole)) {
+      add_template(replaced(parts.before, kRole, kSystemRole));
+      add_tools(tools);
+      add_template(replaced(parts.end, kRole, kSystemRole) + parts.between);
+    }
     for (const ChatTurn& turn : turns) {
-      const bool counted = turn.role == kAssistant && turn.learnt;
+      const bool counted = turn.role == kAssistantRole && turn.learnt, result = turn.role == kToolRole;
       add_template(replaced(parts.before, kRole, turn.role));
+      if (result) add_template("<tool_response>\n");
       add_content(turn.content, counted);
+      if (result) add_template("\n</tool_response>");
+      if (described && turn.role == kSystemRole && &turn == &turns.front()) {
+        if (!turn.content.empty()) add_template("\n\n");
+        add_tools(tools);
+      }
+      if (turn.calls.is_array()) add_calls(turn, counted);
       add_template(replaced(parts.end, kRole, turn.role));
       if (counted) flush(true);
       if (open || &turn != &turns.back()) add_template(parts.between);
@@ -149,6 +93,26 @@ class SampleWriter {
   }
 
  private:
+  void add_tools(const ChatJson& tools) {
+    add_template("Functions that you can call, each as a JSON object:\n<tools>\n");
+    for (const ChatJson& tool : tools) {
+      add_content(json_text(tool), false);
+      add_template("\n");
+    }
+    add_template(str("</tools>\nTo call one, write the JSON object of its name and arguments:\n", kCallMarks.begin,
+                     "{\"name\": \"NAME\", \"arguments\": {\"ARGUMENT\": VALUE}}", kCallMarks.end));
+  }
+  void add_calls(const ChatTurn& turn, bool counted) {
+    bool first = turn.content.empty();
+    for (const ChatJson& call : turn.calls) {
+      add_template((std::exchange(first, false) ? "" : "\n") + std::string(kCallMarks.begin));
+      flush(counted);
+      const ChatJson& function = call.at("function");
+      add_content(json_text({{"name", function.at("name")}, {"arguments", function.at("arguments")}}), counted);
+      add_template(std::string(kCallMarks.end));
+      flush(counted);
+    }
+  }
   void append(const std::vector<int32_t>& tokens, bool counted) {
     sample_.tokens.insert(sample_.tokens.end(), tokens.begin(), tokens.end());
     sample_.counted.resize(sample_.tokens.size(), counted);
@@ -159,10 +123,10 @@ class SampleWriter {
   Sample sample_;
 };
 
-Sample write_turns(const std::vector<ChatTurn>& turns, const ChatTemplate& chat, const Tokenizer& tokenizer) {
+Sample write_turns(const Conversation& talk, const ChatTemplate& chat, const Tokenizer& tokenizer) {
   SampleWriter sample(tokenizer);
-  sample.add_turns(turns, chat, false);
-  return sample.finish(turns.back().role == kAssistant && turns.back().learnt);
+  sample.add_turns(talk.turns, talk.tools, chat, false);
+  return sample.finish(talk.turns.back().role == kAssistantRole && talk.turns.back().learnt);
 }
 
 }  // namespace
@@ -197,75 +161,25 @@ ChatTemplate ChatTemplate::parse(const std::string& name_or_text) {
   return {"", name_or_text};
 }
 
-std::vector<int32_t> chat_prompt(const std::vector<ChatTurn>& turns, const ChatTemplate& chat,
+std::vector<int32_t> chat_prompt(const std::vector<ChatTurn>& turns, const ChatJson& tools, const ChatTemplate& chat,
                                  const Tokenizer& tokenizer) {
   SampleWriter sample(tokenizer);
-  sample.add_turns(turns, chat, true);
-  sample.add_template(replaced(TurnParts(chat).before, kRole, kAssistant));
+  sample.add_turns(turns, tools, chat, true);
+  sample.add_template(replaced(TurnParts(chat).before, kRole, kAssistantRole));
   return sample.take_tokens();
 }
 
-ChatTurn read_message(const json& message, const BadMessage& bad) {
-  if (!message.is_object()) bad("", "an object with role and content", message);
-  const json role = message.value("role", json());
-  if (!role.is_string() && !role.is_null()) bad("role", "a string", role);
-  const std::string name = role.is_string() ? role.get<std::string>() : "";
-  if (name.empty() || name.size() > 64 || name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") != std::string::npos)
-    bad("role", "letters a to z, such as user, assistant or system", role);
-  for (const char* calls : {"tool_calls", "function_call"})
-    if (const json made = message.value(calls, json()); !made.is_null() && !(made.is_array() && made.empty()))
-      bad(calls, "no call of a tool, which no template here can write", made);
-  const json content = message.value("content", json());
-  if (content.is_null()) return {name, ""};
-  if (content.is_string()) return {name, content.get<std::string>()};
-  const char* expected = "a string or a list of {\"type\": \"text\", \"text\": ...}";
-  if (!content.is_array()) bad("content", expected, content);
-  std::string text;
-  for (const json& part : content) {
-    const char* type = part.is_object() && part.value("type", json()) == "refusal" ? "refusal" : "text";
-    const bool is_text =
-        part.is_object() && part.value("type", json()) == type && part.contains(type) && part.at(type).is_string();
-    if (!is_text) bad("content", expected, part);
-    text += part.at(type).get_ref<const std::string&>();
-  }
-  return {name, text};
-}
+CallMarks call_marks(const ChatTemplate&) { return {std::string(kCallMarks.begin), std::string(kCallMarks.end)}; }
 
-std::string answer_end(const ChatTemplate& chat) { return replaced(TurnParts(chat).end, kRole, kAssistant); }
+std::string answer_end(const ChatTemplate& chat) { return replaced(TurnParts(chat).end, kRole, kAssistantRole); }
 
 Sample make_sample(std::string_view line, const std::string& place, const SampleFormat& format,
                    const Tokenizer& tokenizer) {
-  const Line in{place};
-  const json object = io::parse_json(line, place);
-  if (!object.is_object()) in.bad("a JSON object", object.type_name());
-  const char* talk = object.contains(kMessages)        ? kMessages
-                     : object.contains(kConversations) ? kConversations
-                                                       : nullptr;
-  const bool asked = object.contains(format.prompt_field),
-             alpaca = object.contains("instruction") && object.contains("output");
-  if (!format.chat && (talk || (!asked && alpaca)))
-    in.bad("a prompt and an answer",
-           str(talk ? talk : "instruction and output", ", which need a chat template (`chat`)"));
-  const bool completion =
-      format.answer_or_completion && !object.contains(format.answer_field) && object.contains("completion");
-  const std::string& answer_field = completion ? "completion" : format.answer_field;
-  std::vector<ChatTurn> turns;
-  if (talk) {
-    if (talk == kConversations) turns = in.system(object);
-    in.messages(object, talk, turns);
-  } else if (format.chat && asked && object.contains(answer_field) && object.at(format.prompt_field).is_array()) {
-    for (const std::string& field : {format.prompt_field, answer_field}) in.messages(object, field.c_str(), turns);
-  } else if (format.chat && !asked && alpaca) {
-    turns = in.question(object);
-  } else if (format.chat && !asked && format.prompt_field == SampleFormat().prompt_field) {
-    in.no_form(object);
-  }
-  if (!turns.empty()) return write_turns(turns, *format.chat, tokenizer);
-  const std::string prompt = in.text(object, format.prompt_field), answer = in.text(object, answer_field);
-  if (format.chat) return write_turns({{"user", prompt}, {kAssistant, answer}}, *format.chat, tokenizer);
+  const Conversation found = read_conversation(line, place, format);
+  if (format.chat) return write_turns(found, *format.chat, tokenizer);
   SampleWriter sample(tokenizer);
-  sample.add_content(prompt, false);
-  sample.add_content(answer, true);
+  sample.add_content(found.turns[0].content, false);
+  sample.add_content(found.turns[1].content, true);
   return sample.finish(true);
 }
 
@@ -275,7 +189,7 @@ std::string file_with_chat_template(const std::string& folder) {
   const fs::path file = fs::path(folder) / "tokenizer_config.json";
   if (!io::exists(file)) return "";
   try {
-    const json config = io::read_json_file(file.string(), 64 << 20);
+    const nlohmann::json config = io::read_json_file(file.string(), 64 << 20);
     return config.is_object() && config.contains("chat_template") ? file.string() : "";
   } catch (const io::SystemError&) {
     throw;

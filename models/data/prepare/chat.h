@@ -2,16 +2,19 @@
 // targets.
 //
 //   prompt, answer        prompt answer <|endoftext|>
-//   messages              begin turn turn ... <|endoftext|>        turn: the template with {role} and {content} filled
-//   in
+//   messages              begin turn turn ... <|endoftext|>        turn: {role} and {content} of the template filled in
 //                                  ------ ---                      counted: what the assistant says, and its end
 //
-// Template and contents are encoded apart from each other: no token holds a part of both. Text of specials is one token
-// in the template and plain text in contents.
+// Text of specials is one token in the template and plain text in contents. The turn of a built-in template and the
+// contents are encoded apart from each other: no token holds a part of both.
+//
+// Tools, in the Hermes form, as the built-in templates write them: their descriptions behind the system's text, one
+// JSON object a line between <tools> and </tools>; a call of the assistant as {"name", "arguments"} between the marks;
+// a result of role "tool" between <tool_response> and </tool_response>.
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,21 +37,33 @@ std::vector<std::string> chat_template_names();
 // The name of the one whose special tokens the tokenizer has, "simple" where it has none of them.
 std::string chat_template_for(const Tokenizer& tokenizer);
 
+// JSON that a template writes: the order of names is kept. A nlohmann::json converts to it, with its names sorted.
+using ChatJson = nlohmann::ordered_json;
+
 struct ChatTurn {
   std::string role, content;
-  bool learnt = true;  // of what the assistant says
+  bool learnt = true;        // of what the assistant says
+  ChatJson calls = nullptr;  // of the assistant: OpenAI's tool_calls, arguments as objects; null: none
+  std::string call_id = "";  // of role "tool": the call that it answers
+  std::string name = "";     // of the speaker, or of the tool
 };
 // A message as OpenAI's clients and exporters write it: {"role", "content"}, the content a string, null or a list of
-// {"type": "text", "text"}. Calls of tools may be null or empty: no template here can write them. The reader of samples
-// and of `braid serve`. bad(field, expected, found) throws; field is empty for the message as a whole.
+// {"type": "text", "text"}; of the assistant also "tool_calls", whose "arguments" are an object or its text; of role
+// "tool" also "tool_call_id". The reader of samples and of `braid serve`. bad(field, expected, found) throws; field is
+// empty for the message as a whole.
 using BadMessage =
     std::function<void(const std::string& field, const std::string& expected, const nlohmann::json& found)>;
-ChatTurn read_message(const nlohmann::json& message, const BadMessage& bad);
+ChatTurn read_message(const ChatJson& message, const BadMessage& bad);
 
-// The tokens of a conversation up to the place where the assistant's next answer begins: those that stand before that
-// answer in a sample of the same turns.
-std::vector<int32_t> chat_prompt(const std::vector<ChatTurn>& turns, const ChatTemplate& chat,
+// The tokens of a conversation up to the position where the assistant's next answer begins: those that stand before
+// that answer in a sample of the same turns. tools: OpenAI's list of {"type": "function", "function"}, or null.
+std::vector<int32_t> chat_prompt(const std::vector<ChatTurn>& turns, const ChatJson& tools, const ChatTemplate& chat,
                                  const Tokenizer& tokenizer);
+// The text around the JSON object of a call in an answer, such as "<tool_call>\n" and "\n</tool_call>".
+struct CallMarks {
+  std::string begin, end;
+};
+CallMarks call_marks(const ChatTemplate& chat);
 // The text behind an answer that a sample counts as its end, for example "<|im_end|>"; "": the template has none.
 std::string answer_end(const ChatTemplate& chat);
 
@@ -69,10 +84,11 @@ struct Sample {
 //   messages                              [{"role", "content"}, ...], as OpenAI has them; "weight": 0 is not counted
 //   conversations                         [{"from": "human" or "gpt", "value"}, ...] (ShareGPT); also "system" beside
 //   it prompt, answer or completion          one question, as text; both may be lists of messages instruction, perhaps
-//   input, output    one question (Alpaca): instruction, line end, input; also "system" beside it
+//   input, output    one question (Alpaca): instruction, line end, input; also "system" beside it tools beside
+//   messages: OpenAI's list, or its text
 //
 // Without a chat template only prompt and answer, as text. `place` ("FILE at line 3") is for messages: Error(input)
-// when the text is no object, a field is missing or of another kind, or a message calls tools.
+// when the text is no object, or a field is missing or of another kind.
 Sample make_sample(std::string_view line, const std::string& place, const SampleFormat& format,
                    const Tokenizer& tokenizer);
 

@@ -94,6 +94,41 @@ BOOST_AUTO_TEST_CASE(messages_of_other_programs) {
   BOOST_TEST(simple(R"({"instruction": "Add", "input": "2+2", "output": "4"})") == "user: Add\n2+2\nassistant: [4\n$]");
 }
 
+// Tools stand in the system's turn, calls of the assistant are targets, results are not.
+BOOST_AUTO_TEST_CASE(tools_and_calls_in_the_built_in_templates) {
+  const std::string tools = R"([{"type": "function", "function": {"name": "add", "b": 1.0, "a": "é"}}])";
+  const std::string block =
+      "Functions that you can call, each as a JSON object:\n<tools>\n"
+      "{\"type\": \"function\", \"function\": {\"name\": \"add\", \"b\": 1.0, \"a\": \"é\"}}\n</tools>\n"
+      "To call one, write the JSON object of its name and arguments:\n"
+      "<tool_call>\n{\"name\": \"NAME\", \"arguments\": {\"ARGUMENT\": VALUE}}\n</tool_call>";
+  const std::string messages = R"({"role": "user", "content": "2+2?"}, {"role": "assistant", "content": null,
+      "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "add", "arguments": "{\"y\": 2, \"x\": 2}"}}]},
+      {"role": "tool", "tool_call_id": "c1", "name": "add", "content": "4"}, {"role": "assistant", "content": "Four"}])";
+  const std::string turns =
+      "<|im_start|>user\n2+2?<|im_end|>\n<|im_start|>assistant\n"
+      "[<tool_call>\n{\"name\": \"add\", \"arguments\": {\"y\": 2, \"x\": 2}}\n</tool_call><|im_end|>]\n"
+      "<|im_start|>tool\n<tool_response>\n4\n</tool_response><|im_end|>\n<|im_start|>assistant\n[Four<|im_end|>$]";
+  BOOST_TEST(sample("{\"tools\": " + tools + ", \"messages\": [" + messages + "}", chat("chatml")) ==
+             "<|im_start|>system\n" + block + "<|im_end|>\n" + turns);
+  BOOST_TEST(
+      sample("{\"tools\": " + tools + R"(, "messages": [{"role": "system", "content": "Be kind."}, )" + messages + "}",
+             chat("chatml")) == "<|im_start|>system\nBe kind.\n\n" + block + "<|im_end|>\n" + turns);
+  // Text before a call, several calls, arguments as an object; tools as text, and none.
+  const std::string calls = R"({"role": "assistant", "content": "Well", "tool_calls":
+      [{"function": {"name": "f", "arguments": {}}}, {"function": {"name": "g", "arguments": {"z": [1, null]}}}]}])";
+  BOOST_TEST(sample(R"({"tools": "[]", "messages": [)" + calls + "}", chat("simple")) ==
+             "assistant: [Well\n<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>\n<tool_call>\n"
+             "{\"name\": \"g\", \"arguments\": {\"z\": [1, null]}}\n</tool_call>\n$]");
+  const CallMarks marks = call_marks(ChatTemplate::parse("chatml"));
+  BOOST_TEST(marks.begin == "<tool_call>\n");
+  BOOST_TEST(marks.end == "\n</tool_call>");
+  const ByteTokenizer tokenizer;
+  const std::vector<ChatTurn> asked = {{"user", "x"}};
+  BOOST_TEST(tokenizer.decode(chat_prompt(asked, ChatJson::parse(tools), ChatTemplate::parse("simple"), tokenizer)) ==
+             "system: " + block + "\nuser: x\nassistant: ");
+}
+
 // A model that was trained on a sample sees, when it answers, the tokens that stood before the answer.
 BOOST_AUTO_TEST_CASE(a_prompt_is_the_sample_up_to_the_answer) {
   const std::vector<ChatTurn> turns = {{"system", "Be kind."}, {"user", "Hi"}, {"assistant", "Hello"}, {"user", "Bye"}};
@@ -103,7 +138,7 @@ BOOST_AUTO_TEST_CASE(a_prompt_is_the_sample_up_to_the_answer) {
     SampleFormat format;
     format.chat = chat;
     const Sample whole = make_sample(kTalk, "data.jsonl at line 3", format, tokenizer);
-    std::vector<int32_t> rest = chat_prompt(turns, chat, tokenizer);
+    std::vector<int32_t> rest = chat_prompt(turns, nullptr, chat, tokenizer);
     const std::vector<int32_t> answer = tokenizer.encode("So long"), end = tokenizer.encode(answer_end(chat), true);
     rest.insert(rest.end(), answer.begin(), answer.end());
     rest.insert(rest.end(), end.begin(), end.end());
@@ -131,7 +166,16 @@ BOOST_AUTO_TEST_CASE(bad_lines_are_errors_with_their_place) {
   rejects(R"({"messages": [{"role": "User 1", "content": ""}]})",
           "letters a to z, such as user, assistant or system in the field \"role\" of a message, found 'User 1'");
   rejects(R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [1]}]})",
-          "no call of a tool, which no template here can write in the field \"tool_calls\"");
+          "a list of {\"type\": \"function\", \"function\": {\"name\", \"arguments\"}}, the arguments an object or its "
+          "text in the field \"tool_calls\" of a message, found number");
+  rejects(R"({"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{"}}]}]})",
+          "the arguments an object or its text");
+  rejects(R"({"messages": [{"role": "user", "tool_calls": [{"function": {"name": "f"}}]}]})",
+          "calls of the assistant alone");
+  rejects(R"({"messages": [{"role": "assistant", "function_call": {"name": "f"}}]})", "the call in \"tool_calls\"");
+  rejects(R"({"messages": [{"role": "tool", "content": "", "tool_call_id": 1}]})", "a string in the field \"tool_call");
+  rejects(R"({"messages": [{"role": "user", "content": ""}], "tools": [1]})",
+          "a list of objects in the field \"tools\"");
   rejects(R"({"messages": [{"role": "assistant", "content": "", "weight": 2}]})",
           "0 or 1 in the field \"weight\", found 2");
   rejects(R"({"conversations": [{"from": "tool", "value": ""}]})",

@@ -1,0 +1,15 @@
+// One JSON object of the inputs becomes a conversation: the forms in which clients and data sets write them (chat.h).
+#pragma once
+#include "braid/models/data/prepare/chat.h"
+
+namespace braid::models::text {
+
+struct Conversation {
+  std::vector<ChatTurn> turns;
+  ChatJson tools = nullptr;
+};
+
+// Without a chat template two turns, prompt and answer. Throws as make_sample().
+Conversation read_conversation(std::string_view line, const std::string& place, const SampleFormat& format);
+
+}  // namespace braid::models::text
