@@ -52,7 +52,7 @@ set(arrows
   "models/data/tokenizers/training: models/data/tokenizers"
   "models/data/text: models models/data models/data/tokenizers"
   "models/data/tasks: models/data/text models/data/tokenizers"
-  "models/data/prepare/template: models/data"
+  "models/data/prepare/template: models/data models/data/tokenizers"
   "models/data/prepare: models models/data models/data/text models/data/tokenizers models/data/tokenizers/training models/data/tasks models/data/prepare/template"
   "models/data/vision: models models/data models/data/text models/data/prepare"
   "models/inference: models models/data models/data/text models/data/tokenizers"
