@@ -131,6 +131,8 @@ void print_folder(const Arguments& arguments, const std::string& folder) {
                 static_cast<long long>(info->documents), noun, info->shards.size());
   if (m.samples && !m.samples->turn.empty())
     std::printf("  turns        %s\n", printable(m.samples->turn, "\\n").c_str());
+  if (m.samples && !m.samples->folder.empty())
+    std::printf("  turns        by the chat template of the tokenizer's folder\n");
   if (files.tokens < 2) return;
   const Dataset data(folder, split, m.samples ? kLongest : 1);
   const TokenText text(data.tokenizer());

@@ -237,8 +237,9 @@ Command prepare_command() {
           "{\"messages\": [{\"role\": ..., \"content\": ...}, ...]}, ShareGPT's {\"conversations\": [{\"from\": ...,\n"
           "\"value\": ...}, ...]} or Alpaca's {\"instruction\": ..., \"input\": ..., \"output\": ...}. What the\n"
           "assistant says is learnt, the rest is read only. Samples stay whole and validation gets whole samples;\n"
-          "braid train packs them into sequences. The chat_template of a tokenizer is a program and not executed:\n"
-          "--chat names the text around turns.",
+          "braid train packs them into sequences. --chat names the text around turns; --chat folder renders the chat\n"
+          "template of --tokenizer FOLDER (Jinja). \"tools\" beside messages are written as OpenAI has them, calls of\n"
+          "the assistant are learnt.",
       .examples = {"braid prepare book.txt notes/ -o data/books",
                    "braid prepare train.txt --val valid.txt -o data/wiki",
                    "braid prepare 'shards/*.jsonl.zst' --dedup --train-bpe 32000 -o data/web",
@@ -247,7 +248,8 @@ Command prepare_command() {
                    "braid prepare --images images/ --size 64 -o data/images",
                    "braid prepare --images test/ --like out/vit --val-fraction 0.9 -o data/test",
                    "braid prepare questions.jsonl --answers -o data/questions",
-                   "braid prepare chats.jsonl --chat chatml --tokenizer models/base -o data/chats"},
+                   "braid prepare chats.jsonl --chat chatml --tokenizer models/base -o data/chats",
+                   "braid prepare chats.jsonl --chat folder --tokenizer models/instruct -o data/chats"},
       .run = run_prepare,
   };
   for (Flag& flag : sample_flags()) command.flags.push_back(std::move(flag));

@@ -42,10 +42,10 @@ void print_answer(const Draw& draw, bool stats) {
 int run_chat(const Arguments& arguments) {
   if (const int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   ChatOptions options;
-  if (arguments.has("chat")) options.chat = models::text::ChatTemplate::parse(arguments.get("chat"));
+  check_chat_flag(arguments);
   const TextModel loaded = load_text_model(arguments);
-  if (!arguments.has("chat"))
-    options.chat = models::text::ChatTemplate::parse(models::text::chat_template_for(*loaded.tokenizer));
+  const ChosenChat chosen = chosen_chat(arguments, *loaded.tokenizer);
+  options.chat = chosen.chat;
   options.sampling.seed = static_cast<uint64_t>(arguments.get_int("seed"));
   options.sampling.vocabulary = loaded.tokenizer->vocab_size();
   options.ends = loaded.ends;
@@ -54,7 +54,8 @@ int run_chat(const Arguments& arguments) {
   for (const char* name : {"temperature", "top-k", "top-p", "min-p", "repetition-penalty", "tokens"})
     conversation.set(name, arguments.get(name));
   const bool terminal = ::isatty(STDIN_FILENO) != 0;
-  if (terminal) std::printf("Say something; /help lists commands, Ctrl-D ends.\n");
+  if (terminal)
+    std::printf("Say something; /help lists commands, Ctrl-D ends; chat template %s.\n", chosen.name.c_str());
   const bool stats = arguments.has("stats");
   for (std::string line;;) {
     if (terminal) std::fputs("> ", stdout);
@@ -70,8 +71,9 @@ int run_chat(const Arguments& arguments) {
         print_answer([&](auto print, auto stop) { return conversation.say(taken.words, print, stop); }, stats);
       if (taken.kind == ChatLine::Kind::again)
         print_answer([&](auto print, auto stop) { return conversation.again(print, stop); }, stats);
-    } catch (const Error& error) {  // of this line alone: the conversation continues
-      if (error.kind() != ErrorKind::setting && error.kind() != ErrorKind::output) throw;
+    } catch (const Error& error) {                            // of this line alone: the conversation continues
+      const bool refused = error.kind() == ErrorKind::input;  // by the folder's chat template
+      if (!refused && error.kind() != ErrorKind::setting && error.kind() != ErrorKind::output) throw;
       std::fprintf(stderr, "%s\n", error.what());
     }
   }
@@ -80,14 +82,9 @@ int run_chat(const Arguments& arguments) {
 }
 
 std::vector<Flag> chat_flags() {
-  std::vector<Flag> flags = {
-      {.name = "system", .value = "TEXT", .help = "the system's turn, before all others"},
-      {.name = "chat",
-       .value = "TEMPLATE",
-       .help = "text around the turns: " + join(models::text::chat_template_names(), ", ") +
-               ", or the text of a turn with {role} and {content} (default: the one whose special tokens the tokenizer "
-               "has, else simple)"},
-      integer_flag("tokens", "N", "maximum number of tokens of an answer", "512", 1, 1e9, 'n')};
+  std::vector<Flag> flags = {{.name = "system", .value = "TEXT", .help = "the system's turn, before all others"},
+                             chat_flag("the turns"),
+                             integer_flag("tokens", "N", "maximum number of tokens of an answer", "512", 1, 1e9, 'n')};
   for (Flag& flag : sampling_flags()) flags.push_back(std::move(flag));
   flags.push_back({.name = "stats", .help = "tokens and time of each answer, on stderr"});
   for (Flag& flag : text_model_flags()) flags.push_back(std::move(flag));

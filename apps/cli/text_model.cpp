@@ -1,6 +1,7 @@
 #include "apps/cli/text_model.h"
 
 #include "apps/cli/model_flags.h"
+#include "apps/cli/text.h"
 #include "braid/nn/inference/gather_weights.h"
 
 namespace braid::apps {
@@ -53,6 +54,36 @@ std::vector<int32_t> ends_of_text(const models::LoadedModel& loaded, int64_t voc
   if (!tokenizer) return ends;
   for (const int32_t id : tokenizer->end_ids()) ends.push_back(id);
   return ends;
+}
+
+Flag chat_flag(const std::string& text) {
+  return {.name = "chat",
+          .value = "TEMPLATE",
+          .help = "text around " + text + ": " + join(models::text::chat_template_names(), ", ") +
+                  ", the text of a turn with {role} and {content}, or folder: the chat template of the tokenizer's "
+                  "folder (default: folder where it has one, else the one whose special tokens the tokenizer has, else "
+                  "simple)"};
+}
+
+void check_chat_flag(const Arguments& arguments) {
+  if (arguments.has("chat") && arguments.get("chat") != "folder")
+    models::text::ChatTemplate::parse(arguments.get("chat"));
+}
+
+ChosenChat chosen_chat(const Arguments& arguments, const models::text::Tokenizer& tokenizer) {
+  using models::text::ChatTemplate;
+  const std::string given = arguments.has("chat") ? arguments.get("chat") : "";
+  const std::string file = models::text::chat_template_file(tokenizer);
+  if (given == "folder" || (given.empty() && !file.empty())) {
+    try {
+      return {ChatTemplate::of_folder(tokenizer), "of " + file};
+    } catch (const Error& error) {
+      fail(error.kind(), str(error.what(), "; give --chat NAME, one of ",
+                             join(models::text::chat_template_names(), ", "), ", or the text of a turn"));
+    }
+  }
+  const std::string name = given.empty() ? models::text::chat_template_for(tokenizer) : given;
+  return {ChatTemplate::parse(name), preview(name)};
 }
 
 }  // namespace braid::apps

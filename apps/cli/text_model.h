@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/cli/command.h"
+#include "braid/models/data/prepare/chat.h"
 #include "braid/models/data/tokenizers/tokenizer.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/models/language_model.h"
@@ -34,5 +35,17 @@ void check_tokenizer(const models::text::Tokenizer* tokenizer, const std::filesy
 // The tokens that end a text: those that the folder names, and the tokenizer's own if there is one.
 std::vector<int32_t> ends_of_text(const models::LoadedModel& loaded, int64_t vocabulary,
                                   const models::text::Tokenizer* tokenizer);
+
+// --chat of the commands that hold conversations; `text`: what the template stands around.
+Flag chat_flag(const std::string& text);
+// --chat, or else the chat template of the tokenizer's folder, or else the one whose special tokens the tokenizer has.
+// Error(input) where the folder's cannot be rendered, with --chat as the way out.
+struct ChosenChat {
+  models::text::ChatTemplate chat;
+  std::string name;  // for the user
+};
+ChosenChat chosen_chat(const Arguments& arguments, const models::text::Tokenizer& tokenizer);
+// Error(setting) where --chat is no template; without the tokenizer, so before anything is loaded.
+void check_chat_flag(const Arguments& arguments);
 
 }  // namespace braid::apps

@@ -8,21 +8,22 @@ namespace braid::apps {
 
 std::vector<Flag> sample_flags() {
   const models::text::SampleFormat defaults;
-  return {{.name = "answers",
-           .help = "INPUT are JSON objects, samples with a prompt and an answer; only answers are learnt"},
-          {.name = "chat",
-           .value = "TEMPLATE",
-           .help = "samples are conversations: " + join(models::text::chat_template_names(), ", ") +
-                   ", or the text of a turn with {role} and {content}"},
-          {.name = "escape", .alias = 'e', .help = "read \\n, \\t, \\r, \\xHH in --chat as these characters"},
-          {.name = "prompt-field",
-           .value = "NAME",
-           .help = "field of a line with the prompt",
-           .fallback = defaults.prompt_field},
-          {.name = "answer-field",
-           .value = "NAME",
-           .help = "field of a line with the answer (by default also completion)",
-           .fallback = defaults.answer_field}};
+  return {
+      {.name = "answers",
+       .help = "INPUT are JSON objects, samples with a prompt and an answer; only answers are learnt"},
+      {.name = "chat",
+       .value = "TEMPLATE",
+       .help = "samples are conversations: " + join(models::text::chat_template_names(), ", ") +
+               ", the text of a turn with {role} and {content}, or folder: the chat template of --tokenizer FOLDER"},
+      {.name = "escape", .alias = 'e', .help = "read \\n, \\t, \\r, \\xHH in --chat as these characters"},
+      {.name = "prompt-field",
+       .value = "NAME",
+       .help = "field of a line with the prompt",
+       .fallback = defaults.prompt_field},
+      {.name = "answer-field",
+       .value = "NAME",
+       .help = "field of a line with the answer (by default also completion)",
+       .fallback = defaults.answer_field}};
 }
 
 std::optional<models::text::SampleFormat> sample_format(const Arguments& arguments) {
@@ -37,7 +38,8 @@ std::optional<models::text::SampleFormat> sample_format(const Arguments& argumen
           [&] { return str("--", name, " is for text: expected none of it beside --answers and --chat"); });
   }
   models::text::SampleFormat format;
-  if (arguments.has("chat"))
+  format.folder = arguments.has("chat") && arguments.get("chat") == "folder";
+  if (arguments.has("chat") && !format.folder)
     format.chat = models::text::ChatTemplate::parse(flag_text(arguments, arguments.get("chat")));
   format.prompt_field = arguments.get("prompt-field");
   format.answer_field = arguments.get("answer-field");

@@ -93,12 +93,11 @@ void wait_for_signal() {
 int run_serve(const Arguments& arguments) {
   if (const int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   const ServerOptions options = server_options(arguments);
-  std::string chat = arguments.has("chat") ? arguments.get("chat") : "";
-  if (!chat.empty()) models::text::ChatTemplate::parse(chat);  // before the model is loaded
+  check_chat_flag(arguments);  // before the model is loaded
   const std::string host = arguments.get("host");
   BoundAddress address(host, static_cast<int>(arguments.get_int("port")));
   const TextModel loaded = load_text_model(arguments);
-  if (chat.empty()) chat = models::text::chat_template_for(*loaded.tokenizer);
+  const ChosenChat chosen = chosen_chat(arguments, *loaded.tokenizer);
   const std::string name = arguments.has("name") ? arguments.get("name") : model_name(arguments.get("MODEL"));
   const auto service = make_service(*loaded.model, *loaded.tokenizer,
                                     {.name = name,
@@ -106,14 +105,14 @@ int run_serve(const Arguments& arguments) {
                                                 .positions = arguments.get_int("positions"),
                                                 .queue = arguments.get_int("queue")},
                                      .ends = loaded.ends,
-                                     .chat = models::text::ChatTemplate::parse(chat)});
+                                     .chat = chosen.chat});
   raise_file_limit(options.requests + options.spare_connections);
   StopSignals signals;
   Server server(*service, options, std::move(address));
   if (arguments.has("port-file")) io::write_file(arguments.get("port-file"), str(server.port(), "\n"));
   std::printf("%s: %s parameters, context of %lld tokens, chat template %s\n", name.c_str(),
               human(static_cast<double>(models::model_size(*loaded.model->spec()).parameters), 3).c_str(),
-              static_cast<long long>(loaded.model->max_sequence_length()), preview(chat).c_str());
+              static_cast<long long>(loaded.model->max_sequence_length()), chosen.name.c_str());
   std::printf("serving %s/v1%s; Ctrl-C stops\n", url_of(host, server.port()).c_str(),
               options.access.key.empty() ? "" : " to clients with the key");
   std::fflush(stdout);
@@ -157,11 +156,7 @@ std::vector<Flag> serve_flags() {
        .help = "origin whose pages may send requests from a browser (CORS), such as http://localhost:3000",
        .repeated = true},
       {.name = "name", .value = "NAME", .help = "of the model in answers (default: the folder's name)"},
-      {.name = "chat",
-       .value = "TEMPLATE",
-       .help = "text around the messages of conversations: " + join(models::text::chat_template_names(), ", ") +
-               ", or the text of a turn with {role} and {content} (default: the one whose special tokens the tokenizer "
-               "has, else simple)"},
+      chat_flag("the messages of conversations"),
       integer_flag("sequences", "N", "texts that are computed at a time", "16", 1, 4096),
       integer_flag("positions", "N", "of the cache, all texts together; 0 = sequences x the longest sequence", "0", 0,
                    1e12),

@@ -172,7 +172,12 @@ std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string&
       check_length(content, "messages");
       turns.push_back({role, std::move(content)});
     }
-    settings.prompts = {or_new_document(models::text::chat_prompt(turns, nullptr, options_.chat, tokenizer_))};
+    try {
+      settings.prompts = {or_new_document(models::text::chat_prompt(turns, nullptr, options_.chat, tokenizer_))};
+    } catch (const Error& error) {  // of the chat template of the model's folder
+      if (error.kind() != ErrorKind::input) throw;
+      throw ApiError(400, error.what(), "messages", "invalid_value");
+    }
     fallback = limits_.context;
     const std::string end = models::text::answer_end(options_.chat);
     const std::vector<int32_t> tokens = tokenizer_.encode(end, true);

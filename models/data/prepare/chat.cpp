@@ -1,14 +1,11 @@
 #include "braid/models/data/prepare/chat.h"
 
-#include <filesystem>
-
 #include "braid/models/data/prepare/conversation.h"
+#include "braid/models/data/prepare/folder_template.h"
 #include "braid/models/data/prepare/template/json_text.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/base/utf8.h"
 #include "braid/tensor/error.h"
-#include "braid/tensor/io/json.h"
-#include "braid/tensor/io/path_status.h"
 
 namespace braid::models::text {
 namespace {
@@ -161,41 +158,41 @@ ChatTemplate ChatTemplate::parse(const std::string& name_or_text) {
   return {"", name_or_text};
 }
 
+ChatTemplate ChatTemplate::of_folder(const Tokenizer& tokenizer) {
+  ChatTemplate chat{.begin = "", .turn = "", .folder = FolderTemplate::of(tokenizer)};
+  check(chat.folder != nullptr, ErrorKind::input,
+        "the tokenizer's folder has no chat template: expected chat_template.jinja, or chat_template in "
+        "tokenizer_config.json");
+  return chat;
+}
+
 std::vector<int32_t> chat_prompt(const std::vector<ChatTurn>& turns, const ChatJson& tools, const ChatTemplate& chat,
                                  const Tokenizer& tokenizer) {
+  if (chat.folder) return chat.folder->prompt(turns, tools, tokenizer);
   SampleWriter sample(tokenizer);
   sample.add_turns(turns, tools, chat, true);
   sample.add_template(replaced(TurnParts(chat).before, kRole, kAssistantRole));
   return sample.take_tokens();
 }
 
-CallMarks call_marks(const ChatTemplate&) { return {std::string(kCallMarks.begin), std::string(kCallMarks.end)}; }
+CallMarks call_marks(const ChatTemplate& chat) {
+  return chat.folder ? chat.folder->call_marks()
+                     : CallMarks{std::string(kCallMarks.begin), std::string(kCallMarks.end)};
+}
 
-std::string answer_end(const ChatTemplate& chat) { return replaced(TurnParts(chat).end, kRole, kAssistantRole); }
+std::string answer_end(const ChatTemplate& chat) {
+  return chat.folder ? chat.folder->answer_end() : replaced(TurnParts(chat).end, kRole, kAssistantRole);
+}
 
 Sample make_sample(std::string_view line, const std::string& place, const SampleFormat& format,
                    const Tokenizer& tokenizer) {
   const Conversation found = read_conversation(line, place, format);
+  if (format.chat && format.chat->folder) return format.chat->folder->sample(found, place, tokenizer);
   if (format.chat) return write_turns(found, *format.chat, tokenizer);
   SampleWriter sample(tokenizer);
   sample.add_content(found.turns[0].content, false);
   sample.add_content(found.turns[1].content, true);
   return sample.finish(true);
-}
-
-std::string file_with_chat_template(const std::string& folder) {
-  namespace fs = std::filesystem;
-  if (const fs::path file = fs::path(folder) / "chat_template.jinja"; io::exists(file)) return file.string();
-  const fs::path file = fs::path(folder) / "tokenizer_config.json";
-  if (!io::exists(file)) return "";
-  try {
-    const nlohmann::json config = io::read_json_file(file.string(), 64 << 20);
-    return config.is_object() && config.contains("chat_template") ? file.string() : "";
-  } catch (const io::SystemError&) {
-    throw;
-  } catch (const Error&) {  // a file that nothing here needs
-    return "";
-  }
 }
 
 }  // namespace braid::models::text

@@ -14,6 +14,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -28,10 +29,14 @@ namespace braid::models::text {
 struct ChatTemplate {
   std::string begin;  // of every sample
   std::string turn;   // with {role} and {content}
+  // The template of a tokenizer's folder, in the place of both.
+  std::shared_ptr<const class FolderTemplate> folder = nullptr;
 
   // One of chat_template_names(), or the text of a turn itself. Error(setting) without {content}, or with a name in
   // braces that is not known.
   static ChatTemplate parse(const std::string& name_or_text);
+  // The template of the tokenizer's own files. Error(input) where there is none, or one that cannot be rendered.
+  static ChatTemplate of_folder(const Tokenizer& tokenizer);
 };
 std::vector<std::string> chat_template_names();
 // The name of the one whose special tokens the tokenizer has, "simple" where it has none of them.
@@ -69,6 +74,7 @@ std::string answer_end(const ChatTemplate& chat);
 
 struct SampleFormat {
   std::optional<ChatTemplate> chat;  // none: prompts and answers as they are
+  bool folder = false;               // `chat` is to be that of the tokenizer's folder
   std::string prompt_field = "prompt", answer_field = "answer";
   bool answer_or_completion = true;  // a line without the answer's field may have "completion" instead
 };
@@ -92,7 +98,7 @@ struct Sample {
 Sample make_sample(std::string_view line, const std::string& place, const SampleFormat& format,
                    const Tokenizer& tokenizer);
 
-// The file of a tokenizer's folder that has a chat_template of its own; empty: none has.
-std::string file_with_chat_template(const std::string& folder);
+// The name of the tokenizer's file that has a chat template; empty: none has.
+std::string chat_template_file(const Tokenizer& tokenizer);
 
 }  // namespace braid::models::text

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "braid/models/data/prepare/folder_template.h"
 #include "braid/models/data/prepare/source.h"
 #include "braid/models/data/prepare/splits.h"
 #include "braid/models/data/prepare/target_data.h"
@@ -30,7 +31,9 @@ class SamplePreparation {
         format_(format),
         progress_(progress),
         folder_(options.output, true),
-        tokenizer_(options.tokenizer.empty() ? std::make_unique<ByteTokenizer>() : load_tokenizer(options.tokenizer)) {}
+        tokenizer_(options.tokenizer.empty() ? std::make_unique<ByteTokenizer>() : load_tokenizer(options.tokenizer)) {
+    if (format_.folder) format_.chat = ChatTemplate::of_folder(*tokenizer_);
+  }
 
   SampleSummary run() {
     try {
@@ -79,10 +82,11 @@ class SamplePreparation {
     describe_options(options_, *tokenizer_, m);
     m.samples.emplace();
     if (format_.chat) m.samples->begin = format_.chat->begin, m.samples->turn = format_.chat->turn;
-    const std::string file = options_.tokenizer.empty() ? "" : file_with_chat_template(options_.tokenizer);
-    if (!file.empty())
-      summary_.prepared.notes.push_back("the chat_template of " + file +
-                                        " is a program (Jinja), which is not executed; " +
+    if (format_.folder) m.samples->folder = format_.chat->folder->source();
+    const std::string file = chat_template_file(*tokenizer_);
+    if (!file.empty() && !format_.folder)
+      summary_.prepared.notes.push_back("the tokenizer's folder has a chat template of its own (" + file +
+                                        "), which `chat` = folder writes; " +
                                         (format_.chat ? "the turns were written as the chat template says"
                                                       : "prompts and answers stand as they are"));
   }
@@ -92,11 +96,12 @@ class SamplePreparation {
     const ChatTemplate chat = format_.chat.value_or(ChatTemplate());
     std::vector<const TextSource*> sources = {&inputs};
     if (validation) sources.push_back(validation);
+    const std::string turn = chat.folder ? "folder\n" + chat.folder->source() : chat.turn;
     splits_.emplace(folder_,
                     signature_of({"samples", detail::shortest(options_.val_fraction), std::to_string(options_.seed),
                                   std::to_string(options_.shard_tokens), std::to_string(tokenizer_->fingerprint()),
                                   options_.tokenizer, std::to_string(static_cast<int>(options_.invalid)),
-                                  std::to_string(format_.chat.has_value()), chat.begin, chat.turn, format_.prompt_field,
+                                  std::to_string(format_.chat.has_value()), chat.begin, turn, format_.prompt_field,
                                   format_.answer_field, std::to_string(format_.answer_or_completion)},
                                  sources),
                     tokenizer_, options_.shard_tokens, false);
@@ -205,7 +210,7 @@ class SamplePreparation {
   }
 
   const PrepareOptions& options_;
-  const SampleFormat& format_;
+  SampleFormat format_;
   const std::function<void(const PrepareProgress&)>& progress_;
   PreparedFolder folder_;
   std::unique_ptr<Tokenizer> tokenizer_;

@@ -50,6 +50,7 @@ ordered_json to_json(const Manifest& m) {
                     {"val", to_json(m.val)},
                     {"tasks", tasks}};
   if (m.samples) j["samples"] = {{"begin", m.samples->begin}, {"turn", m.samples->turn}};
+  if (m.samples && !m.samples->folder.empty()) j["samples"]["folder"] = m.samples->folder;
   return j;
 }
 
@@ -165,6 +166,7 @@ Manifest read_manifest(const std::string& folder) {
   if (j.contains("samples")) {
     const json samples = f.get(j, "samples");
     m.samples = SampleInfo{f.text(samples, "begin"), f.text(samples, "turn")};
+    if (samples.is_object() && samples.contains("folder")) m.samples->folder = f.text(samples, "folder");
   }
   for (const SplitInfo* s : {&m.train, &m.val})
     for (const ShardInfo& shard : s->shards)

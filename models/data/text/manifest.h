@@ -41,10 +41,11 @@ struct ValidationFile {
   bool tail = false;  // the end of the file
 };
 
-// The documents are samples for fine-tuning. Both empty: prompts and answers as they are, else the template of their
+// The documents are samples for fine-tuning. All empty: prompts and answers as they are, else the template of their
 // turns (prepare/chat.h).
 struct SampleInfo {
   std::string begin, turn;
+  std::string folder = "";  // the text of the tokenizer's own template, in the place of both
   bool operator==(const SampleInfo&) const = default;
 };
 

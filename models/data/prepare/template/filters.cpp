@@ -44,7 +44,7 @@ struct Call {
     return float_of(value);
   }
   bool flag(size_t position, std::string_view key) const { return get(position, key).true_in_python(); }
-  // Of a value that is false, none at all.
+  // None of a value that is false.
   std::vector<Value> items() const { return value.true_in_python() ? context.iterate(value) : std::vector<Value>(); }
   [[noreturn]] void fail(const std::string& message) const { context.fail(str("the filter '", name, "' ", message)); }
 };
@@ -270,7 +270,7 @@ Value otherwise(const Call& call) {
   return missing ? call.get(0, "default_value", Value::string("")) : call.value;
 }
 
-// Of string, and of safe: nothing is escaped here.
+// string, and safe too: nothing is escaped here.
 Value as_text(const Call& call) {
   call.limit(0);
   return call.context.string(call.text());

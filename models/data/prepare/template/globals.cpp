@@ -8,7 +8,9 @@ namespace braid::models::text::jinja {
 Value call_global(std::string_view name, const Arguments& given, Context& context) {
   if (name == "raise_exception") {
     check_arguments(given, 1, {"message"}, "raise_exception", context);
-    context.fail("the template says: " + detail::preview(context.str(given.get(0, "message")).bytes, 1000));
+    const Text message = context.str(given.get(0, "message"));
+    throw Raised(ErrorKind::input, str(context.name, ", line ", context.line,
+                                       ": the template says: ", detail::preview(message.bytes, 1000)));
   }
   if (name == "range") {
     check_arguments(given, 3, {}, "range", context);

@@ -76,9 +76,9 @@ class Lexer {
     };
     while (open < source_.size() && !opens(open)) ++open;
     std::string data = source_.substr(at_, open - at_);
-    if (open == source_.size()) return put_data(std::move(data), data.size());
-    const char type = source_[open + 1], sign = open + 2 < source_.size() ? source_[open + 2] : ' ';
     const size_t whole = data.size();
+    if (open == source_.size()) return put_data(std::move(data), whole);
+    const char type = source_[open + 1], sign = open + 2 < source_.size() ? source_[open + 2] : ' ';
     if (sign == '-') {
       while (!data.empty()) {
         size_t before = data.size();

@@ -184,7 +184,9 @@ class Interpreter {
       context_.spend(1);
       if (const Value* found = scope->find(name)) return *found;
     }
-    return {Missing{"'" + detail::preview(name) + "' is undefined"}};
+    const bool clock = name == "strftime_now";
+    return {Missing{"'" + detail::preview(name) + "' is undefined" +
+                    (clock ? ": prompts must not depend on the clock" : "")}};
   }
   Value evaluate(const Node& node) {
     const Level level(*this);
@@ -199,7 +201,7 @@ class Interpreter {
     for (const auto& node : nodes) values.push_back(evaluate(*node));
     return values;
   }
-  // Of kids[1] ... and named.
+  // The values of kids[1] ... and named.
   Arguments arguments(const Node& node) {
     Arguments result;
     for (size_t i = 1; i < node.kids.size(); ++i) result.values.push_back(evaluate(*node.kids[i]));
@@ -319,17 +321,17 @@ class Interpreter {
     const Node& node = *macro.macro;
     const std::string what = "the macro '" + macro.name + "'";
     check_arguments({given.values, {}}, node.named.size(), {}, what, context_);
-    for (const auto& [name, value] : given.named)
-      if (std::ranges::none_of(node.named, [&](const auto& x) { return x.first == name; }))
-        context_.fail(str(what, " has no parameter '", detail::preview(name), "'"));
+    for (const auto& argument : given.named)
+      if (std::ranges::none_of(node.named, [&](const auto& x) { return x.first == argument.first; }))
+        context_.fail(str(what, " has no parameter '", detail::preview(argument.first), "'"));
     const Inside inside(*this, macro.scope);
     for (size_t i = 0; i < node.named.size(); ++i) {
-      const auto& [name, fallback] = node.named[i];
+      const std::string& name = node.named[i].first;
+      const Node* fallback = node.named[i].second.get();
       Value value = given.get(i, name, {Missing{"the parameter '" + name + "' is undefined"}});
       const bool absent =
           i >= given.values.size() && std::ranges::none_of(given.named, [&](const auto& x) { return x.first == name; });
-      if (absent && fallback) value = evaluate(*fallback);
-      scope_->set(name, std::move(value));
+      scope_->set(name, absent && fallback ? evaluate(*fallback) : std::move(value));
     }
     Text text;
     execute(node.body, text);

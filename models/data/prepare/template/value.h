@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "braid/tensor/error.h"
+
 namespace braid::models::text::jinja {
 
 // Marks of bytes: kOfMessage, and above it the number of the {% generation %} block, modulo 127, plus 1.
@@ -89,6 +91,12 @@ struct Value {
   }
 };
 
+// raise_exception('...') was called: the template refuses its messages.
+class Raised : public Error {
+ public:
+  using Error::Error;
+};
+
 // What a template may use: it comes from outside. Every operation spends steps, and errors name the line.
 class Context {
  public:
@@ -104,7 +112,7 @@ class Context {
   Value string(Text text);
   Value string(std::string_view text, unsigned char mark = 0) { return string(Text(text, mark)); }
   Value list(std::vector<Value> items, bool tuple = false);
-  // Of equal keys the last value counts, at the position of the first.
+  // The last of equal keys counts, at the position of the first.
   Value dict(std::vector<std::pair<Value, Value>> items);
 
   bool equal(const Value& a, const Value& b);

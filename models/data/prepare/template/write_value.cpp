@@ -164,7 +164,9 @@ Text Context::repr(const Value& value) {
   bool first = true;
   const auto next = [&](const Value& x) {
     if (!std::exchange(first, false)) out += Text(", ");
-    out += repr(x);
+    const Text part = repr(x);
+    spend(part.size());  // it is copied once more at every level
+    out += part;
     if (out.size() > max_text) fail("a value is too long as text");
   };
   if (const Dict* dict = value.dict()) {

@@ -2,7 +2,6 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 using namespace braid;
 using namespace braid::models::text;
@@ -187,17 +186,6 @@ BOOST_AUTO_TEST_CASE(bad_lines_are_errors_with_their_place) {
   BRAID_CHECK_FAILS(sample(R"({"instruction": "x", "output": "y"})"), ErrorKind::input,
                     "instruction and output, which need a chat template (`chat`)");
   BRAID_CHECK_FAILS(sample(kTalk), ErrorKind::input, "messages, which need a chat template (`chat`)");
-}
-
-BOOST_AUTO_TEST_CASE(a_template_of_the_tokenizer_is_named_and_not_executed) {
-  TempFolder folder;
-  BOOST_TEST(file_with_chat_template(folder.path.string()) == "");
-  folder.write("tokenizer_config.json", "{\"eos_token\": \"x\"}");
-  BOOST_TEST(file_with_chat_template(folder.path.string()) == "");
-  folder.write("tokenizer_config.json", "{\"chat_template\": \"{% for m in messages %}\"}");
-  BOOST_TEST(file_with_chat_template(folder.path.string()).ends_with("tokenizer_config.json"));
-  folder.write("chat_template.jinja", "");
-  BOOST_TEST(file_with_chat_template(folder.path.string()).ends_with("chat_template.jinja"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
