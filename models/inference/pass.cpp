@@ -44,15 +44,23 @@ std::vector<Row> rows_with_logits(std::span<const Piece> pieces) {
   return rows;
 }
 
+int32_t draw(const RequestState& s, std::span<const float> logits) {
+  std::vector<float> allowed(logits.begin(), logits.end());
+  if (s.constrained) {
+    check_logits(logits, s.text.size());
+    s.constrained->mask(allowed);
+  }
+  return static_cast<int32_t>(
+      sample_token(std::move(allowed), s.text, s.request.sampling, static_cast<size_t>(s.prompt_length())));
+}
+
 // The token that follows a row and its score: a function of the row's logits (V) and its request alone.
 Outcome outcome(const Row& row, std::span<const float> logits) {
   const RequestState& s = *row.state;
   const GenerationRequest& request = s.request;
   Outcome out;
   try {
-    out.token = draws(row) ? static_cast<int32_t>(sample_token({logits.begin(), logits.end()}, s.text, request.sampling,
-                                                               static_cast<size_t>(s.prompt_length())))
-                           : s.text[row.position];
+    out.token = draws(row) ? draw(s, logits) : s.text[row.position];
     if (!draws(row) || request.logprobs) out.score = token_score(logits, out.token, request.top, row.position);
   } catch (...) {
     out.error = std::current_exception();

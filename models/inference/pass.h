@@ -3,6 +3,7 @@
 #include <chrono>
 #include <optional>
 
+#include "braid/models/inference/constraint/constraint.h"
 #include "braid/models/inference/request.h"
 #include "braid/models/language_model.h"
 
@@ -11,10 +12,11 @@ namespace braid::models {
 // A request that waits or runs.
 struct RequestState {
   GenerationRequest request;
-  Update totals;              // id, and what the last update tells
-  std::vector<int32_t> text;  // the prompt and the new tokens
-  int sequence = -1;          // of the pool, where it runs
-  int64_t max_positions = 0;  // positions that it needs at most
+  Update totals;                                 // id, and what the last update tells
+  std::vector<int32_t> text;                     // the prompt and the new tokens
+  std::unique_ptr<ConstrainedText> constrained;  // the new tokens, where the request has a constraint
+  int sequence = -1;                             // of the pool, where it runs
+  int64_t max_positions = 0;                     // positions that it needs at most
   // Results of the newest pass.
   std::optional<int32_t> drawn;
   std::exception_ptr error;

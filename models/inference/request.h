@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -12,10 +13,11 @@
 namespace braid::models {
 
 class LanguageModel;
+struct Constraint;
 
 enum class StopReason : uint8_t {
   length,        // max_tokens were generated
-  end_of_text,   // an end token was drawn
+  end_of_text,   // an end token was drawn, or nothing can follow by the constraint
   context_full,  // the cache has no position left for the last token
   caller,        // on_update, or `accept` of generate(), returned false
   cancelled,
@@ -34,9 +36,12 @@ struct GenerationRequest {
   int64_t max_tokens = 16;  // 0: only the prompt is computed
   SamplingOptions sampling;
   std::vector<int32_t> ends;  // tokens that end the text
-  bool logprobs = false;      // scores of the new tokens
-  int64_t top = 0;            // number of entries of TokenScore::top
-  int64_t score_from = -1;    // >= 1: scores of prompt tokens [score_from, end) too; below: none
+  // What the new text may be, by its bytes (constraint/constraint.h); null: anything. Tokens that it excludes have the
+  // logit -inf before the filters and penalties of `sampling`; scores do not know of it.
+  std::shared_ptr<const Constraint> constraint = nullptr;
+  bool logprobs = false;    // scores of the new tokens
+  int64_t top = 0;          // number of entries of TokenScore::top
+  int64_t score_from = -1;  // >= 1: scores of prompt tokens [score_from, end) too; below: none
   // Called by step() in its thread after a pass with news for this request. Returns false to end the request
   // (StopReason::caller). An exception that it throws ends this request alone (StopReason::failed). Either way it is
   // called once more, with Update::finished; what it returns or throws then has no effect. It may call submit(),

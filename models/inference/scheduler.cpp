@@ -72,6 +72,7 @@ void Scheduler::add(uint64_t id, GenerationRequest request, Clock::time_point su
   state->max_positions = max_positions(request, longest_);
   state->scored = request.score_from >= 1 ? request.score_from : std::ssize(request.prompt);
   state->submitted = submitted;
+  if (request.constraint) state->constrained = std::make_unique<ConstrainedText>(request.constraint, request.ends);
   state->request = std::move(request);
   waiting_.push_back(std::move(state));
 }
@@ -247,14 +248,15 @@ void Scheduler::deliver(RequestState& s) {
     s.first_draw = Clock::now();
     s.totals.prompt_seconds = seconds(s.admitted, s.first_draw);
   }
-  const std::optional<StopReason> end = s.drawn ? add_draw(s, update) : StopReason::length;
-  if (end) return finish(s, std::move(update), *end);
+  std::optional<StopReason> end = StopReason::length;
   bool go_on = true;
   try {
-    go_on = !s.request.on_update || s.request.on_update(update);
+    if (s.drawn) end = add_draw(s, update);
+    if (!end && s.request.on_update) go_on = s.request.on_update(update);
   } catch (...) {
     return fail(s, std::current_exception());
   }
+  if (end) return finish(s, std::move(update), *end);
   if (!go_on) finish(s, {}, StopReason::caller);
 }
 
@@ -271,6 +273,10 @@ std::optional<StopReason> Scheduler::add_draw(RequestState& s, Update& update) {
   update.tokens.push_back(token);
   s.text.push_back(token);
   ++sums_.new_tokens;
+  if (s.constrained) {
+    s.constrained->add(token);
+    if (s.constrained->ended()) return StopReason::end_of_text;
+  }
   if (s.new_tokens() >= s.request.max_tokens) return StopReason::length;
   if (std::ssize(s.text) > longest_) return StopReason::context_full;
   return std::nullopt;

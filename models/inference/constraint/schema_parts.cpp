@@ -1,0 +1,168 @@
+#include "braid/models/inference/constraint/schema_parts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "braid/tensor/base/strings.h"
+#include "braid/tensor/error.h"
+
+namespace braid::models::schema {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Names that say nothing about validity. $defs and definitions are read where a $ref leads.
+constexpr const char* kAnnotations[] = {
+    "title",      "description", "default",   "examples",      "example",          "format",
+    "deprecated", "readOnly",    "writeOnly", "discriminator", "contentMediaType", "contentEncoding",
+    "$schema",    "$id",         "$comment",  "$defs",         "definitions"};
+
+constexpr int kMaxSteps = 32;  // references that lead to references
+
+// ~ and / of a name in a path.
+std::string escaped(const std::string& name) {
+  std::string text;
+  for (const char c : name) text += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  return text;
+}
+
+SchemaAt followed(const SchemaAt& at, const ordered_json& root, int steps = 0) {
+  if (!at.schema.is_object() || !at.schema.contains("$ref")) return at;
+  if (steps == kMaxSteps) at.fail(str("leads through more than ", kMaxSteps, " references"));
+  return followed(resolve(at, root), root, steps + 1);
+}
+
+// The values that a schema lists, if it does.
+std::optional<ordered_json> listed(const ordered_json& schema) {
+  if (!schema.is_object()) return std::nullopt;
+  if (schema.contains("const")) return ordered_json::array({schema.at("const")});
+  if (schema.contains("enum") && schema.at("enum").is_array()) return schema.at("enum");
+  return std::nullopt;
+}
+
+bool disjoint(const std::optional<ordered_json>& a, const std::optional<ordered_json>& b) {
+  return a && b && std::ranges::none_of(*a, [&](const ordered_json& x) { return std::ranges::count(*b, x) > 0; });
+}
+
+// Types that values of a schema may have, integers as numbers.
+std::set<std::string> possible_types(const ordered_json& schema) {
+  std::set<std::string> types;
+  if (const auto values = listed(schema)) {
+    for (const ordered_json& value : *values) types.insert(value.type_name());
+    return types;
+  }
+  const ordered_json type = schema.is_object() ? schema.value("type", ordered_json()) : ordered_json();
+  for (const ordered_json& one : type.is_array() ? type : ordered_json::array({type}))
+    if (one.is_string()) types.insert(one == "integer" ? "number" : one.get<std::string>());
+  if (types.empty()) types = {"object", "array", "string", "number", "boolean", "null"};
+  return types;
+}
+
+bool exclude(const ordered_json& a, const ordered_json& b, const SchemaAt& at, const ordered_json& root) {
+  const std::set<std::string> left = possible_types(a), right = possible_types(b);
+  if (std::ranges::none_of(left, [&](const std::string& type) { return right.contains(type); })) return true;
+  if (disjoint(listed(a), listed(b))) return true;
+  const auto is_object = [](const ordered_json& s) {
+    return s.is_object() && s.value("type", ordered_json()) == "object" && s.contains("properties") &&
+           s.at("properties").is_object() && s.contains("required") && s.at("required").is_array();
+  };
+  if (!is_object(a) || !is_object(b)) return false;
+  const auto value = [&](const ordered_json& s, const std::string& name) {
+    return listed(followed({s.at("properties").at(name), at.path}, root).schema);
+  };
+  return std::ranges::any_of(a.at("required"), [&](const ordered_json& name) {
+    return name.is_string() && std::ranges::count(b.at("required"), name) > 0 &&
+           a.at("properties").contains(name.get<std::string>()) &&
+           b.at("properties").contains(name.get<std::string>()) && disjoint(value(a, name), value(b, name));
+  });
+}
+
+}  // namespace
+
+bool is_annotation(const std::string& name) { return std::ranges::count(kAnnotations, name) > 0; }
+
+void SchemaAt::fail(const std::string& what) const {
+  braid::fail(ErrorKind::input, str("cannot use the schema: '", detail::preview(path, 200), "' ", what));
+}
+
+SchemaAt SchemaAt::below(const std::string& keyword, size_t i) const {
+  return {schema.at(keyword).at(i), str(path, "/", keyword, "/", i)};
+}
+
+SchemaAt SchemaAt::below(const std::string& keyword, const std::string& name) const {
+  return {schema.at(keyword).at(name), path + "/" + keyword + "/" + escaped(name)};
+}
+
+std::pair<uint32_t, uint32_t> SchemaAt::counts(const char* min, const char* max) const {
+  const auto count = [&](const char* keyword, uint32_t missing) {
+    const auto found = schema.find(keyword);
+    if (found == schema.end()) return missing;
+    constexpr double most = 1e9;
+    const double n = found->is_number() ? found->get<double>() : -1;
+    if (!(n >= 0 && n <= most && n == static_cast<uint32_t>(n)))
+      fail(str("has a bad value of '", keyword, "': expected an integer from 0 to ", int64_t{1'000'000'000}));
+    return static_cast<uint32_t>(n);
+  };
+  const std::pair<uint32_t, uint32_t> range{count(min, 0), count(max, Grammar::unlimited)};
+  if (range.first > range.second) fail(str("permits no value: '", min, "' is above '", max, "'"));
+  return range;
+}
+
+SchemaAt resolve(const SchemaAt& at, const ordered_json& root) {
+  const ordered_json& reference = at.schema.at("$ref");
+  const std::string text = reference.is_string() ? reference.get<std::string>() : "";
+  if (text != "#" && !text.starts_with("#/"))
+    at.fail("has a '$ref' that is not supported: expected a path in the same schema, such as #/$defs/name");
+  try {
+    return {root.at(ordered_json::json_pointer(text.substr(1))), text};
+  } catch (const ordered_json::exception&) {
+    at.fail("has a '$ref' that leads nowhere: expected the path of a schema in the same document");
+  }
+}
+
+bool has_type(const ordered_json& value, const std::string& type) {
+  if (type != "integer") return value.type_name() == type;
+  if (value.is_number_float()) return value.get<double>() == std::floor(value.get<double>());
+  return value.is_number();
+}
+
+void check_exclusive(const SchemaAt& at, const ordered_json& root) {
+  const size_t n = at.schema.at("oneOf").size();
+  if (n > 100) at.fail(str("has too many alternatives of 'oneOf': at most 100, found ", n));
+  for (size_t i = 0; i < n; ++i)
+    for (size_t j = 0; j < i; ++j) {
+      const SchemaAt a = followed(at.below("oneOf", i), root), b = followed(at.below("oneOf", j), root);
+      if (!exclude(a.schema, b.schema, at, root))
+        at.fail(str("has alternatives ", j, " and ", i,
+                    " of 'oneOf' that one value may fit both; use 'anyOf', or a required property with a 'const'"));
+    }
+}
+
+ordered_json merged_objects(const SchemaAt& at, const ordered_json& root) {
+  ordered_json merged = {
+      {"type", "object"}, {"properties", ordered_json::object()}, {"required", ordered_json::array()}};
+  for (size_t i = 0; i < at.schema.at("allOf").size(); ++i) {
+    const SchemaAt part = followed(at.below("allOf", i), root);
+    if (!part.schema.is_object() || part.schema.value("type", ordered_json("object")) != "object")
+      part.fail("is not supported in 'allOf': expected objects");
+    for (const auto& [name, value] : part.schema.items()) {
+      if (name == "properties" && value.is_object()) {
+        for (const auto& [property, schema] : value.items()) {
+          if (merged["properties"].contains(property))
+            part.fail("is not supported in 'allOf': it has a property that another part has too");
+          merged["properties"][property] = schema;
+        }
+      } else if (name == "required" && value.is_array()) {
+        for (const ordered_json& one : value) merged["required"].push_back(one);
+      } else if (name == "additionalProperties" && value != true) {
+        part.fail("is not supported in 'allOf': its 'additionalProperties' would exclude the other parts");
+      } else if (name != "type" && name != "additionalProperties" && !is_annotation(name)) {
+        part.fail(str("is not supported in 'allOf': it has '", detail::preview(name), "'"));
+      }
+    }
+  }
+  return merged;
+}
+
+}  // namespace braid::models::schema
