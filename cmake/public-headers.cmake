@@ -64,6 +64,11 @@ set(BRAID_PUBLIC_HEADERS
   models/folders/weight_format.h
   models/image_model.h
   models/inference/batch.h
+  models/inference/constraint/automaton.h
+  models/inference/constraint/constraint.h
+  models/inference/constraint/grammar.h
+  models/inference/constraint/schema.h
+  models/inference/constraint/vocabulary.h
   models/inference/engine.h
   models/inference/generate.h
   models/inference/request.h

@@ -172,21 +172,23 @@ std::vector<Flag> serve_flags() {
 }  // namespace
 
 Command serve_command() {
-  return {.name = "serve",
-          .summary = "serve a model to OpenAI clients over HTTP",
-          .positionals = {{.name = "MODEL", .help = "model folder, run folder (its newest checkpoint) or RUN/best"}},
-          .flags = serve_flags(),
-          .overrides = kModelOverrides,
-          .details = route_table() +
-                     "Requests are those of OpenAI's API; also top_k, min_p, repetition_penalty, ignore_eos,\n"
-                     "return_token_ids, and answer_token_ids, with which the answer of a chat begins. The name of\n"
-                     "the model in a request does not matter. SIGTERM and Ctrl-C let requests end (--grace), a second\n"
-                     "one ends at once.",
-          .examples = {"braid serve out/demo --port 8000",
-                       "curl http://127.0.0.1:8000/v1/completions -H 'Content-Type: application/json' -d '{\"prompt\": "
-                       "\"The \", \"max_tokens\": 20}'",
-                       "braid serve out/demo --host 0.0.0.0 --key-file key.txt --allow-host models.example"},
-          .run = run_serve};
+  return {
+      .name = "serve",
+      .summary = "serve a model to OpenAI clients over HTTP",
+      .positionals = {{.name = "MODEL", .help = "model folder, run folder (its newest checkpoint) or RUN/best"}},
+      .flags = serve_flags(),
+      .overrides = kModelOverrides,
+      .details = route_table() +
+                 "Requests are those of OpenAI's API; also top_k, min_p, repetition_penalty, ignore_eos,\n"
+                 "return_token_ids, and answer_token_ids, with which the answer of a chat begins. With\n"
+                 "response_format (json_object, json_schema), tools and tool_choice the text is JSON of that form,\n"
+                 "whatever the model. The name of the model in a request does not matter. SIGTERM and Ctrl-C let\n"
+                 "requests end (--grace), a second one ends at once.",
+      .examples = {"braid serve out/demo --port 8000",
+                   "curl http://127.0.0.1:8000/v1/completions -H 'Content-Type: application/json' -d '{\"prompt\": "
+                   "\"The \", \"max_tokens\": 20}'",
+                   "braid serve out/demo --host 0.0.0.0 --key-file key.txt --allow-host models.example"},
+      .run = run_serve};
 }
 
 }  // namespace braid::apps

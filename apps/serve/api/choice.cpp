@@ -20,6 +20,12 @@ void Piece::append(Piece more) {
   std::move(more.scores.begin(), more.scores.end(), std::back_inserter(scores));
   tokens.insert(tokens.end(), more.tokens.begin(), more.tokens.end());
   if (!more.prompt.empty()) prompt = std::move(more.prompt);
+  for (CallPart& part : more.calls) {
+    if (part.index == std::ssize(calls))
+      calls.push_back(std::move(part));
+    else
+      calls[static_cast<size_t>(part.index)].arguments += part.arguments;
+  }
   if (more.finish_reason) finish_reason = more.finish_reason;
 }
 
@@ -32,8 +38,9 @@ Choice::Choice(const models::text::Tokenizer& tokenizer, const std::vector<int32
     : tokenizer_(tokenizer),
       prompt_(prompt),
       settings_(settings),
-      text_(tokenizer, settings.stops),
+      text_(tokenizer, settings.calls ? std::vector<std::string>() : settings.stops),
       places_(tokenizer, false) {
+  if (settings.calls) calls_.emplace(*settings.calls);
   text_.begin(prompt);
   places_.begin(prompt);
 }
@@ -78,6 +85,20 @@ void Choice::begin(const models::Update& update, Piece& piece) {
   piece.text += rest;
 }
 
+// Special tokens have no text, except those in the marks around calls.
+std::string Choice::text_of(int32_t token) {
+  if (!calls_ || !tokenizer_.is_special(token)) return text_.push(token);
+  const std::string bytes(tokenizer_.token_bytes(token));
+  const models::text::CallMarks& marks = settings_.calls->marks;
+  if (marks.begin.find(bytes) == std::string::npos && marks.end.find(bytes) == std::string::npos)
+    return text_.push(token);
+  return text_.finish() + bytes;
+}
+
+void Choice::add_text(const std::string& text, Piece& piece) {
+  piece.text += calls_ ? calls_->push(text, piece.calls) : text;
+}
+
 Piece Choice::update(const models::Update& update) {
   Piece piece;
   if (finished_) return piece;
@@ -87,21 +108,22 @@ Piece Choice::update(const models::Update& update) {
   }
   if (!begun_) begin(update, piece);
   shared_tokens_ = std::max(shared_tokens_, update.shared_tokens);
-  for (size_t i = 0; i < update.tokens.size() && !text_.stopped(); ++i) {
+  for (size_t i = 0; i < update.tokens.size() && !stopped(); ++i) {
     const int32_t token = update.tokens[i];
     ++new_tokens_;
     if (settings_.ids) piece.tokens.push_back(token);
-    piece.text += text_.push(token);
+    add_text(text_of(token), piece);
     if (settings_.scores) add_token(token, &update.scores.at(i), places_, piece);
   }
-  finished_ = update.finished || text_.stopped();
+  finished_ = update.finished || stopped();
   if (!finished_) return piece;
-  if (settings_.scores && !text_.stopped() && update.scores.size() > update.tokens.size())  // of the end token
+  if (settings_.scores && !stopped() && update.scores.size() > update.tokens.size())  // of the end token
     add_score(update.scores.back().token, &update.scores.back(), 0, piece);
-  piece.text += text_.finish();
-  const bool by_length = !text_.stopped() && (update.reason == models::StopReason::length ||
-                                              update.reason == models::StopReason::context_full);
-  piece.finish_reason = by_length ? "length" : "stop";
+  add_text(text_.finish(), piece);
+  if (calls_) piece.text += calls_->finish();
+  const bool by_length =
+      !stopped() && (update.reason == models::StopReason::length || update.reason == models::StopReason::context_full);
+  piece.finish_reason = by_length ? "length" : calls_ && calls_->complete() > 0 ? "tool_calls" : "stop";
   return piece;
 }
 

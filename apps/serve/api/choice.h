@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/serve/api/call_reader.h"
 #include "braid/models/inference/engine.h"
 #include "braid/models/inference/text_stream.h"
 
@@ -22,8 +23,9 @@ struct Piece {
   std::string text;
   std::vector<ScoredToken> scores;
   std::vector<int32_t> tokens, prompt;  // where ids are asked for: the new ones; with the first piece the prompt's
-  const char* finish_reason = nullptr;  // "stop", "length"; nullptr: more follows
-  bool empty() const { return text.empty() && scores.empty() && tokens.empty() && !finish_reason; }
+  std::vector<CallPart> calls;          // of tools, behind the text
+  const char* finish_reason = nullptr;  // "stop", "length", "tool_calls"; nullptr: more follows
+  bool empty() const { return text.empty() && scores.empty() && tokens.empty() && calls.empty() && !finish_reason; }
   void append(Piece more);
 };
 
@@ -34,9 +36,10 @@ class Choice {
  public:
   struct Settings {
     std::vector<std::string> stops;
-    bool scores = false;  // of new tokens, and with echo those of the prompt
-    bool echo = false;    // the text begins with the prompt
-    bool ids = false;     // pieces have their tokens
+    bool scores = false;                        // of new tokens, and with echo those of the prompt
+    bool echo = false;                          // the text begins with the prompt
+    bool ids = false;                           // pieces have their tokens
+    std::optional<CallReader::Settings> calls;  // of tools, which the text may have; its stops replace those above
   };
   // The tokenizer and the prompt must outlive it.
   Choice(const models::text::Tokenizer& tokenizer, const std::vector<int32_t>& prompt, const Settings& settings);
@@ -49,6 +52,9 @@ class Choice {
 
  private:
   void begin(const models::Update& update, Piece& piece);
+  void add_text(const std::string& text, Piece& piece);
+  std::string text_of(int32_t token);
+  bool stopped() const { return calls_ ? calls_->stopped() : text_.stopped(); }
   std::string add_token(int32_t token, const models::TokenScore* score, models::text::StreamDecoder& decoder,
                         Piece& piece);
   void add_score(int32_t token, const models::TokenScore* score, int64_t behind, Piece& piece);
@@ -57,6 +63,7 @@ class Choice {
   const std::vector<int32_t>& prompt_;
   Settings settings_;
   models::TextStream text_;
+  std::optional<CallReader> calls_;
   models::text::StreamDecoder places_;  // for the offsets: TextStream holds back what may become a stop string
   bool begun_ = false, finished_ = false;
   int64_t characters_ = 0, new_tokens_ = 0, shared_tokens_ = 0;

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <numeric>
 
+#include "braid/models/inference/constraint/constraint.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 
 namespace braid::apps::serve {
@@ -36,10 +38,19 @@ GenerationCall::GenerationCall(models::GenerationEngine& engine, const models::t
       reply_(std::move(reply)),
       writer_(tokenizer, settings_.response) {
   choices_.reserve(settings_.prompts.size() * static_cast<size_t>(settings_.fields.best_of));
-  const Choice::Settings choice{settings_.fields.stops, settings_.fields.top.has_value(), settings_.echo,
-                                settings_.fields.return_token_ids};
+  Choice::Settings choice{.stops = settings_.fields.stops,
+                          .scores = settings_.fields.top.has_value(),
+                          .echo = settings_.echo,
+                          .ids = settings_.fields.return_token_ids,
+                          .calls = {}};
+  const std::string& id = settings_.response.id;
   for (const std::vector<int32_t>& prompt : settings_.prompts)
-    for (int64_t i = 0; i < settings_.fields.best_of; ++i) choices_.emplace_back(tokenizer, prompt, choice);
+    for (int64_t i = 0; i < settings_.fields.best_of; ++i) {
+      if (settings_.calls)
+        choice.calls = {*settings_.calls, settings_.fields.stops,
+                        "call_" + id.substr(id.find('-') + 1) + detail::hex(static_cast<uint64_t>(i), 2)};
+      choices_.emplace_back(tokenizer, prompt, choice);
+    }
   texts_.resize(choices_.size());
   likelihoods_.resize(choices_.size());
 }
@@ -52,6 +63,7 @@ void GenerationCall::submit(size_t index) {
   request.sampling = fields.sampling;
   request.sampling.seed += index;  // every text has draws of its own
   request.ends = settings_.ends;
+  request.constraint = settings_.constraint;
   request.logprobs = fields.top.has_value() || fields.best_of > fields.n;
   request.top = fields.top.value_or(0);
   if (fields.top.has_value() && settings_.echo) request.score_from = 1;

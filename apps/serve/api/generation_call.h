@@ -18,7 +18,9 @@ class GenerationCall final : public Ticket, public std::enable_shared_from_this<
     int64_t max_tokens = 0;  // of each text, at most what the context has room for behind its prompt
     int64_t context = 0;
     std::vector<int32_t> ends;
-    std::vector<std::vector<int32_t>> prompts;  // best_of texts are made of each
+    std::shared_ptr<const models::Constraint> constraint;  // of every text
+    std::optional<models::text::CallMarks> calls;          // of tools
+    std::vector<std::vector<int32_t>> prompts;             // best_of texts are made of each
     ResponseWriter::Settings response;
   };
   GenerationCall(models::GenerationEngine& engine, const models::text::Tokenizer& tokenizer, Settings settings,

@@ -31,17 +31,10 @@ std::vector<std::string> parse_stops(const Fields& fields) {
 }
 
 // Fields that would change the result and are not supported: an error rather than another result.
-void reject_unsupported(const Fields& fields) {
-  const auto reject = [](const std::string& name, const std::string& instead) {
-    throw ApiError(400, "'" + name + "' is not supported" + instead, name, "unsupported_parameter");
-  };
-  for (const char* name : {"tools", "functions"})
-    if (const json* value = fields.find(name); value && !(value->is_structured() && value->empty())) reject(name, "");
-  if (fields.text("suffix").value_or("") != "") reject("suffix", "");
-  if (const json* format = fields.find("response_format")) {
-    if (!format->is_object() || Fields(*format, "response_format.").text("type").value_or("text") != "text")
-      reject("response_format", " but for {\"type\": \"text\"}");
-  }
+void reject(const Fields& fields, const char* name, const std::string& instead) {
+  const json* value = fields.find(name);
+  if (!value || (value->is_structured() && value->empty())) return;
+  throw ApiError(400, str("'", name, "' is not supported", instead), name, "unsupported_parameter");
 }
 
 void check_count(int64_t prompts, int64_t n, const RequestLimits& limits) {
@@ -92,8 +85,12 @@ std::vector<std::pair<int32_t, float>> parse_logit_bias(const Fields& fields, co
 // As many new tokens, -1: as many as fit, as other servers have it.
 std::optional<int64_t> parse_max_tokens(const Fields& fields, const char* name, int64_t min,
                                         const RequestLimits& limits) {
-  if (const json* value = fields.find(name); value && *value == -1) return limits.context;
-  return fields.integer(name, min, std::numeric_limits<int64_t>::max());
+  const json* value = fields.find(name);
+  if (!value) return std::nullopt;
+  if (*value == -1) return limits.context;
+  if (!value->is_number_integer() || *value < min || value->get<uint64_t>() > INT64_MAX)
+    fields.bad(name, str("an integer of at least ", min, ", or -1: as many as fit"), *value);
+  return value->get<int64_t>();
 }
 
 }  // namespace
@@ -136,7 +133,8 @@ GenerationFields parse_generation_fields(const Fields& fields, const RequestLimi
   }
   result.ignore_eos = fields.boolean("ignore_eos").value_or(false);
   result.return_token_ids = fields.boolean("return_token_ids").value_or(false);
-  reject_unsupported(fields);
+  if (fields.text("suffix").value_or("") != "") reject(fields, "suffix", "");
+  reject(fields, "functions", ": use 'tools' of /v1/chat/completions");
   return result;
 }
 
@@ -146,6 +144,9 @@ CompletionRequest parse_completion_request(std::string_view body, const RequestL
   CompletionRequest request;
   request.fields = parse_generation_fields(fields, limits, 0);
   request.fields.top = fields.integer("logprobs", 0, max_top);
+  reject(fields, "tools", " here: it is a field of /v1/chat/completions");
+  if (fields.has("response_format"))
+    request.fields.format = parse_response_format(fields, nlohmann::ordered_json::parse(body));
   request.echo = fields.boolean("echo").value_or(false);
   request.add_special_tokens = fields.boolean("add_special_tokens").value_or(true);
   request.parse_special = fields.boolean("parse_special").value_or(true);
@@ -168,23 +169,31 @@ ChatRequest parse_chat_request(std::string_view body, const RequestLimits& limit
   const json* messages = fields.find("messages");
   if (!messages) throw ApiError(400, "'messages' is missing: expected a list of {\"role\", \"content\"}", "messages");
   if (!messages->is_array() || messages->empty()) fields.bad("messages", "a list, not empty", *messages);
-  for (const json& one : *messages) {
+  const auto ordered = nlohmann::ordered_json::parse(body);  // models see the order of names
+  for (const auto& one : ordered.at("messages")) {
     const std::string name = str("messages[", request.messages.size(), "]");
-    const models::text::ChatTurn turn =
+    request.messages.push_back(
         models::text::read_message(one, [&](const std::string& field, const std::string& expected, const json& found) {
           if (field.empty()) fields.bad(name, expected, found);
           if (field == "function_call")
             throw ApiError(400, "'" + name + "." + field + "' is not supported", name + "." + field,
                            "unsupported_parameter");
-          Fields(one, name + ".").bad(field, expected, found);
-        });
-    if (!turn.calls.is_null())
-      throw ApiError(400, "'" + name + ".tool_calls' is not supported", name + ".tool_calls", "unsupported_parameter");
-    request.messages.emplace_back(turn.role, turn.content);
+          const json message = one;
+          Fields(message, name + ".").bad(field, expected, found);
+        }));
   }
+  request.fields.format = parse_response_format(fields, ordered);
+  request.tools = parse_tools(fields, ordered);
+  if (request.fields.format && !request.tools.callable.empty())
+    throw ApiError(
+        400, "'response_format' other than text is not supported beside 'tools', unless 'tool_choice' is \"none\"",
+        "response_format", "unsupported_parameter");
   if (const json* answer = fields.find("answer_token_ids")) {
     if (!answer->is_array()) fields.bad("answer_token_ids", "a list of token ids", *answer);
     request.answer = token_ids(fields, "answer_token_ids", *answer, limits.ids);
+    if (!request.answer.empty() && (request.fields.format || !request.tools.callable.empty()))
+      throw ApiError(400, "'answer_token_ids' is not supported beside 'response_format' and 'tools'",
+                     "answer_token_ids", "unsupported_parameter");
   }
   return request;
 }

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "apps/serve/api/answer_format.h"
 #include "braid/models/inference/generate.h"
 
 namespace braid::apps::serve {
@@ -32,6 +33,7 @@ struct GenerationFields {
   bool stream = false, include_usage = false;
   bool ignore_eos = false;
   bool return_token_ids = false;  // beside the texts
+  GrammarPointer format;          // of every text
 };
 
 struct CompletionRequest {
@@ -46,8 +48,9 @@ CompletionRequest parse_completion_request(std::string_view body, const RequestL
 
 struct ChatRequest {
   GenerationFields fields;
-  std::vector<std::pair<std::string, std::string>> messages;  // role, content
-  std::vector<int32_t> answer;                                // tokens that the answer begins with
+  std::vector<models::text::ChatTurn> messages;
+  ToolUse tools;
+  std::vector<int32_t> answer;  // tokens that the answer begins with
 };
 // POST /v1/chat/completions
 ChatRequest parse_chat_request(std::string_view body, const RequestLimits& limits);

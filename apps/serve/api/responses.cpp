@@ -23,6 +23,20 @@ ordered_json usage_json(const Usage& usage) {
           {"prompt_tokens_details", {{"cached_tokens", usage.shared_tokens}}}};
 }
 
+// A part of a stream has its index, and id and name at its beginning alone.
+ordered_json calls_json(const std::vector<CallPart>& calls, bool stream) {
+  ordered_json list = ordered_json::array();
+  for (const CallPart& call : calls) {
+    ordered_json one = ordered_json::object(), function = ordered_json::object();
+    if (stream) one["index"] = call.index;
+    if (!call.id.empty()) one["id"] = call.id, one["type"] = "function", function["name"] = call.name;
+    function["arguments"] = call.arguments;
+    one["function"] = std::move(function);
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
 }  // namespace
 
 // Four lists with an entry for each token. top_logprobs: the likeliest and the token itself by their texts; of tokens
@@ -84,9 +98,15 @@ ordered_json ResponseWriter::choice(int64_t index, const Piece& piece, bool stre
     result["text"] = piece.text;
   } else if (stream) {
     result["delta"] = ordered_json::object();
-    if (!piece.text.empty() || !piece.scores.empty()) result["delta"]["content"] = piece.text;
+    const bool scored = !piece.scores.empty() && piece.calls.empty();
+    if (!piece.text.empty() || scored) result["delta"]["content"] = piece.text;
+    if (!piece.calls.empty()) result["delta"]["tool_calls"] = calls_json(piece.calls, true);
   } else {
     result["message"] = {{"role", "assistant"}, {"content", piece.text}};
+    if (!piece.calls.empty()) {
+      if (piece.text.empty()) result["message"]["content"] = nullptr;
+      result["message"]["tool_calls"] = calls_json(piece.calls, false);
+    }
   }
   result["finish_reason"] = piece.finish_reason ? ordered_json(piece.finish_reason) : ordered_json();
   result["logprobs"] = nullptr;

@@ -148,6 +148,15 @@ void Service::check_prompts(const std::vector<std::vector<int32_t>>& prompts) co
                      "prompt", "context_length_exceeded");
 }
 
+std::shared_ptr<const models::Constraint> Service::constraint_of(GrammarPointer grammar) {
+  if (!grammar) return nullptr;
+  std::call_once(vocabulary_made_, [&] {
+    const auto [begin, end] = models::text::call_marks(options_.chat);
+    vocabulary_ = std::make_shared<const models::Vocabulary>(tokenizer_, std::vector<std::string>{begin, end});
+  });
+  return std::make_shared<const models::Constraint>(models::Constraint{std::move(grammar), vocabulary_});
+}
+
 std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string& body, std::shared_ptr<Reply> reply) {
   const uint64_t number = ++calls_;
   GenerationCall::Settings settings;
@@ -167,24 +176,33 @@ std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string&
   if (task == Task::chat) {
     ChatRequest request = parse_chat_request(body, limits_);
     settings.fields = std::move(request.fields);
-    std::vector<models::text::ChatTurn> turns;
-    for (auto& [role, content] : request.messages) {
-      check_length(content, "messages");
-      turns.push_back({role, std::move(content)});
+    for (const models::text::ChatTurn& turn : request.messages) {
+      check_length(turn.content, "messages");
+      if (!turn.calls.is_null()) check_length(turn.calls.dump(), "messages");
     }
+    if (!request.tools.described.is_null()) check_length(request.tools.described.dump(), "tools");
     try {
-      settings.prompts = {or_new_document(models::text::chat_prompt(turns, nullptr, options_.chat, tokenizer_))};
+      settings.prompts = {or_new_document(
+          models::text::chat_prompt(request.messages, request.tools.described, options_.chat, tokenizer_))};
     } catch (const Error& error) {  // of the chat template of the model's folder
       if (error.kind() != ErrorKind::input) throw;
       throw ApiError(400, error.what(), "messages", "invalid_value");
     }
     fallback = limits_.context;
-    const std::string end = models::text::answer_end(options_.chat);
+    std::string end = models::text::answer_end(options_.chat);
     const std::vector<int32_t> tokens = tokenizer_.encode(end, true);
-    if (tokens.size() == 1 && tokenizer_.is_special(tokens[0]))
+    if (tokens.size() == 1 && tokenizer_.is_special(tokens[0])) {
       settings.ends.push_back(tokens[0]);
-    else if (!end.empty())
-      settings.fields.stops.push_back(end);
+      end = "";
+    }
+    GrammarPointer grammar = settings.fields.format;
+    if (!request.tools.callable.empty()) {
+      settings.calls = models::text::call_marks(options_.chat);
+      grammar = call_grammar(request.tools, *settings.calls, end);
+    }
+    // A value in a format ends by itself, and its white space may contain the end of an answer.
+    if (!end.empty() && !settings.fields.format) settings.fields.stops.push_back(end);
+    settings.constraint = constraint_of(std::move(grammar));
     for (const int32_t token : request.answer)
       if (std::ranges::find(settings.ends, token) != settings.ends.end())
         throw ApiError(400, str("the answer has ended: token ", token, " of 'answer_token_ids' ends it"),
@@ -194,6 +212,7 @@ std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string&
     CompletionRequest request = parse_completion_request(body, limits_);
     settings.fields = std::move(request.fields);
     settings.echo = request.echo;
+    settings.constraint = constraint_of(settings.fields.format);
     for (CompletionRequest::Prompt& prompt : request.prompts) {
       if (auto* text = std::get_if<std::string>(&prompt)) {
         check_length(*text, "prompt");

@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <thread>
 
@@ -9,6 +10,7 @@
 #include "apps/serve/api/routes.h"
 #include "apps/serve/api/work_queue.h"
 #include "braid/models/data/prepare/chat.h"
+#include "braid/models/inference/constraint/constraint.h"
 #include "braid/models/inference/engine.h"
 
 namespace braid::apps::serve {
@@ -51,6 +53,7 @@ class Service {
   std::string tokenizer_info() const;
   std::string model_list() const;
   std::string model(const std::string& name) const;
+  std::shared_ptr<const models::Constraint> constraint_of(GrammarPointer grammar);
   void run_engine();
 
   const models::LanguageModel& model_;
@@ -61,6 +64,8 @@ class Service {
   int64_t created_ = 0;
   uint64_t first_seed_ = 0;
   std::atomic<uint64_t> calls_ = 0;
+  std::once_flag vocabulary_made_;
+  std::shared_ptr<const models::Vocabulary> vocabulary_;  // made for the first constraint
   models::GenerationEngine engine_;
   std::atomic<bool> stopped_ = false;
   std::thread engine_thread_;

@@ -9,17 +9,17 @@
 
 namespace braid::test {
 
-// The byte tokenizer and a model of random weights with sequences of 64.
+// The byte tokenizer and a model of random weights with sequences of 64 or another number.
 struct TestServer {
   // bad_token: an id whose embedding is NaN; -1: none.
   explicit TestServer(apps::serve::ServerOptions options = {}, apps::serve::ServiceOptions service_options = {},
-                      int64_t bad_token = -1)
-      : model(make_model(bad_token)),
+                      int64_t bad_token = -1, const std::string& context = "64")
+      : model(make_model(bad_token, context)),
         service(*model, tokenizer, with_defaults(std::move(service_options))),
         server(service, std::move(options)) {}
 
-  static std::unique_ptr<models::LanguageModel> make_model(int64_t bad_token) {
-    auto model = models::as_language_model(byte_model());
+  static std::unique_ptr<models::LanguageModel> make_model(int64_t bad_token, const std::string& context) {
+    auto model = models::as_language_model(byte_model("258", 5, context));
     for (nn::NamedTensor& p : nn::parameters(*model))
       if (bad_token >= 0 && p.name == "tok_embeddings.weight")
         p.value.detach().sliced(0, bad_token, bad_token + 1).fill(std::numeric_limits<double>::quiet_NaN());
