@@ -104,7 +104,11 @@ std::optional<std::string> Filters::apply(const Filter& filter, std::string text
   if (f == "rstrip") return std::string(rstrip(text));
   if (f == "capitalize") return capitalize(text);
   if (f == "lower") return text::lower_case(text);
-  if (f == "first_line") return text.substr(0, text.find_first_of("\r\n"));
+  if (f == "first_line") {
+    const size_t end = text.find('\n');
+    if (end == std::string::npos) return text;
+    return text.substr(0, end > 0 && text[end - 1] == '\r' ? end - 1 : end);
+  }
   if (f == "last_word") return text.substr(text.rfind(' ') + 1);
   if (f == "but_last") return text.substr(0, text.find(' ') == std::string::npos ? 0 : text.rfind(' '));
   if (f == "replace") return replaced(text, filter.arguments[0], filter.arguments[1]);

@@ -9,7 +9,7 @@
 // without_brackets          without [every such part] of a line
 // wikitext                  WikiText without its marks (wikitext.h)
 // lower                     in lower case
-// first_line                the part before the first line end
+// first_line                the part before the first line end, "\n" or "\r\n"
 // first_match, last_match 'r'   the first or last match of the regular expression r: its first group that is not empty,
 //                           all of it where r has no group; the text must contain one (pattern.h)
 // delete 'r'                without the matches of r

@@ -40,7 +40,8 @@ BOOST_AUTO_TEST_CASE(each_filter_by_hand) {
   BOOST_TEST(apply("after ': ' | strip|capitalize", "A:  b ") == "B");
   BOOST_TEST(apply("lower", "ÉlAN") == "élan");
   BOOST_TEST(apply("first_line", "one\r\ntwo") == "one");
-  BOOST_TEST(apply("first_line", "one") == "one");
+  BOOST_TEST(apply("first_line", "one\rtwo") == "one\rtwo");
+  BOOST_TEST(apply("first_line", "\none") == "");
   BOOST_TEST(apply("first_match '[0-9]+'", "a 12 b 34") == "12");
   BOOST_TEST(apply("last_match '[0-9]+'", "a 12 b 34") == "34");
   BOOST_TEST(apply("first_match 'is (yes|no)|(maybe)'|replace 'y' 'Y'", "it is yes") == "Yes");
