@@ -33,7 +33,8 @@ std::vector<std::string> sentence_beginnings(const std::string& text, size_t wor
     size_t end = text.find_first_of(".!?\n", begin);
     if (end == std::string::npos) break;  // the last one may be cut off
     const std::vector<std::string> all = detail::split(detail::trim(text.substr(begin, end - begin)), ' ');
-    if (all.size() >= words + 2) add(found, detail::join({all.begin(), all.begin() + std::ptrdiff_t(words)}, " "));
+    const bool complete = all.size() >= words + 2 && std::ranges::count(all, "") == 0;
+    if (complete) add(found, detail::join({all.begin(), all.begin() + std::ptrdiff_t(words)}, " "));
     begin = end + 1;
   }
   return found;

@@ -1,6 +1,7 @@
 #include "apps/serve/api/histograms.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
@@ -12,6 +13,12 @@ constexpr double kSeconds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.
                                0.5,    1,       2.5,    5,     10,     25,    50,   100,   250,  500, 1000};
 constexpr double kTokens[] = {1,    2,    5,    10,    20,    50,    100,    200,    500,
                               1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000};
+
+std::string bound_text(double bound) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", bound);
+  return text;
+}
 
 }  // namespace
 
@@ -26,7 +33,7 @@ std::string Histogram::text(const std::string& name, const std::string& help) co
   std::string text = str("# HELP ", name, " ", help, "\n# TYPE ", name, " histogram\n");
   int64_t below = 0;
   for (size_t i = 0; i < bounds_.size(); ++i)
-    text += str(name, "_bucket{le=\"", detail::shortest(bounds_[i]), "\"} ", below += counts_[i], "\n");
+    text += str(name, "_bucket{le=\"", bound_text(bounds_[i]), "\"} ", below += counts_[i], "\n");
   text += str(name, "_bucket{le=\"+Inf\"} ", count_, "\n", name, "_sum ", detail::shortest(sum_), "\n");
   return text + str(name, "_count ", count_, "\n");
 }

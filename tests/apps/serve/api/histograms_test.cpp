@@ -39,7 +39,8 @@ BOOST_AUTO_TEST_CASE(times_of_a_text) {
         "braid_e2e_request_latency_seconds_sum 3.5", "braid_e2e_request_latency_seconds_count 2",
         "braid_request_queue_time_seconds_sum 0.5", "braid_request_prompt_tokens_sum 14",
         "braid_request_generation_tokens_sum 5", "braid_request_generation_tokens_bucket{le=\"5\"} 2",
-        "braid_request_generation_tokens_bucket{le=\"2\"} 1"})
+        "braid_request_generation_tokens_bucket{le=\"2\"} 1", "braid_request_generation_tokens_bucket{le=\"100000\"} 2",
+        "braid_request_queue_time_seconds_bucket{le=\"0.0001\"} 0"})
     BOOST_TEST(text.find("\n" + std::string(line) + "\n") != std::string::npos, line << " in " << text);
 }
 
