@@ -6,6 +6,7 @@
 #include "braid/models/cost/trace.h"
 #include "braid/models/folders/folder.h"
 #include "braid/nn/init.h"
+#include "braid/tensor/error.h"
 
 namespace braid::models {
 
@@ -15,6 +16,12 @@ std::unique_ptr<Model> ModelSpec::make_shape_only(const dist::ProcessMesh& mesh)
 }
 
 std::vector<nn::NamedTensor> ModelSpec::parameters() const { return nn::parameters(*make_shape_only()); }
+
+std::unique_ptr<const ModelSpec> ModelSpec::extrapolated(int64_t longest) const {
+  fail(ErrorKind::setting,
+       str("a model of type ", model_type(), " has no sequences of ", longest,
+           " tokens: expected rotary positions, which are computed, or at most ", max_sequence_length(), " tokens"));
+}
 
 std::vector<InfoSection> ModelSpec::info(const InfoRequest& request) const {
   const auto elements = static_cast<double>(model_size(*this).parameters), batch = static_cast<double>(request.batch);

@@ -38,6 +38,9 @@ class ModelSpec {
   virtual std::vector<ModelSetting> settings() const = 0;
   // This spec with other settings, resolved again. Error(setting) names the setting.
   virtual std::unique_ptr<const ModelSpec> with(const SettingTexts& settings) const = 0;
+  // The same model for sequences of up to `longest` tokens, more than max_sequence_length(). By default Error(setting):
+  // only positions that are computed, as rotary ones are, go on beyond those of the weights.
+  virtual std::unique_ptr<const ModelSpec> extrapolated(int64_t longest) const;
 
   // The model with initial weights, each a function of the key and of the parameter's name alone, whatever the mesh.
   // Over a mesh a rank gets its shards. Error(setting) when the model cannot be sharded so.

@@ -106,9 +106,9 @@ AnalysedModel analysed(const Arguments& arguments, Loaded& loaded, int64_t longe
   Progress progress(stderr);
   int shown = -1;
   const auto words = [&](double done, const std::string& what) {
-    const int tenth = static_cast<int>(done * 10);
-    progress.update(done, loaded.name + ": " + what, tenth != shown);
-    shown = tenth;
+    const int percent = static_cast<int>(done * 100);
+    progress.update(done, loaded.name + ": " + what, percent != shown && line_due(percent, 100));
+    shown = percent;
   };
   const models::AnalysisRequest request = request_of(arguments, loaded, longest);
   return {loaded.name, models::analyze(*loaded.model, request, words), loaded.tokenizer};

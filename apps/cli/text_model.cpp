@@ -20,17 +20,19 @@ std::vector<Flag> text_model_flags() {
 
 TextModel load_text_model(const Arguments& arguments) { return load_text_model(arguments, arguments.get("MODEL")); }
 
-TextModel load_text_model(const Arguments& arguments, const std::string& model) {
+TextModel load_text_model(const Arguments& arguments, const std::string& model, int64_t longest) {
   const Device device = device_of(arguments);
   TextModel result{.folder = model_folder(model), .model = {}, .tokenizer = {}, .ends = {}};
   models::LoadedModel loaded = models::load_model(result.folder, {.dtype = dtype_of(arguments),
                                                                   .settings = model_keys(arguments),
                                                                   .base = base_of(arguments),
+                                                                  .longest = longest,
                                                                   .int8_weights = int8_weights(arguments)});
   result.model = models::as_language_model(std::move(loaded.model));
   result.model->to(device);
   nn::gather_weights(*result.model);
   print_notes(loaded.notes);
+  result.configured_length = loaded.configured_length;
   result.tokenizer = chosen_tokenizer(arguments, loaded);
   check_tokenizer(result.tokenizer.get(), result.folder);
   result.ends = ends_of_text(loaded, result.model->vocab_size(), result.tokenizer.get());

@@ -17,7 +17,8 @@ struct TextModel {
   std::filesystem::path folder;
   std::unique_ptr<models::LanguageModel> model;
   std::unique_ptr<models::text::Tokenizer> tokenizer;
-  std::vector<int32_t> ends;  // tokens that end a text: those that the folder names, and the tokenizer's own
+  std::vector<int32_t> ends;      // tokens that end a text: those that the folder names, and the tokenizer's own
+  int64_t configured_length = 0;  // longest sequence of the folder's configuration
 };
 
 // --tokenizer, --profile, --base, --dtype, --device, --threads
@@ -25,7 +26,8 @@ std::vector<Flag> text_model_flags();
 // The model of the positional MODEL, on its device, for inference alone: its weights are gathered and frozen
 // (nn/inference/gather_weights.h). Notes of the loader go to stderr. Error(input) without a tokenizer.
 TextModel load_text_model(const Arguments& arguments);
-TextModel load_text_model(const Arguments& arguments, const std::string& model);  // another one than MODEL
+// Another model than MODEL, for sequences of up to `longest` tokens where that is more than it has.
+TextModel load_text_model(const Arguments& arguments, const std::string& model, int64_t longest = 0);
 
 // The tokenizer of --tokenizer, or else the loaded folder's; none: null.
 std::unique_ptr<models::text::Tokenizer> chosen_tokenizer(const Arguments& arguments, models::LoadedModel& loaded);

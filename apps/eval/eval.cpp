@@ -84,9 +84,8 @@ bool score_missing(models::GenerationEngine& engine, const std::string& name, co
     if (seconds > 1)
       words +=
           "  ETA " + duration(seconds * static_cast<double>(std::ssize(missing) - done) / static_cast<double>(done));
-    const auto tenths = [&](int64_t n) { return 10 * n / std::ssize(missing); };
     progress.update(static_cast<double>(complete) / static_cast<double>(task.size()), words,
-                    done == 1 || tenths(done) != tenths(done - 1));
+                    line_due(done, std::ssize(missing)));
   };
   return models::eval::score_items(engine, task, missing, ahead, take, StopSignals::requested);
 }
@@ -123,21 +122,29 @@ struct ScoredModel {
 // Loads the model and makes every task, so that a bad line is found before anything is computed.
 std::unique_ptr<ScoredModel> open_model(const Arguments& arguments, const std::string& model,
                                         const std::vector<TaskArgument>& tasks, const TaskSettings& settings) {
-  auto opened = std::make_unique<ScoredModel>(ScoredModel{.text = load_text_model(arguments, model)});
+  const int64_t wanted = arguments.has("max-length") ? arguments.get_int("max-length") : 0;
+  auto opened = std::make_unique<ScoredModel>(
+      ScoredModel{.text = load_text_model(arguments, model, arguments.has("extrapolate") ? wanted : 0)});
   const models::LanguageModel& language = *opened->text.model;
   const Fingerprint fingerprint = model_fingerprint(arguments, opened->text);
-  opened->longest = arguments.has("max-length") ? arguments.get_int("max-length") : language.max_sequence_length();
+  opened->longest = wanted > 0 ? wanted : language.max_sequence_length();
   check(opened->longest <= language.max_sequence_length(), ErrorKind::setting, [&] {
     return str("bad value for --max-length: expected at most ", language.max_sequence_length(),
-               ", the longest sequence of ", preview(model), ", found ", opened->longest);
+               ", the longest sequence of ", preview(model), ", found ", opened->longest,
+               "; --extrapolate evaluates beyond it where positions are rotary");
   });
+  const int64_t trained = opened->text.configured_length;
+  if (opened->longest > trained)
+    std::fprintf(stderr, "note: %s: sequences of up to %lld tokens, its own have up to %lld (--extrapolate)\n",
+                 preview(model).c_str(), static_cast<long long>(opened->longest), static_cast<long long>(trained));
   opened->encoder.emplace(*opened->text.tokenizer, opened->longest, language.vocab_size());
   for (const TaskArgument& task : tasks) {
-    opened->tasks.push_back(task.make(settings, *opened->encoder));
+    opened->tasks.push_back(task.make(settings, *opened->encoder, opened->text.ends));
     for (const std::string& note : opened->tasks.back()->notes())
       std::fprintf(stderr, "note: %s: %s\n", preview(task.name()).c_str(), note.c_str());
     Fingerprint print = fingerprint;
     print.emplace_back("max_length", std::to_string(opened->longest));
+    if (opened->longest > trained) print.emplace_back(kExtrapolatedFrom, std::to_string(trained));
     for (auto& entry : task.fingerprint(settings)) print.push_back(std::move(entry));
     opened->results.push_back(
         {.task = task.name(), .items = opened->tasks.back()->size(), .settings = std::move(print)});
@@ -194,6 +201,8 @@ int run_eval(const Arguments& arguments) {
                               .seed = static_cast<uint64_t>(arguments.get_int("seed")),
                               .limit = arguments.get_int("limit"),
                               .stride = arguments.get_int("stride")};
+  check(!arguments.has("extrapolate") || arguments.has("max-length"), ErrorKind::setting,
+        "--extrapolate has no effect without --max-length N above the model's longest sequence; give both");
   const std::vector<TaskArgument> tasks = task_arguments(arguments, settings);
   if (const int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   const std::string out = arguments.get("out"), json = arguments.get("json"), other = arguments.get("compare");
@@ -235,6 +244,8 @@ std::vector<Flag> eval_flags() {
       integer_flag("seed", "N", "of the examples that are drawn, and of built-in samples", "0", 0, 9e15),
       integer_flag("stride", "N", "tokens that a window over a text moves on by; 0 = disjoint windows", "0", 0, 1e9),
       integer_flag("max-length", "N", "longest sequence (default: the model's)", "", 2, 1e9),
+      {.name = "extrapolate",
+       .help = "let --max-length go beyond the model's longest sequence, where its positions are rotary"},
       integer_flag("batch", "N", "sequences that are computed at a time; without effect on the scores", "16", 1, 4096)};
   for (Flag& flag : text_model_flags()) flags.push_back(std::move(flag));
   return flags;

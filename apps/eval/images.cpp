@@ -74,7 +74,8 @@ std::optional<ClassificationCounts> count(const models::ImageModel& model, const
     counts.add(model, models::vision::read_batch(data, batches[i]));
     const size_t n = batches.size();
     progress.update(static_cast<double>(i + 1) / static_cast<double>(n),
-                    str(preview(name), "  ", counts.images(), " images"), 10 * (i + 1) / n != 10 * i / n);
+                    str(preview(name), "  ", counts.images(), " images"),
+                    line_due(static_cast<int64_t>(i) + 1, std::ssize(batches)));
   }
   return counts;
 }

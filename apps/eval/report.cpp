@@ -17,6 +17,10 @@ std::string shown(double value, bool count) {
   return text;
 }
 
+// Useful digits of it end there.
+constexpr double kLargestPerplexity = 1e6;
+bool is_beyond(const models::eval::Metric& m) { return m.name.ends_with("perplexity") && m.value > kLargestPerplexity; }
+
 std::string probability(double p) {
   char text[64];
   std::snprintf(text, sizeof text, p < 1e-3 ? "%.1e" : "%.4f", p);
@@ -63,12 +67,23 @@ std::string result_table(const std::vector<TaskResult>& results) {
   for (const TaskResult& r : results) {
     bool first = true;
     for (const models::eval::Metric& m : r.metrics) {
-      rows.push_back({first ? r.task : "", first ? std::to_string(r.items) : "", m.name, shown(m.value, m.count),
-                      m.error ? shown(*m.error, false) : "-"});
+      const bool beyond = is_beyond(m);
+      rows.push_back({first ? r.task : "", first ? std::to_string(r.items) : "", m.name,
+                      beyond ? "> 1e6" : shown(m.value, m.count), m.error && !beyond ? shown(*m.error, false) : "-"});
       first = false;
     }
   }
-  return aligned(rows);
+  std::string text = aligned(rows);
+  for (const TaskResult& r : results) {
+    std::string from, length;
+    for (const auto& [name, value] : r.settings) {
+      if (name == kExtrapolatedFrom) from = value;
+      if (name == "max_length") length = value;
+    }
+    if (!from.empty())
+      text += r.task + ": extrapolated, sequences of up to " + length + " tokens by a model of " + from + "\n";
+  }
+  return text;
 }
 
 std::string comparison_table(const Comparison& comparison) {

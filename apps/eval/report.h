@@ -8,6 +8,9 @@
 
 namespace braid::apps {
 
+// The setting of a result whose sequences are longer than the model's own: the longest of those.
+inline constexpr const char* kExtrapolatedFrom = "extrapolated_from";
+
 struct TaskResult {
   std::string task;  // as on the command line
   int64_t items = 0;
@@ -15,7 +18,8 @@ struct TaskResult {
   std::vector<models::eval::Metric> metrics;
 };
 
-// One line for each metric, with its standard error where there is one.
+// One line for each metric, with its standard error where there is one. A perplexity above 1e6 is "> 1e6": beyond it
+// says only that the text is foreign to the model. Lines below name the tasks that are extrapolated.
 std::string result_table(const std::vector<TaskResult>& results);
 
 // --compare: a second model, and the differences for each task.

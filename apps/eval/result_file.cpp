@@ -35,6 +35,17 @@ std::optional<ItemScores> parse_scores(const json& object, const std::vector<mod
   return scores;
 }
 
+// The texts of a task that generates.
+std::optional<ItemScores> parse_texts(const json& object, size_t count) {
+  if (!object.contains("texts") || !object["texts"].is_array() || object["texts"].size() != count) return {};
+  ItemScores scores;
+  for (const json& text : object["texts"]) {
+    if (!text.is_string()) return {};
+    scores.push_back({.logprob = 0, .greedy = {}, .text = text.get<std::string>()});
+  }
+  return scores;
+}
+
 }  // namespace
 
 ResultFile::ResultFile(const std::string& path, const Fingerprint& fingerprint, const models::eval::EvalTask& task)
@@ -50,7 +61,9 @@ std::string ResultFile::take(const json& object) {
   const int64_t item = named ? object["item"].get<int64_t>() : -1;
   if (item < 0 || item >= task_.size() || scores_.contains(item))
     return str("an item from 0 to ", task_.size() - 1, ", each once");
-  const std::optional<ItemScores> scores = parse_scores(object, task_.sequences(item));
+  const std::vector<models::eval::Sequence> sequences = task_.sequences(item);
+  const std::optional<ItemScores> scores =
+      task_.continuation() ? parse_texts(object, sequences.size()) : parse_scores(object, sequences);
   if (!scores) return str("the scores of item ", item);
   keep(item, *scores);
   return "";
@@ -71,6 +84,12 @@ std::vector<int64_t> ResultFile::missing() const {
 std::string ResultFile::line(int64_t item, const ItemScores& scores) const {
   ordered_json object = {{"item", item}};
   for (const auto& [name, value] : task_.verdict(item, scores)) object[name] = value;
+  if (task_.continuation()) {
+    for (const SequenceScore& score : scores) object["texts"].push_back(score.text);
+    for (const auto& answer : task_.answers(scores))
+      object["answers"].push_back(answer ? ordered_json(*answer) : ordered_json());
+    return object.dump();
+  }
   ordered_json logprobs = ordered_json::array(), greedy = ordered_json::array();
   for (const SequenceScore& score : scores) {
     logprobs.push_back(score.logprob);

@@ -6,6 +6,7 @@
 #include "apps/cli/text.h"
 #include "apps/eval/templates.h"
 #include "braid/models/eval/document_tasks.h"
+#include "braid/models/eval/generate_task.h"
 #include "braid/models/eval/in_context_task.h"
 #include "braid/models/eval/text_task.h"
 #include "braid/tensor/error.h"
@@ -82,7 +83,8 @@ std::string TaskArgument::file_stem() const {
 
 bool TaskArgument::takes_shots() const { return !toml_.empty() && form_.kind != TaskKind::text; }
 
-std::unique_ptr<EvalTask> TaskArgument::make(const TaskSettings& settings, PairEncoder& encoder) const {
+std::unique_ptr<EvalTask> TaskArgument::make(const TaskSettings& settings, PairEncoder& encoder,
+                                             const std::vector<int32_t>& ends) const {
   if (toml_.empty()) {
     if (file_.empty()) return make_in_context_task(built_in_samples(form_name_, settings), encoder);
     std::vector<models::text::TaskSample> samples = read_in_context_samples(file_);
@@ -93,6 +95,8 @@ std::unique_ptr<EvalTask> TaskArgument::make(const TaskSettings& settings, PairE
     return make_text_task(read_texts(form_, file_), encoder, settings.stride, settings.limit);
   Shots shots{.count = settings.shots, .seed = settings.seed};
   if (shots.count > 0 && !settings.shots_from.empty()) shots.pool = read_documents(form_, settings.shots_from);
+  if (form_.kind == TaskKind::generate)
+    return make_generate_task(form_, read_documents(form_, file_), shots, settings.limit, encoder, ends);
   return make_document_task(form_, read_documents(form_, file_), shots, settings.limit, encoder);
 }
 
@@ -102,11 +106,10 @@ Fingerprint TaskArgument::fingerprint(const TaskSettings& settings) const {
   print.emplace_back("limit", std::to_string(settings.limit));
   if (takes_shots()) {
     print.emplace_back("shots", std::to_string(settings.shots));
-    if (settings.shots > 0) {
-      print.emplace_back("seed", std::to_string(settings.seed));
+    if (settings.shots > 0 || form_.generate.temperature > 0) print.emplace_back("seed", std::to_string(settings.seed));
+    if (settings.shots > 0)
       print.emplace_back("shots_from",
                          settings.shots_from.empty() ? "the task" : checksum(read_decompressed(settings.shots_from)));
-    }
   } else if (!toml_.empty()) {
     print.emplace_back("stride", settings.stride == 0 ? "disjoint" : std::to_string(settings.stride));
   } else if (file_.empty()) {

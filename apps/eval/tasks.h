@@ -27,8 +27,9 @@ class TaskArgument {
   const std::string& name() const { return argument_; }
   std::string file_stem() const;  // of its file of results
   bool takes_shots() const;       // items are contexts and continuations
-  // Reads the file and encodes every item. Errors of the library name file and line.
-  std::unique_ptr<models::eval::EvalTask> make(const TaskSettings& settings, models::eval::PairEncoder& encoder) const;
+  // Reads the file and encodes every item. Errors of the library name file and line. ends: tokens that end a text.
+  std::unique_ptr<models::eval::EvalTask> make(const TaskSettings& settings, models::eval::PairEncoder& encoder,
+                                               const std::vector<int32_t>& ends) const;
   // All that its scores depend on besides the model.
   Fingerprint fingerprint(const TaskSettings& settings) const;
 

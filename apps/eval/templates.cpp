@@ -1,6 +1,7 @@
 #include "apps/eval/templates.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "apps/cli/config_file.h"
 #include "apps/cli/text.h"
@@ -18,8 +19,9 @@ class Entries {
  public:
   explicit Entries(const TemplateText& text) : name_(text.name), entries_(parse_config(text.toml, text.name)) {
     static const std::vector<std::string> keys = {
-        "kind",          "text",   "context", "contexts",  "target",    "context_filter", "choices",
-        "choice_filter", "labels", "gold",    "delimiter", "separator", "description",    "text_filter"};
+        "kind",   "text",  "context",   "contexts",      "target",      "context_filter", "choices", "choice_filter",
+        "labels", "gold",  "delimiter", "separator",     "description", "text_filter",    "stop",    "max_tokens",
+        "filter", "match", "ignore",    "target_filter", "samples",     "temperature",    "top_p"};
     for (const ConfigEntry& entry : entries_) {
       if (std::ranges::find(keys, entry.key) == keys.end())
         fail(ErrorKind::setting, "unknown task field '" + preview(entry.key) + "' in " + at(entry) +
@@ -51,6 +53,27 @@ class Entries {
     std::vector<FormatString> formats;
     for (const std::string& text : texts(key, list)) formats.emplace_back(text, place(key));
     return formats;
+  }
+  // A number of the range, of the type of `value`, which stays where the key is not there.
+  template <class T>
+  void read_number(const std::string& key, T lowest, T highest, T& value) const {
+    if (!has(key)) return;
+    const models::Value& given = find(key)->value;
+    models::ValueRule rule = between(static_cast<double>(lowest), static_cast<double>(highest));
+    rule.type = models::kTypeOf<T>;
+    const auto* integer = std::get_if<int64_t>(&given);
+    const auto* decimal = std::is_same_v<T, double> ? std::get_if<double>(&given) : nullptr;
+    const double number = integer ? static_cast<double>(*integer) : decimal ? *decimal : NAN;
+    check(number >= static_cast<double>(lowest) && number <= static_cast<double>(highest), ErrorKind::setting,
+          [&] { return models::bad_value(place(key), rule, plain_text(given)); });
+    value = integer ? static_cast<T>(*integer) : static_cast<T>(number);
+  }
+  // The index of the text among the names.
+  int64_t one_of_names(const std::string& key, const std::vector<std::string>& names, const std::string& text) const {
+    const auto found = std::ranges::find(names, text);
+    check(found != names.end(), ErrorKind::setting,
+          [&] { return models::bad_value(place(key), one_of(names), "'" + preview(text) + "'", text); });
+    return found - names.begin();
   }
   void read_filter(const std::string& key, models::eval::Filters& filters) const {
     if (has(key)) filters = models::eval::Filters(text(key), place(key));
@@ -85,6 +108,40 @@ void read_choices(const Entries& entries, TaskTemplate& form) {
   if (form.has_label_list) form.label_list = entries.formats("labels", false)[0];
 }
 
+const std::vector<std::string> kKindNames = {"text", "last_word", "choices", "generate"};  // in the order of TaskKind
+const std::vector<std::string> kGenerateKeys = {"stop",          "max_tokens", "filter",      "match", "ignore",
+                                                "target_filter", "samples",    "temperature", "top_p"};
+
+void read_generate(const Entries& entries, TaskTemplate& form) {
+  form.contexts = entries.formats("context", false);
+  form.choices = entries.formats("target", true);
+  models::eval::GenerateForm& g = form.generate;
+  if (entries.has("stop")) g.stops = entries.texts("stop", true);
+  check(std::ranges::count(g.stops, "") == 0, ErrorKind::setting,
+        [&] { return models::bad_value(entries.place("stop"), {}, "an empty string among the stop strings"); });
+  entries.read_number<int64_t>("max_tokens", 1, 1 << 20, g.max_tokens);
+  entries.read_number<int64_t>("samples", 1, 10000, g.samples);
+  entries.read_number<double>("temperature", 0, 100, g.temperature);
+  entries.read_number<double>("top_p", 0, 1, g.top_p);
+  check(g.samples == 1 || g.temperature > 0, ErrorKind::setting, [&] {
+    return "bad task " + form.name + ": samples above 1 expect a temperature above 0, found 0, which makes them equal";
+  });
+  entries.read_filter("filter", g.filter);
+  entries.read_filter("target_filter", g.target_filter);
+  if (entries.has("match"))
+    g.rule.kind = static_cast<models::eval::MatchKind>(
+        entries.one_of_names("match", {"exact", "contains", "regex"}, entries.text("match")));
+  if (!entries.has("ignore")) return;
+  bool* const ignored[] = {&g.rule.ignore_case, &g.rule.ignore_punctuation, &g.rule.ignore_commas};
+  for (const std::string& name : entries.texts("ignore", true))
+    *ignored[entries.one_of_names("ignore", {"case", "punctuation", "commas"}, name)] = true;
+  check(g.rule.kind != models::eval::MatchKind::regex || !(g.rule.ignore_punctuation || g.rule.ignore_commas),
+        ErrorKind::setting, [&] {
+          return "bad task " + form.name + ": match = \"regex\" expects ignore = \"case\" or none; let the pattern " +
+                 "or the filter allow for punctuation and commas";
+        });
+}
+
 }  // namespace
 
 const TemplateText* find_template(const std::string& name) {
@@ -96,13 +153,10 @@ TaskTemplate parse_template(const TemplateText& text) {
   const Entries entries(text);
   TaskTemplate form;
   form.name = text.name;
-  const std::vector<std::string> kinds = {"text", "last_word", "choices"};  // in the order of TaskKind
   const std::string kind = entries.text("kind");
-  const auto found = std::ranges::find(kinds, kind);
-  check(found != kinds.end(), ErrorKind::setting,
-        [&] { return models::bad_value(entries.place("kind"), one_of(kinds), "'" + preview(kind) + "'", kind); });
-  form.kind = static_cast<TaskKind>(found - kinds.begin());
+  form.kind = static_cast<TaskKind>(entries.one_of_names("kind", kKindNames, kind));
   const std::vector<std::string> of_choices = {"contexts", "choices", "choice_filter", "labels", "gold"};
+  if (form.kind != TaskKind::generate) entries.exclude(kind, kGenerateKeys);
   if (form.kind == TaskKind::text) {
     entries.exclude(kind, of_choices);
     entries.exclude(kind, {"description", "context", "context_filter", "target", "delimiter", "separator"});
@@ -115,6 +169,9 @@ TaskTemplate parse_template(const TemplateText& text) {
     form.contexts = entries.formats("context", false);
     form.choices = entries.formats("target", false);
     form.delimiter = "";
+  } else if (form.kind == TaskKind::generate) {
+    entries.exclude(kind, of_choices);
+    read_generate(entries, form);
   } else {
     read_choices(entries, form);
   }

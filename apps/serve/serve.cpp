@@ -14,6 +14,7 @@
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
 #include "apps/cli/text_model.h"
+#include "apps/serve/beginnings.h"
 #include "apps/serve/http/server.h"
 #include "braid/models/cost/size.h"
 #include "braid/tensor/io/atomic_file.h"
@@ -55,7 +56,7 @@ ServerOptions server_options(const Arguments& arguments) {
     });
   }
   options.requests = arguments.get_int("requests");
-  options.log = arguments.has("log");
+  if (arguments.has("log")) options.log = arguments.get("log") == "json" ? LogForm::json : LogForm::text;
   return options;
 }
 
@@ -105,7 +106,9 @@ int run_serve(const Arguments& arguments) {
                                                 .positions = arguments.get_int("positions"),
                                                 .queue = arguments.get_int("queue")},
                                      .ends = loaded.ends,
-                                     .chat = chosen.chat});
+                                     .chat = chosen.chat,
+                                     .own_chat = arguments.has("chat") || chosen.name != "simple",
+                                     .beginnings = beginnings_of(loaded.folder)});
   raise_file_limit(options.requests + options.spare_connections);
   StopSignals signals;
   Server server(*service, options, std::move(address));
@@ -164,7 +167,12 @@ std::vector<Flag> serve_flags() {
       integer_flag("requests", "N", "requests that are answered at a time; further ones get status 503", "256", 1, 1e5),
       integer_flag("grace", "SECONDS", "for requests that are being answered when the server is stopped", "10", 0,
                    86400),
-      {.name = "log", .help = "a line on stderr for each answer: number, route, status (499: the client left), time"}};
+      {.name = "log",
+       .value = "FORM",
+       .help = "a line on stderr for each answer: number, route, status (499: the client left), time; json: also the "
+               "time of day, the client's address and tokens",
+       .rule = models::one_of({"text", "json"}),
+       .alone = "text"}};
   for (Flag& flag : text_model_flags()) flags.push_back(std::move(flag));
   return flags;
 }

@@ -106,6 +106,7 @@ void TrainingRun::open(const RunRecord& record) {
     if (!complete()) check_disk();
     files_.start(record.start_event(state_.step), config_.log.tensorboard,
                  state_.step - (measured_.unfinished ? 1 : 0));
+    if (!config_.log.prometheus.empty()) files_.start_prometheus(config_.log.prometheus, config_.train.steps);
     const fs::path settings = out() / "config.resolved.toml";  // of a finished run they stay those that it had
     if (!complete() || !io::exists(settings)) io::write_file(settings.string(), record.comments() + resolved_config());
   });

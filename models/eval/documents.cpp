@@ -55,12 +55,18 @@ Document document_of(const TaskTemplate& form, const json& object, const Locatio
   Document document{.contexts = {}, .choices = {}, .gold = 0, .location = location};
   document.description = form.description.text(object, location);
   for (const FormatString& context : form.contexts) document.contexts.push_back(context.text(object, location));
-  if (form.choice_list)
+  const bool list =
+      form.kind == TaskKind::generate && form.choices.size() == 1 && form.choices[0].value(object, location).is_array();
+  if (form.choice_list || list)
     document.choices = list_of_texts(form.choices[0], object, location, "choices");
   else
     for (const FormatString& choice : form.choices) document.choices.push_back(choice.text(object, location));
   for (std::string& context : document.contexts) context = form.context_filter(std::move(context), location);
   for (std::string& choice : document.choices) choice = form.choice_filter(std::move(choice), location);
+  if (form.kind == TaskKind::generate) {
+    if (document.choices.empty()) bad_line(location, "a right answer or more", "an empty list");
+    return document;
+  }
   const size_t n = std::max(document.contexts.size(), document.choices.size());
   if (form.kind == TaskKind::choices && n < 2) bad_line(location, "two choices or more", std::to_string(n));
   if (document.choices.empty()) bad_line(location, "two choices or more", "none");

@@ -7,15 +7,27 @@
 #include <string>
 #include <vector>
 
+#include "braid/models/eval/answer.h"
 #include "braid/models/eval/format_string.h"
 
 namespace braid::models::eval {
 
-enum class TaskKind : uint8_t { text, last_word, choices };
+enum class TaskKind : uint8_t { text, last_word, choices, generate };
+
+// How a task of kind generate continues its contexts, and what it compares.
+struct GenerateForm {
+  std::vector<std::string> stops = {};
+  int64_t max_tokens = 256;
+  int64_t samples = 1;  // texts of each item
+  double temperature = 0, top_p = 1;
+  Filters filter, target_filter;  // of the text that is generated, and of each right answer
+  AnswerRule rule = {};
+};
 
 // Which fields of a file's lines are what. Of a text: `text`. Of the last word: contexts (one) and choices (one, the
 // word). Of choices: contexts, one or one for each choice; choices, several, or one for several contexts, or
-// choice_list.
+// choice_list. Of generate: contexts (one) and choices, the right answers, of which the first stands in examples; or
+// choices (one) is a field that holds a list of them.
 struct TaskTemplate {
   std::string name;
   TaskKind kind = TaskKind::choices;
@@ -31,13 +43,14 @@ struct TaskTemplate {
   FormatString label_list;
   std::string delimiter = " ";     // between a context and a choice
   std::string separator = "\n\n";  // behind each example in front of an item
+  GenerateForm generate = {};
 };
 
 // Calls `take` with each JSON object of a file of lines or of a list. Error(input) names the file and the line.
 void for_each_line(const std::string& file, const std::function<void(const nlohmann::json&, const Location&)>& take);
 
 // An item in words. One context and one choice of it belong together: they are of equal number. Of the last word there
-// is one.
+// is one. Of generate there is one context, and choices are the right answers.
 struct Document {
   std::vector<std::string> contexts, choices;
   int64_t gold = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "braid/models/data/tokenizers/unicode.h"
 #include "braid/models/eval/python_text.h"
 #include "braid/models/eval/wikitext.h"
 #include "braid/tensor/base/strings.h"
@@ -14,10 +15,11 @@ struct FilterRule {
   const char* name;
   size_t arguments;
 };
-constexpr FilterRule kFilters[] = {{"strip", 0},     {"lstrip", 0},   {"rstrip", 0},      {"capitalize", 0},
-                                   {"before", 1},    {"after", 1},    {"before_last", 1}, {"after_last", 1},
-                                   {"last_word", 0}, {"but_last", 0}, {"replace", 2},     {"without_brackets", 0},
-                                   {"wikitext", 0}};
+constexpr FilterRule kFilters[] = {{"strip", 0},      {"lstrip", 0},   {"rstrip", 0},      {"capitalize", 0},
+                                   {"before", 1},     {"after", 1},    {"before_last", 1}, {"after_last", 1},
+                                   {"last_word", 0},  {"but_last", 0}, {"replace", 2},     {"without_brackets", 0},
+                                   {"wikitext", 0},   {"lower", 0},    {"first_line", 0},  {"first_match", 1},
+                                   {"last_match", 1}, {"delete", 1}};
 
 // Without each [ up to the next ] on the same line.
 std::string without_brackets(const std::string& text) {
@@ -89,28 +91,52 @@ Filters::Filters(std::string_view text, const std::string& name) {
     }
     if (filter.arguments.size() != rule->arguments || (rule->arguments > 0 && filter.arguments[0].empty()))
       bad_format(name, str(rule->arguments, " arguments of the filter ", filter.name, ", not empty"), in_quotes(words));
+    if (filter.name.ends_with("_match") || filter.name == "delete")
+      filter.pattern = Pattern(filter.arguments[0], str(filter.name, " of ", name));
     filters_.push_back(std::move(filter));
   }
 }
 
+std::optional<std::string> Filters::apply(const Filter& filter, std::string text) {
+  const std::string& f = filter.name;
+  if (f == "strip") return std::string(strip(text));
+  if (f == "lstrip") return std::string(lstrip(text));
+  if (f == "rstrip") return std::string(rstrip(text));
+  if (f == "capitalize") return capitalize(text);
+  if (f == "lower") return text::lower_case(text);
+  if (f == "first_line") {
+    const size_t end = text.find('\n');
+    if (end == std::string::npos) return text;
+    return text.substr(0, end > 0 && text[end - 1] == '\r' ? end - 1 : end);
+  }
+  if (f == "last_word") return text.substr(text.rfind(' ') + 1);
+  if (f == "but_last") return text.substr(0, text.find(' ') == std::string::npos ? 0 : text.rfind(' '));
+  if (f == "replace") return replaced(text, filter.arguments[0], filter.arguments[1]);
+  if (f == "without_brackets") return without_brackets(text);
+  if (f == "wikitext") return wikitext_as_text(std::move(text));
+  if (f == "delete") return filter.pattern.without_matches(text);
+  if (filter.pattern) return filter.pattern.find(text, f == "last_match");
+  const std::string& mark = filter.arguments[0];  // of before and after
+  const size_t at = f.ends_with("_last") ? text.rfind(mark) : text.find(mark);
+  if (at == std::string::npos) return std::nullopt;
+  return f.starts_with("before") ? text.substr(0, at) : text.substr(at + mark.size());
+}
+
 std::string Filters::operator()(std::string text, const Location& location) const {
   for (const Filter& filter : filters_) {
-    const std::string& f = filter.name;
-    if (f == "strip" || f == "rstrip") text = std::string(rstrip(text));
-    if (f == "strip" || f == "lstrip") text = std::string(lstrip(text));
-    if (f == "capitalize") text = capitalize(text);
-    if (f == "last_word") text = text.substr(text.rfind(' ') + 1);
-    if (f == "but_last") text = text.substr(0, text.find(' ') == std::string::npos ? 0 : text.rfind(' '));
-    if (f == "replace") text = replaced(text, filter.arguments[0], filter.arguments[1]);
-    if (f == "without_brackets") text = without_brackets(text);
-    if (f == "wikitext") text = wikitext_as_text(std::move(text));
-    if (!f.starts_with("before") && !f.starts_with("after")) continue;
-    const std::string& mark = filter.arguments[0];
-    const size_t at = f.ends_with("_last") ? text.rfind(mark) : text.find(mark);
-    if (at == std::string::npos) bad_line(location, "a text with '" + mark + "'", in_quotes(text));
-    text = f.starts_with("before") ? text.substr(0, at) : text.substr(at + mark.size());
+    std::optional<std::string> changed = apply(filter, text);
+    if (!changed)
+      bad_line(location, (filter.pattern ? "a text with a match of '" : "a text with '") + filter.arguments[0] + "'",
+               in_quotes(text));
+    text = std::move(*changed);
   }
   return text;
+}
+
+std::optional<std::string> Filters::find(std::string text) const {
+  std::optional<std::string> found = std::move(text);
+  for (size_t i = 0; found && i < filters_.size(); ++i) found = apply(filters_[i], std::move(*found));
+  return found;
 }
 
 }  // namespace braid::models::eval

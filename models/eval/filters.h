@@ -8,13 +8,21 @@
 // replace 'x' 'y'           every x becomes y
 // without_brackets          without [every such part] of a line
 // wikitext                  WikiText without its marks (wikitext.h)
+// lower                     in lower case
+// first_line                the part before the first line end, "\n" or "\r\n"
+// first_match, last_match 'r'   the first or last match of the regular expression r: its first group that is not empty,
+//                           all of it where r has no group; the text must contain one (pattern.h)
+// delete 'r'                without the matches of r
 //
 // White space and letters are those of Unicode, as Python's str has them (python_text.h).
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "braid/models/eval/pattern.h"
 
 namespace braid::models::eval {
 
@@ -40,14 +48,20 @@ class Filters {
   Filters(std::string_view text, const std::string& name);
 
   bool empty() const { return filters_.empty(); }
-  // Error(input) as bad_line() where the text lacks the argument of before or after.
+  // Error(input) as bad_line() where the text lacks the argument of before or after, or a match.
   std::string operator()(std::string text, const Location& location) const;
+  // The same; none where the text lacks it.
+  std::optional<std::string> find(std::string text) const;
 
  private:
   struct Filter {
     std::string name;
     std::vector<std::string> arguments;
+    Pattern pattern = {};
   };
+  // The changed text; none where it lacks what the filter needs.
+  static std::optional<std::string> apply(const Filter& filter, std::string text);
+
   std::vector<Filter> filters_;
 };
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "braid/models/eval/metrics.h"
+#include "braid/models/inference/text_stream.h"
 #include "braid/tensor/error.h"
 
 namespace braid::models::eval {
@@ -46,7 +47,8 @@ class Requests {
 
   int64_t size() const { return std::ssize(items_); }
 
-  void submit(const std::shared_ptr<Pending>& item, size_t index, Sequence sequence) {
+  void submit(const std::shared_ptr<Pending>& item, size_t index, Sequence sequence, const Continuation* continuation) {
+    if (continuation) return submit_prompt(item, index, std::move(sequence), *continuation);
     GenerationRequest request;
     const int64_t expected = std::ssize(sequence.tokens) - sequence.from;
     request.prompt = std::move(sequence.tokens);
@@ -56,16 +58,10 @@ class Requests {
     request.on_update = [this, item, index, expected](const Update& update) {
       if (!update.prompt_scores.empty()) item->scores[index] = summary(update.prompt_scores);
       if (!update.finished) return true;
-      items_.erase(update.id);
-      if (update.error && !item->error) item->error = update.error;
-      const bool complete = std::ssize(item->scores[index].greedy) == expected;
-      if (!update.error && complete && --item->missing == 0) complete_.push_back(item);
-      if (update.error) complete_.push_back(item);
+      end_sequence(item, update, std::ssize(item->scores[index].greedy) == expected);
       return true;
     };
-    const std::optional<uint64_t> id = engine_.submit(std::move(request));
-    check(id.has_value(), "score_items", "needs an engine without a limited queue");
-    items_.emplace(*id, item->item);
+    send(*item, std::move(request));
   }
 
   void step() {
@@ -81,6 +77,33 @@ class Requests {
   }
 
  private:
+  void submit_prompt(const std::shared_ptr<Pending>& item, size_t index, Sequence sequence, const Continuation& how) {
+    const auto stream = std::make_shared<TextStream>(*how.tokenizer, how.stops);
+    stream->begin(sequence.tokens);
+    GenerationRequest request{
+        .prompt = std::move(sequence.tokens), .max_tokens = how.max_tokens, .sampling = how.sampling, .ends = how.ends};
+    request.sampling.seed = sequence.seed;
+    request.on_update = [this, item, index, stream](const Update& update) {
+      std::string& text = item->scores[index].text;
+      for (const int32_t token : update.tokens) text += stream->push(token);
+      if (!update.finished) return !stream->stopped();
+      text += stream->finish();
+      end_sequence(item, update, update.reason != StopReason::cancelled);
+      return true;
+    };
+    send(*item, std::move(request));
+  }
+  void send(const Pending& item, GenerationRequest request) {
+    const std::optional<uint64_t> id = engine_.submit(std::move(request));
+    check(id.has_value(), "score_items", "needs an engine without a limited queue");
+    items_.emplace(*id, item.item);
+  }
+  void end_sequence(const std::shared_ptr<Pending>& item, const Update& update, bool complete) {
+    items_.erase(update.id);
+    if (update.error && !item->error) item->error = update.error;
+    if (update.error || (complete && --item->missing == 0)) complete_.push_back(item);
+  }
+
   GenerationEngine& engine_;
   std::unordered_map<uint64_t, int64_t> items_;  // by request
   std::deque<std::shared_ptr<Pending>> complete_;
@@ -120,7 +143,8 @@ bool score_items(GenerationEngine& engine, const EvalTask& task, std::span<const
       const auto item = std::make_shared<Pending>();
       item->item = order[next++].second;
       item->scores.resize(item->missing = sequences.size());
-      for (size_t i = 0; i < sequences.size(); ++i) requests.submit(item, i, std::move(sequences[i]));
+      for (size_t i = 0; i < sequences.size(); ++i)
+        requests.submit(item, i, std::move(sequences[i]), task.continuation());
     }
     requests.step();
     while (const auto item = requests.take_complete()) report(*item, done);

@@ -172,13 +172,16 @@ LoadedModel load_model(const fs::path& source, const LoadOptions& options) {
   const fs::path folder = base_folder(source, options.base);
   const std::string config_file = (folder / "config.json").string();
   const std::string text = io::read_text_file(config_file, kMaxConfig);
-  const auto spec = read_model_spec(text, config_file)->with(options.settings);
+  auto spec = read_model_spec(text, config_file)->with(options.settings);
+  const int64_t configured_length = spec->max_sequence_length();
+  if (options.longest > configured_length) spec = spec->extrapolated(options.longest);
   reject_pickles(folder);
   const io::TensorFiles files(folder.string());
   LoadedModel loaded{.model = nullptr,
                      .tokenizer = nullptr,
                      .format = spec->folder().weight_format(files),
-                     .notes = spec->config_notes(text, config_file)};
+                     .notes = spec->config_notes(text, config_file),
+                     .configured_length = configured_length};
   loaded.format.folder = folder;
   loaded.format.config = text;
   DType dtype = DType::f32;

@@ -20,6 +20,7 @@ struct LoadOptions {
   bool tokenizer = true;            // false: leave the tokenizer's files alone
   bool merge_adapter = true;        // false: LoRA (adapter.h) stays apart from the weights
   std::filesystem::path base = {};  // of a folder with LoRA alone, the model that it changes (adapter_base())
+  int64_t longest = 0;              // above the model's longest sequence: ModelSpec::extrapolated()
   // 8-bit weights in linear layers (nn/inference/quantize.h): a model for inference on the CPU, with arithmetic in f32.
   bool int8_weights = false;
 };
@@ -29,6 +30,7 @@ struct LoadedModel {
   std::unique_ptr<text::Tokenizer> tokenizer;  // null when the folder has none, or by LoadOptions
   WeightFormat format;                         // how the folder stores it
   std::vector<std::string> notes;              // decisions for the user to know
+  int64_t configured_length = 0;               // longest sequence, before LoadOptions::longest
 };
 
 // Error(input): no model, a pickle (never read: it can run code), an unknown or contradictory key, a missing, surplus,

@@ -3,7 +3,7 @@
     PYTHON built_in_tasks.py FOLDER    # writes NAME.jsonl and NAME.plain.jsonl for each task, prints {NAME: units}
 
 NAME.plain.jsonl has what the harness scores, a line for each request: {"context", "target"}, or {"text"}; units: what
-`wikitext` divides by, [words, bytes].
+`wikitext` divides by, [words, bytes]; null for a task that generates.
 """
 import json
 import os
@@ -15,7 +15,7 @@ from lm_eval.tasks import TaskManager
 
 ROOT = os.path.dirname(lm_eval.tasks.__file__)
 SUBJECT = "high_school_us_history"
-FILES = {"arc": "arc/arc_easy", "boolq": "super_glue/boolq/default", "hellaswag": "hellaswag/hellaswag",
+FILES = {"arc": "arc/arc_easy", "boolq": "super_glue/boolq/default", "gsm8k": "gsm8k/gsm8k", "hellaswag": "hellaswag/hellaswag",
          "lambada": "lambada/lambada_openai", "mmlu": f"mmlu/default/mmlu_{SUBJECT}", "openbookqa": "openbookqa/openbookqa",
          "piqa": "piqa/piqa", "sciq": "sciq/sciq", "wikitext": "wikitext/wikitext", "winogrande": "winogrande/default"}
 PIECES = ["the", "fox", "ÉTÉ", "ß", "ﬁn", "ΣΑΣ", "東京", "İl", "\u00a0", "\u3000", "\x1c", "\u0085", "\n", "\r\n", "\t", "  ", " ",
@@ -34,6 +34,7 @@ def items(name, draw):
     forms = {
         "arc": lambda: {"question": text(), "choices": {"text": texts(4), "label": letters}, "answerKey": draw.choice(letters)},
         "boolq": lambda: {"passage": text(), "question": text(), "label": draw.randint(0, 1)},
+        "gsm8k": lambda: {"question": text(), "answer": "a" + text() + "\n#### 1,200"},
         "hellaswag": lambda: {"activity_label": text(), "ctx_a": text(), "ctx_b": text(), "endings": texts(4), "label": "2"},
         "lambada": lambda: {"text": text()},
         "mmlu": lambda: {"question": text(), "subject": SUBJECT, "choices": texts(4), "answer": draw.randint(0, 3)},
@@ -73,9 +74,14 @@ def main():
                 counted = task.process_results(doc, [0.0])
                 sums[0] += counted["word_perplexity"][1]
                 sums[1] += counted["byte_perplexity"][1]
+            elif name == "gsm8k":
+                [(context, options)] = requests
+                with open(os.path.join(os.path.dirname(__file__), "../../configs/eval/gsm8k.toml")) as file:
+                    assert f"stop = {json.dumps(options['until'])}\n" in file.read(), options
+                plain.append({"context": context, "target": doc["answer"]})
             else:
                 plain += [{"context": context, "target": target} for context, target in requests]
-        units[name] = sums
+        units[name] = None if name == "gsm8k" else sums
         write_lines(f"{folder}/{name}.plain.jsonl", plain)
     print(json.dumps(units))
 

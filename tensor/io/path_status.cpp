@@ -12,7 +12,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool is_absence(int cause) { return cause == ENOENT || cause == ENOTDIR; }
+// A name that is too long is that of no file: what is looked up may be a text, such as a list of token ids.
+bool is_absence(int cause) { return cause == ENOENT || cause == ENOTDIR || cause == ENAMETOOLONG; }
 
 using StatCall = int (*)(const char*, struct stat*);
 std::optional<struct stat> status_by(StatCall call, const fs::path& path, ErrorKind kind) {

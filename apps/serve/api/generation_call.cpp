@@ -108,7 +108,11 @@ void GenerationCall::end_with(const ApiError& error) {
 
 bool GenerationCall::update(size_t index, const models::Update& update) {
   const std::lock_guard lock(mutex_);
-  if (choices_[index].finished()) return false;
+  if (choices_[index].finished()) {
+    if (update.finished && settings_.texts)  // behind a stop string
+      settings_.texts->add(update, choices_[index].new_tokens(), settings_.max_tokens);
+    return false;
+  }
   if (ended_)
     return true;  // the engine has been told, or will be before its next pass: it counts the text as cancelled
   try {
@@ -123,6 +127,7 @@ bool GenerationCall::update(size_t index, const models::Update& update) {
       reply_->stream(events + writer_.event(static_cast<int64_t>(index), piece));
     }
     if (!choice.finished()) return true;
+    if (update.finished && settings_.texts) settings_.texts->add(update, choice.new_tokens(), settings_.max_tokens);
     if (++finished_ == choices_.size()) finish();
   } catch (...) {
     end_with(api_error_of(std::current_exception()));
@@ -139,9 +144,10 @@ void GenerationCall::finish() {
     usage.shared_tokens += choice.shared_tokens();
   }
   if (ended_.exchange(true)) return;
-  if (!streaming_) return reply_->send({.body = writer_.whole(best_texts(), usage)});
+  const TokenCounts counts{usage.prompt_tokens, usage.completion_tokens};
+  if (!streaming_) return reply_->send({.body = writer_.whole(best_texts(), usage), .tokens = counts});
   reply_->stream(writer_.end_events(usage));
-  reply_->end_stream();
+  reply_->end_stream(counts);
 }
 
 // Those whose tokens have the highest log-probability in the mean, in the order of that.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 
+#include "apps/serve/api/histograms.h"
 #include "apps/serve/api/reply.h"
 #include "apps/serve/api/requests.h"
 #include "apps/serve/api/responses.h"
@@ -22,6 +23,7 @@ class GenerationCall final : public Ticket, public std::enable_shared_from_this<
     std::optional<models::text::CallMarks> calls;          // of tools
     std::vector<std::vector<int32_t>> prompts;             // best_of texts are made of each
     ResponseWriter::Settings response;
+    TextHistograms* texts = nullptr;  // which each text that ends is added to; it outlives the engine
   };
   GenerationCall(models::GenerationEngine& engine, const models::text::Tokenizer& tokenizer, Settings settings,
                  std::shared_ptr<Reply> reply);

@@ -1,10 +1,16 @@
 // The seam between HTTP and what makes answers: calls go in, answers come out.
 #pragma once
+#include <cstdint>
 #include <string>
 
 #include "apps/serve/api/api_error.h"
 
 namespace braid::apps::serve {
+
+// Tokens of an answer, for the log; -1: there are none, or it is not known.
+struct TokenCounts {
+  int64_t prompt = -1, completion = -1;
+};
 
 struct Response {
   int status = 200;
@@ -12,6 +18,7 @@ struct Response {
   const char* type = "application/json";
   int retry_after = 0;  // seconds; 0: none
   std::string allow = "";
+  TokenCounts tokens = {};
 
   static Response of(const ApiError& error) {
     return {.status = error.status(), .body = error.body(), .retry_after = error.retry_after()};
@@ -25,7 +32,7 @@ class Reply {
   virtual ~Reply() = default;
   virtual void send(Response response) = 0;
   virtual void stream(std::string events) = 0;  // server-sent events; the first call begins the answer
-  virtual void end_stream() = 0;
+  virtual void end_stream(TokenCounts tokens = {}) = 0;
 };
 
 // A call that is being answered.

@@ -4,6 +4,7 @@
 
 #include "apps/serve/api/api_error.h"
 #include "apps/serve/page/page_files.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 
 namespace braid::apps::serve {
@@ -23,14 +24,34 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/inspect", Task::inspect, "attention, compose weights and next tokens of a text"},
     {"GET", "/", Task::page, "the page for browsers, with its files under /page/", false},
     {"GET", "/health", Task::health, "whether the server can answer", false},
-    {"GET", "/metrics", Task::metrics, "counters for Prometheus"},
+    {"GET", "/ready", Task::ready, "the same; status 503 while the server is stopping", false},
+    {"GET", "/version", Task::version, "version and commit of the program"},
+    {"GET", "/metrics", Task::metrics, "counters and histograms for Prometheus"},
 };
 
 constexpr std::string_view kModelPath = "/v1/models/";
 
 bool is_of(std::string_view path, const Route& route) {
   if (route.task == Task::model) return path.starts_with(kModelPath) && path != kModelPath;
-  return path == route.path || (route.task == Task::page && path.starts_with("/page/") && find_page_file(path));
+  return path == route.path || (route.task == Task::page && path != "/" && find_page_file(path));
+}
+
+// What the client is told instead of a route that is not there: nothing of its own words.
+std::string unknown_route(const std::string& path) {
+  std::vector<std::string> paths, all;
+  for (const Route& route : kRoutes) {
+    paths.emplace_back(route.path);
+    all.push_back(str(route.method, " ", route.path));
+  }
+  const std::string of = path.substr(0, path.find('/', 4));
+  std::string text = "there is no such route";
+  if (of == "/v1/embeddings")
+    text = "embeddings are not served: this model writes text; use POST /v1/completions or POST /v1/chat/completions";
+  else if (of == "/v1/responses")
+    text = "OpenAI's responses are not served; use POST /v1/chat/completions, the same conversation without state";
+  else
+    text += detail::did_you_mean(path, paths);
+  return text + "; routes: " + detail::join(all, ", ");
 }
 
 }  // namespace
@@ -72,7 +93,7 @@ const Route& find_route(std::string_view method, std::string_view target, std::s
     allow += str(allow.empty() ? "" : ", ", route.method);
   }
   if (!allow.empty()) throw ApiError(405, "this route has another method: expected " + allow, "", "method_not_allowed");
-  throw ApiError(404, "there is no such route; the routes are listed by braid serve --help", "", "unknown_route");
+  throw ApiError(404, unknown_route(path), "", "unknown_route");
 }
 
 }  // namespace braid::apps::serve

@@ -17,6 +17,8 @@ enum class Task {
   inspect,
   page,
   health,
+  ready,
+  version,
   metrics
 };
 
@@ -32,7 +34,8 @@ std::span<const Route> routes();
 std::string path_of(std::string_view target);
 // The name in the place of {model}, with its percent-encoding undone; "" for the paths of other routes.
 std::string named_model(std::string_view target);
-// The route of a request. HEAD is GET without a body. ApiError(404) for other paths; ApiError(405) for other methods,
+// The route of a request. HEAD is GET without a body. ApiError(404) for other paths, which names the nearest route, or
+// what serves instead of OpenAI's that are not served, and lists all routes; ApiError(405) for other methods,
 // and `allow` is set to those of the path.
 const Route& find_route(std::string_view method, std::string_view target, std::string& allow);
 

@@ -126,6 +126,8 @@ void Service::answer(Task task, const std::string& body, Call& call) {
       return call.reply->send(inspect(body));
     case Task::page:
     case Task::health:
+    case Task::ready:
+    case Task::version:
     case Task::metrics:
       break;
   }
@@ -224,6 +226,7 @@ std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string&
   check_prompts(settings.prompts);
   settings.max_tokens = settings.fields.max_tokens.value_or(fallback);
   settings.context = limits_.context;
+  settings.texts = &texts_;
   if (settings.fields.ignore_eos) settings.ends.clear();
   if (!settings.fields.seeded) settings.fields.sampling.seed = (first_seed_ << 32) + (number << 8);
   settings.response = {
@@ -284,7 +287,9 @@ std::string Service::model(const std::string& name) const {
                   {"object", "model"},
                   {"created", created_},
                   {"owned_by", "braid"},
-                  {"max_model_len", limits_.context}});
+                  {"max_model_len", limits_.context},
+                  {"own_chat_template", options_.own_chat},
+                  {"beginnings", options_.beginnings}});
 }
 
 }  // namespace braid::apps::serve

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "apps/serve/api/generation_call.h"
+#include "apps/serve/api/histograms.h"
 #include "apps/serve/api/routes.h"
 #include "apps/serve/api/work_queue.h"
 #include "braid/models/data/prepare/chat.h"
@@ -20,6 +21,9 @@ struct ServiceOptions {
   models::EngineOptions engine;
   std::vector<int32_t> ends;        // tokens that end a text
   models::text::ChatTemplate chat;  // of conversations
+  // What the page says of the model: whether its conversations have a template of its own, and texts to begin with.
+  bool own_chat = true;
+  std::vector<std::string> beginnings = {};
 };
 
 inline constexpr size_t max_tokenizing = 64;         // requests of /tokenize and /detokenize that wait; then 503
@@ -36,6 +40,7 @@ class Service {
   // for.
   std::shared_ptr<Ticket> call(Task task, std::string body, std::shared_ptr<Reply> reply);
   models::EngineLoad load() const { return engine_.load(); }
+  const TextHistograms& texts() const { return texts_; }
   bool invariant() const { return engine_.invariant(); }  // answers do not depend on the others
   const std::string& name() const { return options_.name; }
   const RequestLimits& limits() const { return limits_; }
@@ -66,6 +71,7 @@ class Service {
   std::atomic<uint64_t> calls_ = 0;
   std::once_flag vocabulary_made_;
   std::shared_ptr<const models::Vocabulary> vocabulary_;  // made for the first constraint
+  TextHistograms texts_;
   models::GenerationEngine engine_;
   std::atomic<bool> stopped_ = false;
   std::thread engine_thread_;

@@ -2,7 +2,7 @@
 
 namespace braid::apps::serve {
 
-std::string metrics_text(const HttpCounts& counts, const models::EngineLoad& load) {
+std::string metrics_text(const HttpCounts& counts, const models::EngineLoad& load, const TextHistograms& texts) {
   std::string text;
   const auto add = [&](const char* name, const char* type, const char* help, int64_t value) {
     const std::string full = str("braid_", name);
@@ -31,7 +31,7 @@ std::string metrics_text(const HttpCounts& counts, const models::EngineLoad& loa
       "braid_http_answers_total counter\n";
   for (const auto& [key, count] : counts.answers)
     text += str("braid_http_answers_total{route=\"", key.first, "\",status=\"", key.second, "\"} ", count, "\n");
-  return text;
+  return text + texts.text();
 }
 
 }  // namespace braid::apps::serve

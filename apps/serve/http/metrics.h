@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "apps/serve/api/histograms.h"
 #include "braid/models/inference/engine.h"
 
 namespace braid::apps::serve {
@@ -17,6 +18,6 @@ struct HttpCounts {
 };
 
 // The text of /metrics.
-std::string metrics_text(const HttpCounts& counts, const models::EngineLoad& load);
+std::string metrics_text(const HttpCounts& counts, const models::EngineLoad& load, const TextHistograms& texts);
 
 }  // namespace braid::apps::serve

@@ -8,6 +8,7 @@
 #include "apps/serve/http/access.h"
 #include "apps/serve/http/bound_address.h"
 #include "apps/serve/http/http_reader.h"
+#include "apps/serve/http/request_log.h"
 
 namespace braid::apps::serve {
 
@@ -22,7 +23,7 @@ struct ServerOptions {
   int send_buffer = 256 << 10;                  // of the system, for each connection
   // Deadlines of the whole head, the whole body, the next request, and of writing what is there to write.
   std::chrono::milliseconds head_time{10000}, body_time{60000}, idle_time{60000}, write_time{30000}, linger_time{2000};
-  bool log = false;  // a line on stderr for each answer
+  LogForm log = LogForm::none;  // a line on stderr for each answer
 };
 
 class Server {

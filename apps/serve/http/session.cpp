@@ -4,6 +4,7 @@
 #include <boost/asio/write.hpp>
 #include <cstdio>
 
+#include "apps/cli/version.h"
 #include "apps/serve/page/page_files.h"
 #include "braid/tensor/base/strings.h"
 
@@ -26,8 +27,8 @@ class SessionReply final : public Reply {
   void stream(std::string events) override {
     post([number = number_, e = std::move(events)](Session& session) { session.stream(number, e); });
   }
-  void end_stream() override {
-    post([number = number_](Session& session) { session.end_stream(number); });
+  void end_stream(TokenCounts tokens) override {
+    post([number = number_, tokens](Session& session) { session.end_stream(number, tokens); });
   }
 
  private:
@@ -61,6 +62,8 @@ void Session::start() {
   socket_.set_option(asio::socket_base::send_buffer_size(hub_->options.send_buffer), error);
   const auto end = socket_.local_endpoint(error);
   if (!error) address_ = end.address().to_string();
+  const auto client = socket_.remote_endpoint(error);
+  if (!error) client_ = client.address().to_string();
   ++hub_->counts.connections, ++hub_->counts.accepted;
   set_deadline(hub_->options.head_time);
   read();
@@ -190,6 +193,7 @@ void Session::release_body() { hub_->held_bytes -= std::exchange(held_, 0); }
 void Session::begin_answer() {
   phase_ = Phase::answering;
   done_ = streaming_ = false;
+  tokens_ = {};
   no_deadline();
   number_ = ++hub_->requests;
   ++hub_->counts.requests;
@@ -211,6 +215,11 @@ void Session::dispatch() {
   form_.keep_alive = reader_.head().keep_alive && !hub_->stopping;
   if (options_) return send({.status = 204, .body = "", .allow = "GET, HEAD, POST, OPTIONS"});
   if (route_->task == Task::health) return send({.body = "{\"status\":\"ok\"}\n"});
+  if (route_->task == Task::ready)
+    return hub_->stopping ? send(Response::of(ApiError(503, "the server is stopping", "", "stopping")))
+                          : send({.body = "{\"status\":\"ready\"}\n"});
+  if (route_->task == Task::version)
+    return send({.body = "{\"version\":\"" + version() + "\",\"commit\":\"" + build_commit() + "\"}\n"});
   if (route_->task == Task::page) {
     const PageFile& file = *find_page_file(path_of(reader_.head().target));
     return send({.body = std::string(file.contents), .type = file.type});
@@ -218,7 +227,8 @@ void Session::dispatch() {
   if (hub_->counts.requests > hub_->options.requests)
     return send(Response::of(ApiError(503, "too many requests at a time; try again later", "", "overloaded")));
   if (route_->task == Task::metrics)
-    return send({.body = metrics_text(hub_->counts, hub_->service.load()), .type = "text/plain; version=0.0.4"});
+    return send({.body = metrics_text(hub_->counts, hub_->service.load(), hub_->service.texts()),
+                 .type = "text/plain; version=0.0.4"});
   const bool named = route_->task == Task::model;
   ticket_ = hub_->service.call(route_->task, named ? named_model(reader_.head().target) : reader_.take_body(),
                                std::make_shared<SessionReply>(hub_, weak_from_this(), number_));
@@ -230,6 +240,7 @@ void Session::respond(uint64_t number, const Response& response) {
 
 void Session::send(const Response& response) {
   status_ = response.status;
+  tokens_ = response.tokens;
   out_ += answer_text(response, form_);
   done_ = true;
   write();
@@ -250,8 +261,9 @@ void Session::stream(uint64_t number, const std::string& events) {
   write();
 }
 
-void Session::end_stream(uint64_t number) {
+void Session::end_stream(uint64_t number, TokenCounts tokens) {
   if (phase_ != Phase::answering || number != number_ || done_) return;
+  tokens_ = tokens;
   out_ += stream_end(form_);
   done_ = true;
   write();
@@ -280,9 +292,10 @@ void Session::on_written(const error_code& error) {
 void Session::count(int status) {
   const char* route = route_ ? route_->path : "other";
   ++hub_->counts.answers[{route, status}];
-  if (!hub_->options.log) return;
-  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began_).count();
-  std::fprintf(stderr, "%s %s %d %.1f ms\n", form_.request_id.c_str(), route, status, ms);
+  if (hub_->options.log == LogForm::none) return;
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  const LogEntry entry{form_.request_id, client_, route, status, seconds, tokens_};
+  std::fputs(log_line(hub_->options.log, entry, std::chrono::system_clock::now()).c_str(), stderr);
 }
 
 void Session::end_answer() {

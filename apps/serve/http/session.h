@@ -42,7 +42,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Parts of the reply to request `number`; called in the server's thread.
   void respond(uint64_t number, const Response& response);
   void stream(uint64_t number, const std::string& events);
-  void end_stream(uint64_t number);
+  void end_stream(uint64_t number, TokenCounts tokens);
 
  private:
   // reading: a request, or idle; answering: until its last byte is written; leaving: the client reads the last answer.
@@ -72,7 +72,7 @@ class Session : public std::enable_shared_from_this<Session> {
   boost::asio::ip::tcp::socket socket_;
   std::shared_ptr<Hub> hub_;
   boost::asio::steady_timer timer_;
-  std::string address_;  // of the server's end
+  std::string address_, client_;  // of the server's end, of the other one
   HttpReader reader_;
   std::array<char, 8192> buffer_;
   std::string in_, out_, writing_;
@@ -87,6 +87,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string allow_;
   uint64_t number_ = 0;  // of the request
   int status_ = 0;
+  TokenCounts tokens_;
   AnswerForm form_;
   std::chrono::steady_clock::time_point began_;
   std::shared_ptr<Ticket> ticket_;

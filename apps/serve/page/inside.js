@@ -52,7 +52,7 @@ export class Inside extends LayerView {
         {tokens: this.ids, layer: this.state.layer, candidates: 10, scales: this.branches.scales()}, abort.signal);
       if (this.abort !== abort) return;
       this.take(about, tensors);
-      byId('look-status').textContent = `${about.positions.length} tokens, layer ${about.layer} of ${about.layers}, `
+      byId('look-status').textContent = `${about.positions.length} tokens, layer ${about.layer + 1} of ${about.layers} (layers.${about.layer} of braid dump), `
         + `${about.heads} heads${about.groups > 1 ? ` in ${about.groups} groups` : ''}`
         + `${about.rank ? `, rank ${about.rank}` : ''}.${this.cut}`;
     } catch (error) {
@@ -73,7 +73,7 @@ export class Inside extends LayerView {
     s.size = about.positions.length;
     s.tokens = about.positions.map((p) => p.text ?? String(p.id));
     s.pair = s.pair.map((x) => Math.min(x, s.size - 1));
-    if (about.layers !== s.layers) this.layers.set(numbered(about.layers), about.layer);
+    if (about.layers !== s.layers) this.layers.set(numbered(about.layers, 1), about.layer);
     s.layers = about.layers;
     if (about.heads !== s.heads) this.heads.set(numbered(about.heads), s.head = Math.min(s.head, about.heads - 1));
     s.heads = about.heads;

@@ -15,7 +15,9 @@ export const kinds = {
   attn_probs_composed: {label: 'probabilities, mixed', title: 'what multiplies the values'},
 };
 export const stages = {pre: ['attn_scores', 'attn_scores_composed'], post: ['attn_probs', 'attn_probs_composed']};
-export const numbered = (count) => Array.from({length: count}, (_, value) => ({value, label: String(value)}));
+const mixedWeight = 'mixed weight, which may leave 0 to 1';
+export const numbered = (count, first = 0) =>
+  Array.from({length: count}, (_, value) => ({value, label: String(value + first)}));
 
 export class LayerView {
   // this.data: by kind (N, T, T) values; this.weights: of Compose, by name; openLayer(l) shows another layer.
@@ -52,7 +54,7 @@ export class LayerView {
     // Scores keep a scale before and after, so that both can be compared; probabilities as well.
     const {kind, heads, size} = this.state, score = kind.startsWith('attn_scores'), max = this.max(score ? 'pre' : 'post');
     this.maps.set(heads, size, (n) => this.value(kind, n), max);
-    legend(byId('map-legend'), max, kind !== 'attn_probs', score ? 'score' : 'probability');
+    legend(byId('map-legend'), max, kind !== 'attn_probs', score ? 'score' : kind === 'attn_probs' ? 'probability' : mixedWeight);
   }
 
   drawTriple() {
@@ -62,7 +64,7 @@ export class LayerView {
     for (let i = 0; i < size; i++)
       for (let j = 0; j <= i; j++) if (Number.isFinite(a(i, j))) difference = Math.max(difference, Math.abs(b(i, j) - a(i, j)));
     this.triple.set(size, a, b, max, difference || 1, head);
-    legend(byId('triple-legend'), max, true, stage === 'pre' ? 'score' : 'probability');
+    legend(byId('triple-legend'), max, true, stage === 'pre' ? 'score' : mixedWeight);
   }
 
   drawPair() {

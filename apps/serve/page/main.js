@@ -31,16 +31,16 @@ function setTheme(name, inside) {
 
 async function begin() {
   setTheme(themes.includes(localStorage.getItem('braid-theme')) ? localStorage.getItem('braid-theme') : 'auto');
-  let model, context;
+  let model;
   try {
-    ({id: model, max_model_len: context} = (await getJson('/v1/models')).data[0]);
+    model = (await getJson('/v1/models')).data[0];
   } catch (error) {
     $('model').textContent = '';
     return showError(error);
   }
-  $('model').textContent = model;
-  document.title = `${model} · Braid`;
-  const talk = new Talk(model, context, showError);
+  $('model').textContent = model.id;
+  document.title = `${model.id} · Braid`;
+  const talk = new Talk(model, showError);
   const inside = new Inside((text) => postJson('/tokenize', {prompt: text}), showError);
   $('theme').onclick = () => {
     const now = localStorage.getItem('braid-theme');

@@ -1,15 +1,21 @@
 // Talking: a text that the model continues, or a conversation. Every new token keeps its probability and alternatives.
 import {postJson, stream} from './api.js';
 import {Choice} from './choice.js';
-import {percent, showDirections, showToken} from './colors.js';
+import {Settings} from './settings.js';
+import {Tokens} from './tokens.js';
 
 const $ = (id) => document.getElementById(id);
+const kept = 'braid-talk';  // in the session's storage
+const generic = {
+  text: ['Once upon a time', 'The first thing to know is', 'In the beginning'],
+  chat: ['Hello! Who are you?', 'Tell me a short story.', 'Explain what a token is.'],
+};
 
 export class Talk {
-  // context: the model's longest sequence.
-  constructor(model, context, onError) {
+  // model: {id, max_model_len, own_chat_template, beginnings}
+  constructor(model, onError) {
     this.model = model;
-    this.context = context;
+    this.context = model.max_model_len;
     this.onError = onError;
     // {text, from: 'you' | 'model', token: {id, p, top}, run}; run: {prompt, first}, the ids in front of parts[first].
     this.parts = [];
@@ -17,6 +23,11 @@ export class Talk {
     this.mode = new Choice($('mode'), () => this.clear());
     this.mode.set([{value: 'text', label: 'Text', title: 'the model continues what you write'},
       {value: 'chat', label: 'Chat', title: 'the model answers'}], 'text');
+    this.settings = new Settings(() => this.save());
+    this.tokens = new Tokens($('transcript'), {
+      choose: (at, token) => this.continueWith(at, token),
+      hint: () => `Choose one: the ${this.chat ? 'answer' : 'text'} continues from there.`,
+    });
     $('talk-form').addEventListener('submit', (event) => {
       event.preventDefault();
       this.send();
@@ -27,40 +38,67 @@ export class Talk {
         this.send();
       }
     });
-    $('stop').addEventListener('click', () => this.stop());
-    $('clear').addEventListener('click', () => this.clear());
-    $('temperature').addEventListener('input', () => { $('temperature-value').textContent = Number($('temperature').value).toFixed(1); });
+    const clicks = {stop: () => this.stop(), clear: () => this.clear(), copy: () => this.copy(), again: () => this.again(),
+      edit: () => this.edit()};
+    for (const [id, click] of Object.entries(clicks)) $(id).addEventListener('click', click);
     $('show-probabilities').addEventListener('change', () =>
       $('transcript').classList.toggle('bare', !$('show-probabilities').checked));
-    document.addEventListener('keydown', (event) => {
-      if (event.key === 'Escape') this.closeAlternatives(true);
-    });
-    document.addEventListener('pointerdown', (event) => {
-      if (!$('alternatives').contains(event.target)) this.closeAlternatives(false);
-    });
-    $('transcript').addEventListener('keydown', (event) => this.moveFocus(event));
-    this.clear();
+    addEventListener('pagehide', () => this.save());
+    this.clear(this.restore());
   }
 
   get chat() { return this.mode.value === 'chat'; }
   text() { return this.parts.map((part) => part.text).join(''); }
+  status(text) { $('talk-status').textContent = text; }
 
-  clear() {
+  // parts: to begin with.
+  clear(parts = []) {
     this.stop();
     this.parts = [];
-    $('transcript').replaceChildren();
+    this.tokens.clear();
+    for (const part of parts) this.add(part);
     $('transcript').classList.toggle('chat', this.chat);
     $('send').textContent = this.chat ? 'Send' : 'Continue';
     $('prompt').placeholder = this.chat ? 'Say something' : 'Write the beginning of a text';
+    $('system-field').hidden = !this.chat;
+    $('untrained').hidden = !this.chat || this.model.own_chat_template !== false;
+    this.offer();
     this.status(' ');
+    this.save();
+    this.enable();
+  }
+
+  // Three beginnings, where nothing is written yet.
+  offer() {
+    const own = this.chat ? [] : this.model.beginnings ?? [];
+    const texts = [...own, ...generic[this.mode.value]].slice(0, 3);
+    $('beginnings').replaceChildren(...texts.map((text) => {
+      const button = document.createElement('button');
+      button.type = 'button';
+      button.textContent = text;
+      button.addEventListener('click', () => {
+        $('prompt').value = text;
+        this.send();
+      });
+      return button;
+    }));
+  }
+
+  enable() {
+    const busy = this.abort !== null;
+    $('send').disabled = busy;
+    $('stop').disabled = !busy;
+    $('copy').disabled = !this.parts.length;
+    $('again').disabled = busy || !this.parts.length;
+    $('edit').disabled = busy || !this.parts.some((part) => part.from === 'you');
+    $('transcript').hidden = !this.parts.length;
+    $('empty').hidden = this.parts.length > 0;
   }
 
   stop() {
     this.abort?.abort();
     this.abort = null;
   }
-
-  status(text) { $('talk-status').textContent = text; }
 
   send() {
     if (this.abort) return;
@@ -82,6 +120,7 @@ export class Talk {
     }
     // What ends an answer is a part of the template.
     for (const message of messages) if (message.role === 'assistant') message.content = message.content.trimEnd();
+    if (this.settings.system) messages.unshift({role: 'system', content: this.settings.system});
     return messages;
   }
 
@@ -91,19 +130,25 @@ export class Talk {
     return run ? [...run.prompt, ...this.parts.slice(run.first).map((part) => part.token.id)] : null;
   }
 
+  // The first part of what the model wrote last.
+  lastRun() {
+    let first = this.parts.length;
+    while (first > 0 && this.parts[first - 1].token) --first;
+    return first;
+  }
+
   // What is asked for: the text as ids or as text; a chat's messages, and the tokens that the answer begins with.
   request() {
     if (!this.chat) return {prompt: this.ids() ?? this.text(), logprobs: 8};
-    let first = this.parts.length;
-    while (first > 0 && this.parts[first - 1].token) --first;
-    const answer = this.parts.slice(first).map((part) => part.token.id);
+    const first = this.lastRun(), answer = this.parts.slice(first).map((part) => part.token.id);
     return {messages: this.messages(this.parts.slice(0, first)), answer_token_ids: answer, logprobs: true, top_logprobs: 8};
   }
 
   // How many of the tokens that were asked for still fit behind the text. A template adds some to each message.
   async room(asked) {
     const known = this.chat ? null : this.ids();
-    const count = known ? known.length : (await postJson('/tokenize', {prompt: this.text()})).count;
+    const text = this.chat ? this.settings.system + this.text() : this.text();
+    const count = known ? known.length : (await postJson('/tokenize', {prompt: text})).count;
     const margin = this.chat ? 16 * (this.messages().length + 1) : 1;
     const room = this.context - count - margin;
     if (room < 1) throw new Error(`The text has ${count} tokens; this model reads at most ${this.context}. Clear it to begin anew.`);
@@ -112,15 +157,14 @@ export class Talk {
 
   async generate() {
     const abort = this.abort = new AbortController();
-    $('send').disabled = true;
-    $('stop').disabled = false;
+    this.enable();
     this.status('The model reads…');
     const begun = performance.now(), before = this.parts.length;
     let ended = '';
     try {
-      const count = await this.room(Math.max(1, Math.min(1000, Number($('count').value) || 48)));
-      const body = {...this.request(), model: this.model, max_tokens: count, return_token_ids: true,
-        temperature: Number($('temperature').value)};
+      const count = await this.room(this.settings.count);
+      const body = {...this.request(), ...this.settings.request(), model: this.model.id, max_tokens: count,
+        return_token_ids: true};
       const run = {prompt: [], first: before};
       for await (const event of stream(this.chat ? '/v1/chat/completions' : '/v1/completions', body, abort.signal)) {
         const choice = event.choices?.[0];
@@ -140,107 +184,85 @@ export class Talk {
       }
     } finally {
       if (this.abort === abort) this.abort = null;
-      $('send').disabled = this.abort !== null;
-      $('stop').disabled = this.abort === null;
+      this.enable();
+      this.save();
     }
   }
 
   add(part) {
     this.parts.push(part);
     const box = $('transcript'), atEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 40;
-    box.append(this.element(part));
+    this.tokens.add(part);
+    if (this.parts.length === 1) this.enable();
     if (atEnd) box.scrollTop = box.scrollHeight;
   }
 
-  element(part) {
-    if (!part.token) {
-      const span = document.createElement('span');
-      span.className = part.from;
-      span.textContent = showDirections(part.text);
-      return span;
-    }
-    const button = document.createElement('button'), text = document.createElement('span'), p = document.createElement('span');
-    button.type = 'button';
-    button.className = 'token';
-    button.tabIndex = -1;
-    text.className = 'text';
-    text.textContent = showDirections(part.text).replace(/\n/g, '↵');
-    p.className = 'p';
-    p.textContent = percent(part.token.p);
-    p.style.setProperty('--p', Math.max(0.04, part.token.p));
-    button.setAttribute('aria-label', `${showToken(part.text)}, ${percent(part.token.p)}`);
-    button.append(text, p);
-    button.addEventListener('click', () => this.openAlternatives(part, button));
-    const whole = document.createElement('span');
-    whole.append(button);
-    if (part.text.includes('\n')) whole.append(document.createElement('br'));
-    return whole;
+  cut(count) {
+    this.parts.length = count;
+    this.tokens.cut(count);
   }
 
-  // Arrow keys walk over the tokens.
-  moveFocus(event) {
-    const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
-    if (!step) return;
-    const tokens = [...$('transcript').querySelectorAll('.token')];
-    if (!tokens.length) return;
-    event.preventDefault();
-    const at = tokens.indexOf(document.activeElement);
-    tokens[at < 0 ? (step > 0 ? 0 : tokens.length - 1) : Math.max(0, Math.min(tokens.length - 1, at + step))].focus();
-  }
-
-  openAlternatives(part, button) {
-    const box = $('alternatives'), at = this.parts.indexOf(part);
-    const title = document.createElement('p'), list = document.createElement('ul');
-    title.textContent = 'Here the model considered:';
-    list.append(...part.token.top.map(({id, text, p}) => {
-      const item = document.createElement('li'), choose = document.createElement('button');
-      choose.type = 'button';
-      choose.className = id === part.token.id ? 'chosen' : '';
-      const word = document.createElement('span'), bar = document.createElement('span'), value = document.createElement('span');
-      word.className = 'word';
-      word.textContent = showToken(text);
-      bar.className = 'fill';
-      bar.style.setProperty('--p', p);
-      value.className = 'value';
-      value.textContent = percent(p);
-      choose.append(word, bar, value);
-      choose.addEventListener('click', () =>
-        this.regenerate(at, {text, from: 'model', token: {id, p, top: part.token.top}, run: part.run}));
-      item.append(choose);
-      return item;
-    }));
-    const hint = document.createElement('p');
-    hint.className = 'hint';
-    hint.textContent = `Choose one: the ${this.chat ? 'answer' : 'text'} continues from there.`;
-    box.replaceChildren(title, list, hint);
-    box.hidden = false;
-    const place = button.getBoundingClientRect(), width = box.offsetWidth;
-    box.style.left = `${Math.max(8, Math.min(place.left, document.documentElement.clientWidth - width - 8)) + scrollX}px`;
-    box.style.top = `${place.bottom + 6 + scrollY}px`;
-    this.opener = button;
-    (list.querySelector('button') ?? box).focus();
-    list.onkeydown = (event) => {
-      const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
-      if (!step) return;
-      event.preventDefault();
-      const all = [...list.querySelectorAll('button')];
-      all[(all.indexOf(document.activeElement) + step + all.length) % all.length].focus();
-    };
-  }
-
-  closeAlternatives(focus) {
-    if ($('alternatives').hidden) return;
-    $('alternatives').hidden = true;
-    if (focus) this.opener?.focus();
-  }
-
-  regenerate(at, part) {
-    this.closeAlternatives(false);
+  // Another token instead of one of the model's: the text continues behind it.
+  continueWith(at, token) {
+    const run = this.parts[at].run;
     this.stop();
-    this.parts.length = at;
-    while ($('transcript').children.length > at) $('transcript').lastChild.remove();
-    this.add(part);
+    this.cut(at);
+    this.add({text: token.text, from: 'model', token, run});
     this.generate();
+  }
+
+  // What the model wrote behind the last words of the user, once more.
+  again() {
+    if (this.abort) return;
+    this.cut(this.lastRun());
+    this.generate();
+  }
+
+  // The last message back into the field, without what came behind it.
+  edit() {
+    if (this.abort) return;
+    const at = this.parts.findLastIndex((part) => part.from === 'you');
+    if (at < 0) return;
+    $('prompt').value = this.parts[at].text;
+    this.cut(at);
+    this.enable();
+    this.save();
+    $('prompt').focus();
+  }
+
+  // The text, or the last answer of a conversation.
+  async copy() {
+    const parts = this.chat ? this.parts.slice(this.lastRun()) : this.parts;
+    const text = parts.filter((part) => !part.token?.end).map((part) => part.text).join('');
+    try {
+      await navigator.clipboard.writeText(text);
+      this.status('Copied.');
+    } catch {
+      this.status('The browser does not let this page copy; select the text instead.');
+    }
+  }
+
+  save() {
+    const runs = [...new Set(this.parts.map((part) => part.run).filter(Boolean))];
+    const parts = this.parts.map((part) => ({...part, run: runs.indexOf(part.run)}));
+    try {
+      sessionStorage.setItem(kept, JSON.stringify(
+        {model: this.model.id, mode: this.mode.value, prompt: $('prompt').value, settings: this.settings.save(), runs, parts}));
+    } catch { /* a text that is too long for the storage is lost at a reload, as without it */ }
+  }
+
+  // The parts of a saved text of this model.
+  restore() {
+    try {
+      const saved = JSON.parse(sessionStorage.getItem(kept));
+      if (saved?.model !== this.model.id) return [];
+      this.mode.mark(saved.mode === 'chat' ? 'chat' : 'text');
+      $('prompt').value = saved.prompt;
+      this.settings.load(saved.settings);
+      return saved.parts.map(({run, ...part}) => run < 0 ? part : {...part, run: saved.runs[run]});
+    } catch {
+      return [];
+    }
   }
 }
 

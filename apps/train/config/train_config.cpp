@@ -172,6 +172,9 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                "it",
                one_of({std::begin(progress_styles), std::end(progress_styles)})},
               {"log.tensorboard", &c.log.tensorboard, "also write event files for TensorBoard to run.out/tensorboard"},
+              {"log.prometheus", &c.log.prometheus,
+               "file for node_exporter's textfile collector (name it NAME.prom), rewritten as the run goes; \"\" = "
+               "none"},
 
               {"guard.spike", &c.guard.spike, "stop when the loss is this many deviations high, 0 = never",
                at_least(0)},

@@ -100,6 +100,7 @@ struct TrainConfig {
     int64_t interval = 0;
     std::string style = "auto";
     bool tensorboard = false;
+    std::string prometheus;
   } log;
   struct Guard {
     double spike = 10;

@@ -16,9 +16,14 @@ void RunFiles::start(const std::string& event, bool tensorboard, int64_t events_
   if (tensorboard) events_.emplace(out_ / "tensorboard", events_step);
 }
 
+void RunFiles::start_prometheus(const std::string& path, int64_t steps) {
+  prometheus_.emplace(path, out_.string(), steps, earlier_rows());
+}
+
 void RunFiles::append(const LogRow& row) {
   if (log_) attempt(log_warned_, [&] { log_->append(row); });
   if (events_) attempt(events_warned_, [&] { events_->append(row); });
+  if (prometheus_) attempt(prometheus_warned_, [&] { prometheus_->update(row); });
 }
 
 void RunFiles::append_event(const std::string& json) {
@@ -32,11 +37,13 @@ void RunFiles::append_sample(int64_t step, const std::string& text) {
 void RunFiles::complete(const LogRow& row, bool measured) {
   if (measured) attempt(log_warned_, [&] { log_->complete(row); });
   if (events_) attempt(events_warned_, [&] { events_->append(row); });
+  if (prometheus_) attempt(prometheus_warned_, [&] { prometheus_->update(row); });
 }
 
 void RunFiles::sync() {
   log_->sync(), samples_->sync();
   if (events_) events_->sync();
+  if (prometheus_) attempt(prometheus_warned_, [&] { prometheus_->write(); });
 }
 
 void RunFiles::attempt(bool& warned, const std::function<void()>& write) {

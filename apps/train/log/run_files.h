@@ -10,6 +10,7 @@
 #include "apps/cli/progress.h"
 #include "apps/train/log/event_file.h"
 #include "apps/train/log/log.h"
+#include "apps/train/log/prometheus_file.h"
 #include "apps/train/log/samples.h"
 
 namespace braid::apps {
@@ -22,6 +23,8 @@ class RunFiles {
   void open(const std::filesystem::path& out, int64_t step, std::string_view kind);
   // Writes the event of a start. tensorboard: also opens event files, from `events_step`.
   void start(const std::string& event, bool tensorboard, int64_t events_step);
+  // Also writes log.prometheus. Error(output) when it cannot be written.
+  void start_prometheus(const std::string& path, int64_t steps);
 
   std::vector<LogRow> earlier_rows() const { return log_ ? log_->earlier_rows() : std::vector<LogRow>(); }
   bool has_sample(int64_t step) const { return !samples_ || samples_->last_step() >= step; }
@@ -42,7 +45,8 @@ class RunFiles {
   std::optional<RunLog> log_;
   std::optional<EventFile> events_;
   std::optional<SamplesFile> samples_;
-  bool log_warned_ = false, events_warned_ = false, samples_warned_ = false;
+  std::optional<PrometheusFile> prometheus_;
+  bool log_warned_ = false, events_warned_ = false, samples_warned_ = false, prometheus_warned_ = false;
 };
 
 }  // namespace braid::apps

@@ -82,6 +82,10 @@ std::unique_ptr<const ModelSpec> DcformerSpec::with(const SettingTexts& settings
   return std::make_unique<DcformerSpec>(configure(config_, settings));
 }
 
+std::unique_ptr<const ModelSpec> DcformerSpec::extrapolated(int64_t longest) const {
+  return with({{"block_size", std::to_string(longest)}});
+}
+
 std::unique_ptr<Model> DcformerSpec::make(RandomKey key, const dist::ProcessMesh& mesh) const {
   return std::make_unique<Dcformer>(config_, key, mesh);
 }

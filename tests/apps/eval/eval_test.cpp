@@ -1,7 +1,10 @@
 // braid eval as the real program.
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <tuple>
 
 #include "braid/models/folders/pretrained.h"
 #include "tests/apps/generate/byte_model.h"
@@ -38,6 +41,10 @@ struct Files {
     write(path("words.jsonl"), words);
     write(path("text.txt"),
           "A text that is longer than the window of sixty-four tokens, so that there are\nseveral of them.\n");
+    write(path("drawn.toml"),
+          "kind = \"generate\"\ncontext = \"{text}\"\ntarget = [\"{text|last_word}\", \"a\"]\nstop = \"e\"\n"
+          "max_tokens = 12\nfilter = \"first_line|strip\"\nmatch = \"contains\"\nignore = [\"case\", \"commas\"]\n"
+          "samples = 3\ntemperature = 1.5\n");
     write(path("brackets.jsonl"),
           "{\"task_id\": \"task0\", \"texts\": \"\\na fox\\nan [ ox ]\\n\"}\n"
           "{\"task_id\": \"task1\", \"texts\": \"\\na [ cat ]\\nan [ ape ]\\n\"}\n");
@@ -45,8 +52,9 @@ struct Files {
   std::string path(const std::string& name) const { return (scratch / name).string(); }
   std::string tasks() const {
     return "choices:" + path("choices.jsonl") + " lambada:" + path("words.jsonl") + " text:" + path("text.txt") +
-           " in-context:" + path("brackets.jsonl") + " in-context";
+           " in-context:" + path("brackets.jsonl") + " in-context " + drawn();
   }
+  std::string drawn() const { return path("drawn.toml") + ":" + path("words.jsonl"); }
 };
 
 const Files& files() {
@@ -67,7 +75,7 @@ std::string json_of(const std::string& flags) {
 BOOST_AUTO_TEST_CASE(every_kind_of_task) {
   const json report = json::parse(json_of(files().tasks()));
   const json& results = report["results"];
-  BOOST_REQUIRE(results.size() == 5u);
+  BOOST_REQUIRE(results.size() == 6u);
   const auto metrics = [&](size_t i) {
     std::vector<std::string> names;
     for (const auto& [name, metric] : results[i]["metrics"].items()) names.push_back(name);
@@ -80,6 +88,8 @@ BOOST_AUTO_TEST_CASE(every_kind_of_task) {
   BOOST_TEST(results[2]["items"] == 2);
   BOOST_TEST(results[3]["metrics"]["answers"]["value"] == 3);
   BOOST_TEST(results[4]["metrics"]["tasks"]["value"] > 1);
+  BOOST_TEST(metrics(5) == (Names{"answered", "contains", "pass@1", "pass@3"}), boost::test_tools::per_element());
+  BOOST_TEST(results[5]["items"] == 12);
   // Random weights know nothing of bytes: near 258 equally likely ones.
   BOOST_TEST(results[2]["metrics"]["byte_perplexity"]["value"].get<double>() > 50);
   BOOST_TEST(results[0]["metrics"]["acc"]["stderr"].is_number());
@@ -119,22 +129,93 @@ BOOST_AUTO_TEST_CASE(two_models_are_compared_item_by_item) {
 
 // A file that holds the first lines alone stands for a process that was killed behind them.
 BOOST_AUTO_TEST_CASE(a_killed_run_goes_on_to_the_same_numbers) {
-  const std::string task = "choices:" + files().path("choices.jsonl") + " --shots 2", out = files().path("resumed");
-  const std::string whole = json_of(task);
-  BOOST_TEST(json_of(task + " -o " + out) == whole);
-  const std::string file = out + "/choices-choices.jsonl", lines = slurp(file);
-  BOOST_TEST(std::count(lines.begin(), lines.end(), '\n') == 13);
-  for (size_t end = 0; (end = lines.find('\n', end)) != std::string::npos; end += 1) {
-    for (const size_t torn : {size_t{0}, size_t{9}}) {
-      write(file, lines.substr(0, end + 1 + torn));
-      BOOST_REQUIRE_EQUAL(json_of(task + " -o " + out), whole);
-      BOOST_REQUIRE_EQUAL(slurp(file), lines);
+  const std::string choices = "choices:" + files().path("choices.jsonl") + " --shots 2";
+  for (const auto& [task, name, count] :
+       {std::tuple(choices, "choices-choices", 13), std::tuple(files().drawn() + " --limit 5", "drawn-words", 6)}) {
+    const std::string out = files().path(std::string("resumed-") + name), whole = json_of(task);
+    BOOST_TEST(json_of(task + " -o " + out) == whole);
+    const std::string file = out + "/" + name + ".jsonl", lines = slurp(file);
+    BOOST_TEST(std::count(lines.begin(), lines.end(), '\n') == count);
+    for (size_t end = 0; (end = lines.find('\n', end)) != std::string::npos; end += 1) {
+      for (const size_t torn : {size_t{0}, size_t{9}}) {
+        write(file, lines.substr(0, end + 1 + torn));
+        BOOST_REQUIRE_EQUAL(json_of(task + " -o " + out), whole);
+        BOOST_REQUIRE_EQUAL(slurp(file), lines);
+      }
     }
+    const Outcome other = run("eval " + files().model + " " + task + " --seed 1 -o " + out);
+    BOOST_TEST(other.code == 2);
+    BOOST_TEST(other.output.find("holds results of something else: expected seed = 1, found 0") != std::string::npos,
+               other.output);
   }
-  const Outcome other = run("eval " + files().model + " " + task + " --seed 1 -o " + out);
-  BOOST_TEST(other.code == 2);
-  BOOST_TEST(other.output.find("holds results of something else: expected seed = 1, found 0") != std::string::npos,
-             other.output);
+}
+
+// What was written, what was compared, and the same results from two models.
+BOOST_AUTO_TEST_CASE(generated_texts_are_kept_and_compared) {
+  const models::text::ByteTokenizer tokenizer;
+  const std::string other = files().path("writer"), out = files().path("written");
+  fs::create_directory(other);
+  models::save_model(*byte_model("258", 8), &tokenizer, other);
+  const json report = json::parse(json_of(files().drawn() + " --compare " + other + " -o " + out));
+  std::istringstream lines(slurp(out + "/drawn-words.jsonl"));
+  std::string line;
+  std::getline(lines, line);
+  BOOST_TEST(json::parse(line)["braid_eval"]["seed"] == "0");
+  double right = 0;
+  while (std::getline(lines, line)) {
+    const json item = json::parse(line);
+    BOOST_REQUIRE(item["texts"].size() == 3u);
+    BOOST_REQUIRE(item["answers"].size() == 3u);
+    double own = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      const std::string text = item["texts"][i], answer = item["answers"][i];
+      BOOST_TEST(text.find('e') == std::string::npos);
+      BOOST_TEST(text.find(answer) != std::string::npos);
+      own += std::ranges::any_of(answer, [](char c) { return c == 'a' || c == 'A'; });  // "runs" needs luck
+    }
+    BOOST_TEST(item["contains"] == own / 3, boost::test_tools::tolerance(1e-12));
+    right += own / 3;
+  }
+  const double value = report["results"][0]["metrics"]["contains"]["value"];
+  BOOST_TEST(value > 0);
+  BOOST_TEST(value == right / 12, boost::test_tools::tolerance(1e-12));
+  const json& difference = report["compare"]["differences"][0];
+  BOOST_TEST(difference["result"] == "contains");
+  BOOST_TEST(difference["first"] == value);
+  BOOST_TEST(fs::exists(out + "/compare/drawn-words.jsonl"));
+}
+
+// A model folder that says itself that it has longer sequences is what --extrapolate stands for.
+BOOST_AUTO_TEST_CASE(sequences_beyond_the_models_own) {
+  const std::string task = "text:" + files().path("text.txt") + " --max-length 90", longer = files().path("longer");
+  fs::copy(files().model, longer);
+  std::string config = slurp(longer + "/config.json");
+  const size_t at = config.find("64", config.find("\"block_size\""));
+  BOOST_TEST_REQUIRE(at != std::string::npos);
+  write(longer + "/config.json", config.replace(at, 2, "90"));
+  const std::string file = files().path("longer.json");
+  BOOST_TEST(run("eval " + longer + " " + task + " --json " + file).code == 0);
+  const json expected = json::parse(slurp(file))["results"][0],
+             found = json::parse(json_of(task + " --extrapolate"))["results"][0];
+  BOOST_TEST(found["metrics"] == expected["metrics"]);
+  BOOST_TEST(found["settings"]["extrapolated_from"] == "64");
+  BOOST_TEST(!expected["settings"].contains("extrapolated_from"));
+  const Outcome shown = run("eval " + files().model + " " + task + " --extrapolate");
+  BOOST_TEST(
+      shown.output.find(": sequences of up to 90 tokens, its own have up to 64 (--extrapolate)\n") != std::string::npos,
+      shown.output);
+  BOOST_TEST(shown.output.find(": extrapolated, sequences of up to 90 tokens by a model of 64\n") != std::string::npos,
+             shown.output);
+  const Outcome within =
+      run("eval " + files().model + " " + "text:" + files().path("text.txt") + " --max-length 32 --extrapolate");
+  BOOST_TEST(within.output.find("extrapolated") == std::string::npos, within.output);
+}
+
+// At growing intervals, as training: each of few items.
+BOOST_AUTO_TEST_CASE(progress_in_a_file) {
+  const Outcome shown = run("eval " + files().model + " choices:" + files().path("choices.jsonl"));
+  for (const char* line : {"  1/12", "  2/12", "  9/12", "  12/12"})
+    BOOST_TEST(shown.output.find(line) != std::string::npos, line << " in\n" << shown.output);
 }
 
 // SIGKILL and SIGINT at whatever moment they come.
@@ -192,6 +273,9 @@ BOOST_AUTO_TEST_CASE(bad_use) {
   rejects(m + "in-context --shots 1", 2, "--shots has no effect on in-context");
   rejects(m + choices + " --shots-from f", 2, "--shots-from has no effect without --shots K");
   rejects(m + choices + " --max-length 65", 2, "bad value for --max-length: expected at most 64");
+  rejects(m + choices + " --max-length 65", 2, "; --extrapolate evaluates beyond it where positions are rotary");
+  rejects(m + choices + " --extrapolate", 2, "--extrapolate has no effect without --max-length N");
+  rejects(m + files().drawn() + " --max-length 12", 2, "bad value for max_tokens of task ");
   rejects(m + choices + " --max-length 4", 3, "expected a continuation of at most 3 tokens");
   rejects(m + "text:" + files().path("text.txt") + " --stride 64", 2, "bad value for --stride: expected at most 63");
   rejects(m + choices + " " + choices + " -o " + files().path("twice"), 2,

@@ -102,4 +102,40 @@ BOOST_AUTO_TEST_CASE(damaged_lines) {
   rejects(head + R"({"item":0,"logprobs":[-1,"x"],"greedy":["1","01"]})" + "\n", "expected the scores of item 0");
 }
 
+BOOST_AUTO_TEST_CASE(texts_of_a_task_that_generates) {
+  class TwoTexts final : public models::eval::EvalTask {
+   public:
+    int64_t size() const override { return 1; }
+    std::vector<Sequence> sequences(int64_t) const override { return {{{1}, 1}, {{1}, 1}}; }
+    int64_t longest(int64_t) const override { return 2; }
+    const models::eval::Continuation* continuation() const override { return &how_; }
+    std::vector<std::optional<std::string>> answers(const ItemScores& s) const override {
+      return {s[0].text.substr(1), std::nullopt};
+    }
+    std::vector<std::pair<std::string, double>> verdict(int64_t, const ItemScores&) const override { return {}; }
+    std::vector<Metric> metrics(std::span<const ItemScores>) const override { return {}; }
+
+   private:
+    models::eval::Continuation how_;
+  };
+  const TwoTexts writer;
+  const ItemScores made = {{.text = "\n\"\u00e9"}, {.text = ""}};
+  std::string head;
+  {
+    ResultFile file(path, print, writer);
+    head = slurp(path);
+    file.add(0, made);
+  }
+  BOOST_TEST(slurp(path) ==
+             head + "{\"item\":0,\"texts\":[\"\\n\\\"\u00e9\",\"\"],\"answers\":[\"\\\"\u00e9\",null]}\n");
+  ResultFile file(path, print, writer);
+  BOOST_TEST(file.missing().empty());
+  BOOST_TEST((file.finish()[0] == made));
+  for (const char* bad : {R"({"item":0,"texts":["a"]})", R"({"item":0,"texts":["a",1]})", R"({"item":0})"}) {
+    write(path, head + bad + "\n");
+    BOOST_CHECK_EXCEPTION(ResultFile(path, print, writer), Error,
+                          says(ErrorKind::input, "expected the scores of item 0"));
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -79,6 +79,16 @@ BOOST_AUTO_TEST_CASE(each_template_reads_its_data_set) {
              "The following are multiple choice questions (with answers) about us foreign policy.\n\n");
   BOOST_TEST(d.contexts[0] == "Q\nA. a\nB. b\nC. c\nD. d\nAnswer:");
   BOOST_TEST(d.choices[2] == "C");
+  d = first("generate", R"({"context": "c", "target": ["x", "y"]})");
+  BOOST_TEST(d.choices[1] == "y");
+  d = first("gsm8k", R"({"question": "Q?", "answer": "3 + 1\n#### 4"})");
+  BOOST_TEST(d.contexts[0] == "Question: Q?\nAnswer:");
+  BOOST_TEST(d.choices[0] == "3 + 1\n#### 4");
+  const auto gsm8k = parse_template(*find_template("gsm8k")).generate;
+  BOOST_TEST(gsm8k.filter.find("so\n#### -1,234.5.\n#### 7").value() == "-1234.5");
+  BOOST_TEST(gsm8k.target_filter("x\n#### $1,200", {}) == "1200");
+  BOOST_TEST(gsm8k.stops.size() == 3u);
+  BOOST_TEST(gsm8k.max_tokens == 256);
   for (const TemplateText& text : built_in_templates()) BOOST_CHECK_NO_THROW(parse_template(text));
   BOOST_TEST((parse_template(*find_template("wikitext")).kind == TaskKind::text));
 }
@@ -88,7 +98,7 @@ BOOST_AUTO_TEST_CASE(wrong_templates) {
           "unknown task field 'contxt' in t.toml line 2: expected one of kind, text, context,");
   rejects("contxt = \"a\"\n", "did you mean 'context'?");
   rejects("kind = \"choice\"",
-          "bad value for kind in t.toml line 1: expected one of text, last_word, choices, found 'choice'");
+          "bad value for kind in t.toml line 1: expected one of text, last_word, choices, generate, found 'choice'");
   rejects("context = \"a\"", "bad task t.toml: expected the field 'kind', found none");
   rejects("kind = \"choices\"\ncontext = \"a\"\nchoices = \"{c}\"", "expected the field 'gold'");
   rejects("kind = \"choices\"\ncontext = 3\nchoices = \"{c}\"\ngold = \"0\"",
@@ -102,6 +112,24 @@ BOOST_AUTO_TEST_CASE(wrong_templates) {
   rejects("kind = \"choices\"\ncontext = \"a\"\nchoices = \"{c}\"\ngold = \"0\"\ntext_filter = \"strip\"",
           "a task of kind choices has no field 'text_filter'");
   rejects("kind = \"text\"\ntext = \"{a}\"\ndescription = \"b\"", "a task of kind text has no field 'description'");
+  const std::string generate = "kind = \"generate\"\ncontext = \"a\"\ntarget = \"{b}\"\n";
+  BOOST_CHECK_NO_THROW(parse_template({"t.toml", generate + "samples = 2\ntemperature = 0.8\ntop_p = 1\n"}));
+  rejects("kind = \"text\"\ntext = \"{a}\"\nstop = \"b\"", "a task of kind text has no field 'stop'");
+  rejects(generate + "gold = \"0\"", "a task of kind generate has no field 'gold'");
+  rejects(generate + "max_tokens = 0",
+          "bad value for max_tokens in t.toml line 4: expected an integer from 1 to 1048576, found 0");
+  rejects(generate + "max_tokens = 1.5", "expected an integer from 1 to 1048576, found 1.5");
+  rejects(generate + "temperature = \"x\"",
+          "bad value for temperature in t.toml line 4: expected a number from 0 to 100");
+  rejects(generate + "samples = 2",
+          "bad task t.toml: samples above 1 expect a temperature above 0, found 0, which makes them equal");
+  rejects(generate + "match = \"exakt\"",
+          "bad value for match in t.toml line 4: expected one of exact, contains, regex, found 'exakt'; did you mean");
+  rejects(generate + "ignore = [\"case\", \"dots\"]", "expected one of case, punctuation, commas, found 'dots'");
+  rejects(generate + "match = \"regex\"\nignore = \"commas\"", "match = \"regex\" expects ignore = \"case\" or none");
+  rejects(generate + "stop = [\"a\", \"\"]", "an empty string among the stop strings");
+  rejects(generate + "filter = \"first_match '('\"",
+          "bad text for first_match of filter in t.toml line 4: expected a regular expression, found '('");
   rejects("kind = ", "cannot read t.toml line 1");
 }
 

@@ -342,11 +342,13 @@ BOOST_AUTO_TEST_CASE(the_answer_does_not_depend_on_the_others) {
 }
 
 BOOST_AUTO_TEST_CASE(one_model_with_one_name) {
-  TestServer server;
+  TestServer server({}, {.own_chat = false, .beginnings = {"Once there", "The \"fox"}});
   const json models = Client(server.port()).get("/v1/models").json();
   BOOST_TEST(models["data"].size() == 1U);
   BOOST_TEST(models["data"][0]["id"] == "tiny");
   BOOST_TEST(models["data"][0]["max_model_len"] == 64);
+  BOOST_TEST(models["data"][0]["own_chat_template"] == false);
+  BOOST_TEST(models["data"][0]["beginnings"] == json({"Once there", "The \"fox"}));
   for (const char* path : {"/v1/models/tiny", "/v1/models/%74iny", "/v1//models/tiny/?a=b", "/v1/models/"}) {
     const json one = Client(server.port()).get(path).json();
     BOOST_TEST((one == models["data"][0] || one == models), path);

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <boost/test/unit_test.hpp>
+#include <sstream>
 
 #include "braid/models/folders/pretrained.h"
 #include "tests/apps/serve/test_server.h"
@@ -69,6 +70,35 @@ BOOST_AUTO_TEST_CASE(serves_until_a_signal) {
   BOOST_TEST(end.output.find("MARKER") == std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(a_log_for_programs) {
+  Running server({"--log", "json"});
+  Client client(server.port);
+  const std::string body = R"({"prompt": "MARKER", "max_tokens": 3, "ignore_eos": true, "stream": )";
+  for (const char* stream : {"false}", "true}"})
+    BOOST_TEST(client.post("/v1/completions", body + stream).status == 200);
+  BOOST_TEST(client.get("/MARKER").status == 404);
+  server.process->signal(SIGTERM);
+  const Outcome end = server.process->wait();
+  BOOST_TEST(end.output.find("MARKER") == std::string::npos);
+  std::vector<nlohmann::json> entries;
+  std::istringstream lines(end.output);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("{")) entries.push_back(nlohmann::json::parse(line));
+  BOOST_REQUIRE(entries.size() == 3u);
+  for (size_t i = 0; i < 2; ++i) {
+    BOOST_TEST(entries[i]["route"] == "/v1/completions");
+    BOOST_TEST(entries[i]["status"] == 200);
+    BOOST_TEST(entries[i]["client"] == "127.0.0.1");
+    BOOST_TEST(entries[i]["prompt_tokens"] == 6);
+    BOOST_TEST(entries[i]["completion_tokens"] == 3);
+    BOOST_TEST(entries[i]["seconds"].get<double>() > 0);
+    BOOST_TEST(entries[i]["time"].get<std::string>().size() == 24u);
+  }
+  BOOST_TEST(entries[2]["status"] == 404);
+  BOOST_TEST(entries[2]["route"] == "other");
+  BOOST_TEST(entries[2]["prompt_tokens"].is_null());
+}
+
 BOOST_AUTO_TEST_CASE(a_second_signal_ends_at_once) {
   Running server({"--grace", "3600"});
   Client stuck(server.port, 4096);  // reads nothing, so that its answer does not end
@@ -115,6 +145,7 @@ BOOST_AUTO_TEST_CASE(bad_use_is_said_in_one_line) {
   ::chmod(folder().key.c_str(), 0600);
   fails("--chat nothing", 2, "bad chat template");
   fails("--allow-origin page.example", 2, "expected the origin of a page, such as http://localhost:3000");
+  fails("--log=xml", 2, "bad value for --log: expected one of text, json, found 'xml'");
   fails("--port 99999", 2, "--port");
   fails("--port 0 --positions 3000000000000", 2, "--positions");
   TestServer taken;

@@ -81,6 +81,22 @@ BOOST_AUTO_TEST_CASE(one_context_for_each_choice) {
   BOOST_TEST(d[0].choices == (std::vector<std::string>{"runs", "runs"}), boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(right_answers_of_a_text_that_is_generated) {
+  TaskTemplate form;
+  form.kind = TaskKind::generate;
+  form.contexts = {FormatString("{q}", "x")};
+  form.choices = {FormatString("{a}", "x")};
+  const auto answers = [&](const std::string& line) { return read_documents(form, write(line)).at(0).choices; };
+  using Texts = std::vector<std::string>;
+  BOOST_TEST(answers(R"({"q": "", "a": ["x", "y"]})") == (Texts{"x", "y"}), boost::test_tools::per_element());
+  BOOST_TEST(answers(R"({"q": "", "a": 12})") == (Texts{"12"}), boost::test_tools::per_element());
+  BRAID_CHECK_FAILS(answers(R"({"q": "", "a": []})"), ErrorKind::input,
+                    "expected a right answer or more, found an empty");
+  BRAID_CHECK_FAILS(answers(R"({"q": "", "a": [1]})"), ErrorKind::input, "expected a list of strings as choices");
+  form.choices = {FormatString("{a}", "x"), FormatString("the {b}", "x")};
+  BOOST_TEST(answers(R"({"q": "", "a": "x", "b": 2})") == (Texts{"x", "the 2"}), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(wrong_lines) {
   const std::string good = "{\"q\": \"a\", \"choices\": [\"x\", \"y\"], \"gold\": 1}\n";
   const auto rejects = [&](const std::string& line, const std::string& words) {

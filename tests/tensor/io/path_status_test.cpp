@@ -25,7 +25,8 @@ BOOST_AUTO_TEST_CASE(what_is_there_and_what_is_not) {
   BOOST_TEST(io::is_file(folder.path / "around/file"));
   BOOST_TEST((io::is_folder(folder.path / "around") && io::is_link(folder.path / "around")));
   BOOST_TEST((io::is_link(folder.path / "dangling") && !io::exists(folder.path / "dangling")));
-  for (const fs::path& none : {folder.path / "none", file / "below", fs::path()}) {
+  for (const fs::path& none : {folder.path / "none", file / "below", fs::path(), fs::path(std::string(500, '1')),
+                               fs::path(std::string(5000, '1'))}) {
     BOOST_TEST(!io::exists(none));
     BOOST_TEST((!io::is_file(none) && !io::is_folder(none) && !io::is_link(none) && !io::is_same(none, none)));
     BOOST_TEST(io::list_folder(none).empty());

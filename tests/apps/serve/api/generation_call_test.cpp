@@ -17,7 +17,7 @@ struct LeavingClient final : Reply {
   void stream(std::string) override {
     if (call) std::exchange(call, nullptr)->cancel();
   }
-  void end_stream() override { ++answers; }
+  void end_stream(TokenCounts) override { ++answers; }
   std::shared_ptr<Ticket> call;
   int answers = 0;
 };
@@ -40,6 +40,39 @@ BOOST_AUTO_TEST_CASE(a_text_whose_client_left_is_cancelled_not_finished) {
   BOOST_TEST(load.cancelled == 2);
   BOOST_TEST(load.finished == 0);
   BOOST_TEST(client->answers == 0);
+}
+
+// A text, and one that a stop string ends; the log gets the same counts.
+BOOST_AUTO_TEST_CASE(texts_are_measured) {
+  struct Reader final : Reply {
+    void send(Response response) override { tokens = response.tokens; }
+    void stream(std::string) override {}
+    void end_stream(TokenCounts counts) override { tokens = counts; }
+    TokenCounts tokens;
+  };
+  const models::text::ByteTokenizer tokenizer;
+  const auto model = models::as_language_model(test::byte_model());
+  models::GenerationEngine engine(*model);
+  TextHistograms texts;
+  const auto has = [&](const std::string& line) { return texts.text().find("\n" + line + "\n") != std::string::npos; };
+  for (const bool stopping : {false, true}) {
+    const auto reader = std::make_shared<Reader>();
+    GenerationCall::Settings settings{.max_tokens = 6, .context = 64, .prompts = {{1, 2, 3}}, .texts = &texts};
+    settings.fields.sampling.temperature = 0;
+    settings.fields.stream = stopping;
+    if (stopping)  // every character that the model could write
+      for (int c = 1; c < 128; ++c) settings.fields.stops.push_back(std::string(1, static_cast<char>(c)));
+    if (stopping) settings.fields.stops.push_back("\uFFFD");
+    std::make_shared<GenerationCall>(engine, tokenizer, settings, reader)->start();
+    while (engine.step()) continue;
+    BOOST_TEST(reader->tokens.prompt == 3);
+    BOOST_TEST((stopping ? reader->tokens.completion < 6 : reader->tokens.completion == 6));
+    BOOST_TEST(has(stopping ? "braid_request_prompt_tokens_count 2" : "braid_request_prompt_tokens_count 1"));
+  }
+  BOOST_TEST(has("braid_request_prompt_tokens_sum 6"));
+  BOOST_TEST(has("braid_time_to_first_token_seconds_count 2"));
+  BOOST_TEST(has("braid_request_generation_tokens_bucket{le=\"10\"} 2"));
+  BOOST_TEST(has("braid_request_generation_tokens_bucket{le=\"5\"} 1"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,7 +1,11 @@
 // The server on real sockets: what clients may send, and what must not harm the others.
 #include <boost/test/unit_test.hpp>
+#include <cmath>
 #include <deque>
+#include <map>
+#include <sstream>
 
+#include "apps/cli/version.h"
 #include "braid/tensor/random.h"
 #include "tests/apps/serve/some_requests.h"
 
@@ -47,6 +51,98 @@ BOOST_AUTO_TEST_CASE(every_route_with_every_method) {
   for (const char* path : {"//health", "/health/", "/v1//models", "//v1/models/?a=b", "//", "/page//main.js"})
     BOOST_TEST(Client(server.port()).get(path).status == 200, path);
   BOOST_TEST(server.post("/v1//tokenize/", R"({"prompt": "x"})").status == 200);
+}
+
+// Its words are the server's own.
+BOOST_AUTO_TEST_CASE(unknown_routes_name_those_there_are) {
+  TestServer server;
+  const auto message = [&](const std::string& path) {
+    const Answer answer = Client(server.port()).get(path);
+    BOOST_TEST(answer.status == 404);
+    BOOST_TEST(answer.json()["error"]["code"] == "unknown_route");
+    return answer.json()["error"]["message"].get<std::string>();
+  };
+  const auto contains = [](const std::string& text, const std::string& part) {
+    BOOST_TEST(text.find(part) != std::string::npos, part << " in " << text);
+  };
+  contains(message("/v1/chat/completion"), "did you mean '/v1/chat/completions'?");
+  contains(message("/v1/model"), "did you mean '/v1/models'?");
+  contains(message("/api/tags"),
+           "there is no such route; routes: POST /v1/completions, POST /v1/chat/completions, GET");
+  for (const apps::serve::Route& route : apps::serve::routes())
+    contains(message("/api/tags"), std::string(route.method) + " " + route.path);
+  contains(message("/v1/embeddings"), "embeddings are not served: this model writes text; use POST /v1/completions or");
+  contains(message("/v1/responses/resp_1"), "responses are not served; use POST /v1/chat/completions, ");
+  BOOST_TEST(message("/MARKER").find("MARKER") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(what_probes_and_browsers_ask) {
+  TestServer server({.access = {.key = "secret"}});
+  BOOST_TEST(Client(server.port()).get("/ready").json()["status"] == "ready");
+  BOOST_TEST(Client(server.port()).get("/version").status == 401);
+  const Answer version = Client(server.port()).get("/version", "Authorization: Bearer secret\r\n");
+  BOOST_TEST(version.json()["version"] == apps::version());
+  BOOST_TEST(version.json()["commit"] == apps::build_commit());
+  const Answer icon = Client(server.port()).get("/favicon.ico");
+  BOOST_TEST(icon.status == 200);
+  BOOST_TEST(icon.fields.at("content-type") == "image/svg+xml");
+  BOOST_TEST(icon.body == Client(server.port()).get("/page/icon.svg").body);
+}
+
+// The text format of Prometheus, read line by line.
+BOOST_AUTO_TEST_CASE(histograms_of_metrics) {
+  TestServer server;
+  for (int i = 0; i < 3; ++i)
+    server.post("/v1/completions", R"({"prompt": "abc", "max_tokens": 12, "ignore_eos": true, "seed": 1})");
+  server.post("/v1/completions", R"({"prompt": "abcde", "max_tokens": 0, "echo": true, "logprobs": 1})");
+  BOOST_TEST(server.idle());
+  std::istringstream lines(Client(server.port()).get("/metrics").body);
+  struct Read {
+    std::vector<std::pair<double, int64_t>> buckets;
+    double sum = -1;
+    int64_t count = -1;
+  };
+  std::map<std::string, Read> read;
+  std::map<std::string, std::string> types;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string first, second, name;
+    words >> first >> second >> name;
+    if (first == "#") {
+      if (second == "TYPE") types[name] = "seen";
+      if (second == "TYPE" && line.ends_with(" histogram")) read[name];
+      continue;
+    }
+    for (auto& [histogram, values] : read) {
+      if (!first.starts_with(histogram + "_")) continue;
+      const std::string rest = first.substr(histogram.size());
+      if (rest == "_sum") values.sum = std::stod(second);
+      if (rest == "_count") values.count = std::stoll(second);
+      if (!rest.starts_with("_bucket{le=\"")) continue;
+      const std::string bound = rest.substr(12, rest.size() - 14);
+      values.buckets.emplace_back(bound == "+Inf" ? INFINITY : std::stod(bound), std::stoll(second));
+    }
+  }
+  BOOST_TEST(read.size() == 6u);
+  for (const auto& [name, values] : read) {
+    BOOST_TEST_CONTEXT(name) {
+      BOOST_REQUIRE(values.buckets.size() > 10u);
+      for (size_t i = 1; i < values.buckets.size(); ++i) {
+        BOOST_TEST(values.buckets[i].first > values.buckets[i - 1].first);
+        BOOST_TEST(values.buckets[i].second >= values.buckets[i - 1].second);
+      }
+      BOOST_TEST(std::isinf(values.buckets.back().first));
+      BOOST_TEST(values.buckets.back().second == values.count);
+      BOOST_TEST(values.sum >= 0);
+    }
+  }
+  BOOST_TEST(read["braid_time_to_first_token_seconds"].count == 3);  // a prompt that is scored has none
+  BOOST_TEST(read["braid_time_per_output_token_seconds"].count == 3);
+  BOOST_TEST(read["braid_e2e_request_latency_seconds"].count == 4);
+  BOOST_TEST(read["braid_request_queue_time_seconds"].count == 4);
+  BOOST_TEST(read["braid_request_prompt_tokens"].sum == 14);
+  BOOST_TEST(read["braid_request_generation_tokens"].sum == 36);
+  BOOST_TEST(read["braid_e2e_request_latency_seconds"].sum >= read["braid_time_to_first_token_seconds"].sum);
 }
 
 // RFC 9112, 3.2: the host of an address counts instead of the field, which must be there all the same.
