@@ -10,6 +10,7 @@
 #include "apps/cli/progress.h"
 #include "apps/train/log/event_file.h"
 #include "apps/train/log/log.h"
+#include "apps/train/log/row_command.h"
 #include "apps/train/log/samples.h"
 
 namespace braid::apps {
@@ -20,8 +21,9 @@ class RunFiles {
 
   // Opens log and samples in the run's folder; what they have after `step` is cut off. kind: of the data.
   void open(const std::filesystem::path& out, int64_t step, std::string_view kind);
-  // Writes the event of a start. tensorboard: also opens event files, from `events_step`.
-  void start(const std::string& event, bool tensorboard, int64_t events_step);
+  // Writes the event of a start. tensorboard: also opens event files, from `events_step`. command: also starts this
+  // process, which gets every line of log.jsonl from here on; "": none.
+  void start(const std::string& event, bool tensorboard, int64_t events_step, const std::string& command);
 
   std::vector<LogRow> earlier_rows() const { return log_ ? log_->earlier_rows() : std::vector<LogRow>(); }
   bool has_sample(int64_t step) const { return !samples_ || samples_->last_step() >= step; }
@@ -42,6 +44,8 @@ class RunFiles {
   std::optional<RunLog> log_;
   std::optional<EventFile> events_;
   std::optional<SamplesFile> samples_;
+  std::optional<RowCommand> command_;
+  std::string kind_;  // of the data
   bool log_warned_ = false, events_warned_ = false, samples_warned_ = false;
 };
 
