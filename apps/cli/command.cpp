@@ -109,10 +109,10 @@ int run(const Command& command, const Arguments& arguments) {
   } catch (const OutOfMemory& error) {
     fail(error.kind(), with_flags(command, error.what()) + memory_advice(command));
   } catch (const std::bad_alloc&) {
-    fail(ErrorKind::setting,
-         "out of memory" + (command.overrides.empty() ? memory_advice(command)
-                                                      : std::string("; use a smaller model, train.batch_size or "
-                                                                    "data.seq_len, or train.recompute=true")));
+    const std::string advice = memory_advice(command);
+    fail(ErrorKind::setting, "out of memory" + (!advice.empty() ? advice
+                                                                : "; use a smaller model, train.batch_size or "
+                                                                  "data.seq_len, or train.recompute=true"));
   } catch (const Error& error) {
     fail(error.kind(), with_flags(command, error.what()));
   }
@@ -319,7 +319,8 @@ int report_error(int code, const std::string& message) {
 }
 
 std::string memory_advice(const Command& command) {
-  if (!command.overrides.empty()) return "";
+  if (std::ranges::count(command.flags, "dtype", &Flag::name) == 0)
+    return command.overrides.empty() ? "; it takes less with a smaller model" : "";
   std::vector<std::string> ways;
   for (const Flag& flag : command.flags) {
     const bool has_int8 = std::ranges::count(flag.rule.choices, "int8") > 0;

@@ -126,6 +126,7 @@ BOOST_AUTO_TEST_CASE(a_best_rate_at_the_edge_is_marked) {
   std::string text = study_text(out);
   for (const auto& [list, number] : {std::pair<std::string, std::string>{"seeds = [1, 2]", "seeds = 3"},
                                      {"steps = [4]", "steps = 4"},
+                                     {"baseline = \"plain\"", "baseline = \"slow\""},
                                      {"[sizes.a]\nmodel.dim = 16\n[sizes.b]\n", "[sizes.b]\n"}})
     text.replace(text.find(list), list.size(), number);
   text = text.substr(0, text.find("[variants.plain]")) +
