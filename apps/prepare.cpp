@@ -149,8 +149,9 @@ int run_prepare(const Arguments& arguments) {
   if (format) std::printf("  %s\n", about_samples.c_str());
   print_split("training", m.train);
   print_validation(summary);
+  if (summary.left_out.files > 0) std::printf("  %-12s %s\n", "left out", summary.left_out.text().c_str());
   if (options.dedup)
-    std::printf("  %-12s %12lld left out, equal to an earlier document\n", "duplicates",
+    std::printf("  %-12s %12lld left out, exactly equal to an earlier document\n", "duplicates",
                 static_cast<long long>(summary.duplicates));
   if (summary.ill_formed > 0)
     std::printf("  %-12s %12lld parts of text that are no UTF-8, %s\n", "ill-formed",
@@ -222,7 +223,9 @@ Command prepare_command() {
                 integer_flag("seed", "N", "of the split and of the tasks", std::to_string(defaults.seed), 0),
                 integer_flag("shard-tokens", "N", "largest number of tokens in one file",
                              std::to_string(defaults.shard_tokens), 1),
-                {.name = "dedup", .help = "leave out documents equal to an earlier one, 22 to 43 bytes of memory each"},
+                {.name = "dedup",
+                 .help = "exact duplicates only: leave out documents equal to an earlier one, 22 to 43 bytes of memory "
+                         "each"},
                 {.name = "replace", .help = "replace other data in DIR; runs trained on it will not resume"}},
       .details =
           "The folder appears complete or not at all. The same inputs and flags give the same bytes; other data\n"

@@ -27,9 +27,11 @@ namespace braid::apps {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr const char* kNoRun = "no run";
+
 struct RunView {
   std::string name;
-  std::string state;   // running, finished, stopped, failed, killed, silent, unknown
+  std::string state;   // running, finished, stopped, failed, killed, silent, unknown, no run
   std::string reason;  // of the state, or ""
   RunStatus status;
   std::optional<LogRow> last;
@@ -114,6 +116,7 @@ std::string fixed(double value) {
 
 // The words of one run, which stand in columns.
 std::vector<std::string> words_of(const RunView& v) {
+  if (v.state == kNoRun) return {preview(v.name, 100), v.state, "", "", "", "", "", "", v.reason};
   const int64_t step = v.last ? v.last->step : 0;
   std::string progress = str("step ", step, "/", v.status.steps ? std::to_string(v.status.steps) : "?");
   if (v.status.steps >= step && step >= 0 && v.status.steps > 0)
@@ -177,19 +180,22 @@ std::string json(const RunView& v) {
 }
 
 // Looks at every run once. Of several, what is no run folder is left out with a note, once, and what cannot be read,
-// each time.
-std::vector<RunView> look(std::vector<std::string>& names) {
+// each time; one that is missing has a line that says so.
+std::vector<RunView> look(std::vector<std::string>& names, bool several) {
   std::vector<RunView> views;
-  const bool several = names.size() > 1;
   std::erase_if(names, [&](const std::string& name) {
-    check(io::exists(name), ErrorKind::input,
+    check(several || io::exists(name), ErrorKind::input,
           [&] { return "cannot find " + name + ": expected a run folder; name the folder that run.out named"; });
     if (!several) io::check_readable(name);
-    const bool other = several && !is_run(name);
+    const bool other = several && io::exists(name) && !is_run(name);
     if (other) std::fprintf(stderr, "note: %s is no run folder: left out\n", preview(name).c_str());
     return other;
   });
   for (const std::string& name : names) {
+    if (several && !io::exists(name)) {
+      views.push_back({.name = name, .state = kNoRun, .reason = "there is no such folder"});
+      continue;
+    }
     check(is_run(name), ErrorKind::input, [&] {
       return "no run in " + name +
              ": expected a folder with log.csv or status.json; name the folder that run.out named";
@@ -207,9 +213,9 @@ std::vector<RunView> look(std::vector<std::string>& names) {
 
 int run_status(const Arguments& arguments) {
   std::vector<std::string> names = arguments.list("RUN");
-  const bool watching = arguments.has("watch"), terminal = ::isatty(STDOUT_FILENO) == 1;
+  const bool watching = arguments.has("watch"), terminal = ::isatty(STDOUT_FILENO) == 1, several = names.size() > 1;
   while (true) {
-    const std::vector<RunView> views = look(names);
+    const std::vector<RunView> views = look(names, several);
     std::string text;
     if (arguments.has("json"))
       for (const RunView& v : views) text += json(v);
@@ -219,7 +225,14 @@ int run_status(const Arguments& arguments) {
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
     const bool any = std::any_of(views.begin(), views.end(), [](const RunView& v) { return v.state == "running"; });
-    if (!watching || !any) return 0;
+    if (!watching || !any) {
+      std::string missing;
+      for (const RunView& v : views)
+        if (v.state == kNoRun) missing += (missing.empty() ? "" : ", ") + preview(v.name);
+      if (missing.empty()) return 0;
+      return report_error(static_cast<int>(ErrorKind::input),
+                          "cannot find " + missing + ": expected run folders; name the folders that run.out named");
+    }
     std::this_thread::sleep_for(std::chrono::duration<double>(arguments.get_float("watch")));
   }
 }
@@ -238,7 +251,9 @@ Command status_command() {
           "The state is one of running, finished, stopped (by a signal; the same command resumes it), failed (with "
           "the\n"
           "beginning of the error; --json has all of it), killed (the process is gone without a message), silent (a\n"
-          "process on another host whose files have not changed for long) and unknown. \"3s ago\": when the files of "
+          "process on another host whose files have not changed for long), unknown and no run (of several, one that "
+          "is\n"
+          "missing: code 3 at the end). \"3s ago\": when the files of "
           "the\n"
           "run last changed. Nothing is written or locked, so a run may be looked at at any time.",
       .examples = {"braid status out/demo", "braid status out/* --watch 10", "braid status out/demo --json"},

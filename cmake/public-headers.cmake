@@ -40,6 +40,7 @@ set(BRAID_PUBLIC_HEADERS
   models/data/text/manifest.h
   models/data/text/packing.h
   models/data/text/shard.h
+  models/data/text/training_order.h
   models/data/tokenizers/tokenizer.h
   models/families/compose_presets.h
   models/families/composition_settings.h
@@ -80,6 +81,7 @@ set(BRAID_PUBLIC_HEADERS
   models/model_info.h
   models/model_spec.h
   models/registry.h
+  models/sequence_lengths.h
   models/settings.h
   models/training/captured_step.h
   models/training/checkpoint/checkpoint.h

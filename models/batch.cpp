@@ -1,6 +1,5 @@
 #include "braid/models/batch.h"
 
-#include "braid/models/image_model.h"
 #include "braid/tensor/base/strings.h"
 
 namespace braid::models {
@@ -33,6 +32,22 @@ Batch Batch::to(Device device) const {
   for (const nn::NamedTensor& t : tensors_)
     out.tensors_.push_back({t.name, t.name == kPositions || t.name == kSampleKeys ? t.value : t.value.to(device)});
   return out;
+}
+
+nn::SampleRandom sample_random(const Batch& batch) {
+  std::vector<RandomKey> keys;
+  if (batch.has(kSampleKeys))
+    for (const int64_t key : batch.at(kSampleKeys).to_vector<int64_t>())
+      keys.push_back({static_cast<uint64_t>(key), 0});
+  return nn::SampleRandom(std::move(keys));
+}
+
+void check_sample_keys(const Batch& batch) {
+  if (!batch.has(kSampleKeys)) return;
+  const Tensor keys = batch.at(kSampleKeys);
+  const int64_t B = batch.samples();
+  check(keys.rank() == 1 && keys.dim(0) == B && keys.dtype() == DType::i64, ErrorKind::input,
+        [&] { return str("sample_keys must be i64 (", B, "), found ", keys.dtype(), " ", keys.shape()); });
 }
 
 Batch text_batch(const Tensor& input_ids, const Tensor& targets, const Tensor& positions) {

@@ -3,16 +3,20 @@
 //   text     input_ids (B, T), targets (B, T)     i32 or i64; a negative target is not counted (text_batch)
 //            positions (B, T), optional           the position of each token in its document, for document masking.
 //                                                 Always on the CPU, which plans attention by it
+//   any      sample_keys (B) i64, optional        in training: keys of the dropout of each sample; without them there
+//                                                 is none. Always on the CPU
 #pragma once
 #include <initializer_list>
 #include <string>
 #include <vector>
 
 #include "braid/nn/module.h"
+#include "braid/nn/sample_random.h"
 
 namespace braid::models {
 
 inline constexpr const char* kPositions = "positions";
+inline constexpr const char* kSampleKeys = "sample_keys";
 
 class Batch {
  public:
@@ -22,6 +26,7 @@ class Batch {
   // The tensor of this name, a handle. Error(input) names the missing tensor and those that exist.
   Tensor at(const std::string& name) const;
   bool has(const std::string& name) const;
+  void add(nn::NamedTensor tensor) { tensors_.push_back(std::move(tensor)); }
   const std::vector<nn::NamedTensor>& tensors() const { return tensors_; }
   // B, the size of the first axis, which all tensors share; 0 for a batch without tensors.
   int64_t samples() const;
@@ -35,5 +40,9 @@ class Batch {
 
 // input_ids, targets and, unless empty, positions, all (B, T).
 Batch text_batch(const Tensor& input_ids, const Tensor& targets, const Tensor& positions = {});
+
+// The random numbers of a training pass, by the sample_keys of the batch; none without them.
+nn::SampleRandom sample_random(const Batch& batch);
+void check_sample_keys(const Batch& batch);  // Error(input) unless they are i64 (B), or not there
 
 }  // namespace braid::models

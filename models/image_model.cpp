@@ -10,7 +10,7 @@ Batch ImageModel::blank_batch(int64_t samples, int64_t) const {
   const Shape image = image_shape();
   Batch batch{{"pixel_values", zeros({samples, image[0], image[1], image[2]})},
               {"labels", zeros({samples}, DType::i64)}};
-  if (random_training()) batch = {batch.tensors()[0], batch.tensors()[1], {kSampleKeys, zeros({samples}, DType::i64)}};
+  if (random_training()) batch.add({kSampleKeys, zeros({samples}, DType::i64)});
   return batch;
 }
 
@@ -38,11 +38,7 @@ void ImageModel::check_batch(const Batch& batch) const {
     check(weights.rank() == 2 && weights.dim(0) == B && weights.dim(1) == classes(), ErrorKind::input,
           [&] { return str("label_weights must be (", B, ", ", classes(), "), found ", weights.shape()); });
   }
-  if (batch.has(kSampleKeys)) {
-    const Tensor keys = batch.at(kSampleKeys);
-    check(keys.rank() == 1 && keys.dim(0) == B && keys.dtype() == DType::i64, ErrorKind::input,
-          [&] { return str("sample_keys must be i64 (", B, "), found ", keys.dtype(), " ", keys.shape()); });
-  }
+  check_sample_keys(batch);
 }
 
 Tensor ImageModel::loss_of(const Tensor& logits, const Batch& batch) const {

@@ -5,15 +5,12 @@
 //   labels (B) i64                  classes; a negative one is not counted
 //   label_weights (B, K) f32        optional, in training: the distribution that replaces the label in the loss, for
 //                                   label smoothing and mixed images
-//   sample_keys (B) i64             optional, in training: keys of the dropout of each sample. Always on the CPU.
-//                                   Without them there is no dropout
+//   sample_keys (B) i64             optional, in training (models/batch.h)
 #pragma once
 #include "braid/models/model.h"
 #include "braid/models/model_spec.h"
 
 namespace braid::models {
-
-inline constexpr const char* kSampleKeys = "sample_keys";
 
 // The configuration of such a model.
 class ImageModelSpec : public ModelSpec {

@@ -32,7 +32,9 @@ Batch LanguageModel::blank_batch(int64_t samples, int64_t seq_len) const {
   check(samples >= 1 && seq_len >= 1, ErrorKind::setting, [&] {
     return str("bad batch: expected at least one sequence of at least one token, found ", samples, " of ", seq_len);
   });
-  return text_batch(zeros({samples, seq_len}, DType::i32), zeros({samples, seq_len}, DType::i32));
+  Batch batch = text_batch(zeros({samples, seq_len}, DType::i32), zeros({samples, seq_len}, DType::i32));
+  if (random_training()) batch.add({kSampleKeys, zeros({samples}, DType::i64)});
+  return batch;
 }
 
 int64_t LanguageModel::count_targets(const Batch& batch) const {
@@ -44,6 +46,7 @@ int64_t LanguageModel::count_targets(const Batch& batch) const {
 void LanguageModel::check_batch(const Batch& batch) const {
   check_ids("loss_sum", "token id", batch.at("input_ids"), vocab_size());
   check_ids("loss_sum", "target", batch.at("targets"), vocab_size(), true);
+  check_sample_keys(batch);
   if (!batch.has(kPositions)) return;
   check(separates_documents(), ErrorKind::setting, [&] {
     return "a model of type " + spec()->model_type() +

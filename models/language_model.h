@@ -44,6 +44,8 @@ class LanguageModel : public Model {
   // Whether loss_sum() and observe() apply document masking to a batch with positions; otherwise check_batch() rejects
   // such a batch.
   virtual bool separates_documents() const { return false; }
+  // Whether loss_sum() of a batch reads its sample_keys.
+  virtual bool random_training() const { return false; }
   Batch blank_batch(int64_t samples, int64_t seq_len) const override;
   int64_t count_targets(const Batch& batch) const override;
   void check_batch(const Batch& batch) const override;

@@ -1,8 +1,16 @@
 #include "braid/models/model.h"
 
 #include "braid/models/folders/lora.h"
+#include "braid/models/model_spec.h"
 
 namespace braid::models {
+
+void Model::set_dropout(double p) {
+  check(p == 0, ErrorKind::setting, [&] {
+    return str("a model of type ", spec()->model_type(), " has no dropout by model.dropout: expected 0, found ",
+               std::to_string(p));
+  });
+}
 
 const dist::Shard* Model::shard_of(const std::string& parameter) const {
   if (!is_lora(parameter)) return nullptr;

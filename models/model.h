@@ -57,6 +57,10 @@ class Model : public nn::Module {
 
   // Recompute activations in the backward pass instead of keeping them, where the model can.
   virtual void set_recompute(bool) {}
+  // Dropout of the embedding and of each branch of a block in loss_sum() of a batch with sample_keys, by default none.
+  // Not of attention's probabilities: its kernels form none. Error(setting) for p > 0 where the model has no such
+  // dropout.
+  virtual void set_dropout(double p);
   // Bytes of attention scores that a device may hold at a time, 0: the device's own choice. No effect without
   // attention.
   virtual void set_attention_workspace(int64_t) {}

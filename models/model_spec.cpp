@@ -41,25 +41,32 @@ std::string ModelSpec::config_json_like(const std::string&, const std::string&, 
 
 Folder ModelSpec::folder() const { return Folder(*this); }
 
-std::vector<std::string> differing_settings(const ModelSpec& expected, const ModelSpec& found) {
+std::vector<SettingDifference> setting_differences(const ModelSpec& expected, const ModelSpec& found) {
   const std::vector<ModelSetting> then = expected.settings(), now = found.settings();
   const auto named = [](const std::vector<ModelSetting>& list, const std::string& name) {
     const auto at = std::ranges::find(list, name, &ModelSetting::name);
     return at == list.end() ? nullptr : &*at;
   };
-  std::vector<std::string> lines;
-  const auto compare = [&](const std::string& name, const std::string& a, const std::string& b) {
-    if (a != b) lines.push_back("model." + name + " = " + a + ", found " + b);
+  std::vector<SettingDifference> list;
+  const auto compare = [&](const std::string& name, const std::string& a, const std::string& b, bool of_context) {
+    if (a != b) list.push_back({name, a, b, of_context});
   };
   // Families differ in which settings they have.
-  if (expected.model_type() != found.model_type()) compare("model_type", expected.model_type(), found.model_type());
+  if (expected.model_type() != found.model_type())
+    compare("model_type", expected.model_type(), found.model_type(), false);
   for (const ModelSetting& s : then) {
     const ModelSetting* other = named(now, s.name);
     const bool in_use = s.in_use || !other || other->in_use;
-    if (s.name != "model_type" && in_use) compare(s.name, s.value, other ? other->value : "none");
+    if (s.name != "model_type" && in_use) compare(s.name, s.value, other ? other->value : "none", s.of_context);
   }
   for (const ModelSetting& s : now)
-    if (s.name != "model_type" && !named(then, s.name)) compare(s.name, "none", s.value);
+    if (s.name != "model_type" && !named(then, s.name)) compare(s.name, "none", s.value, false);
+  return list;
+}
+
+std::vector<std::string> differing_settings(const ModelSpec& expected, const ModelSpec& found) {
+  std::vector<std::string> lines;
+  for (const SettingDifference& d : setting_differences(expected, found)) lines.push_back(d.text());
   return lines;
 }
 

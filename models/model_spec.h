@@ -26,6 +26,8 @@ struct ModelSetting {
   bool in_use = true;       // false: without effect beside the other settings
   ValueRule rule = {};      // allowed values; by default any text
   bool may_change = false;  // fine-tuning may change it (folders/init_from.h)
+  bool of_context =
+      false;  // a run may change it when it resumes with another longest sequence: no weight depends on it
 };
 
 class ModelSpec {
@@ -72,7 +74,14 @@ class ModelSpec {
   virtual Folder folder() const;
 };
 
-// The settings in which two specs differ, as "model.dim = 64, found 128"; not those that neither of them uses.
+// The settings in which two specs differ; not those that neither of them uses.
+struct SettingDifference {
+  std::string name, expected, found;
+  bool of_context = false;
+  std::string text() const { return "model." + name + " = " + expected + ", found " + found; }
+};
+std::vector<SettingDifference> setting_differences(const ModelSpec& expected, const ModelSpec& found);
+// The same as "model.dim = 64, found 128".
 std::vector<std::string> differing_settings(const ModelSpec& expected, const ModelSpec& found);
 
 }  // namespace braid::models

@@ -95,7 +95,7 @@ class CpuAllocator final : public Allocator {
     }
     if (!data)
       throw OutOfMemory("out of memory: cannot get " + detail::mebibytes(size) + "; " + detail::mebibytes(current_) +
-                        " are in use by tensors; lower the batch size, the sequence length or the model");
+                        " are in use by tensors");
     return data;
   }
   // A cached buffer of this size or little more, or a fresh one.

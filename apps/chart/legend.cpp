@@ -36,7 +36,8 @@ std::string shown_of(const Run& run, int decimals, const std::string& unit, Valu
   std::vector<double> values;
   for (const Run& member : run.members) values.push_back(value(member));
   const auto [mean, spread] = mean_and_spread(values);
-  return shown(mean, decimals) + (std::isnan(spread) ? "" : " ± " + shown(spread, decimals)) + unit;
+  const std::string of_one = values.size() < 2 ? "-" : shown(spread, decimals);  // one run has no spread
+  return shown(mean, decimals) + (std::isnan(spread) ? "" : " ± " + of_one) + unit;
 }
 
 struct Best {

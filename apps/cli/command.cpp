@@ -106,6 +106,13 @@ Arguments parse_once(const Command& command, const std::vector<std::string>& arg
 int run(const Command& command, const Arguments& arguments) {
   try {
     return command.run(arguments);
+  } catch (const OutOfMemory& error) {
+    fail(error.kind(), with_flags(command, error.what()) + memory_advice(command));
+  } catch (const std::bad_alloc&) {
+    const std::string advice = memory_advice(command);
+    fail(ErrorKind::setting, "out of memory" + (!advice.empty() ? advice
+                                                                : "; use a smaller model, train.batch_size or "
+                                                                  "data.seq_len, or train.recompute=true"));
   } catch (const Error& error) {
     fail(error.kind(), with_flags(command, error.what()));
   }
@@ -311,6 +318,20 @@ int report_error(int code, const std::string& message) {
   return code;
 }
 
+std::string memory_advice(const Command& command) {
+  if (std::ranges::count(command.flags, "dtype", &Flag::name) == 0)
+    return command.overrides.empty() ? "; it takes less with a smaller model" : "";
+  std::vector<std::string> ways;
+  for (const Flag& flag : command.flags) {
+    const bool has_int8 = std::ranges::count(flag.rule.choices, "int8") > 0;
+    if (flag.name == "dtype") ways.push_back(has_int8 ? "--dtype bf16 or int8" : "--dtype bf16");
+    if (flag.name == "sequences" || flag.name == "positions" || flag.name == "batch" || flag.name == "tokens")
+      ways.push_back("a smaller --" + flag.name);
+  }
+  ways.push_back("a smaller model");
+  return "; it takes less with " + join(ways, ", ");
+}
+
 int run_program(const std::vector<Command>& commands, const std::vector<std::string>& arguments) {
   if (braid::detail::restore_float_mode())
     std::fputs(
@@ -329,9 +350,7 @@ int run_program(const std::vector<Command>& commands, const std::vector<std::str
   } catch (const Error& error) {
     return report_error(int(error.kind()), error.what());
   } catch (const std::bad_alloc&) {
-    return report_error(int(ErrorKind::setting),
-                        "out of memory; use a smaller model, train.batch_size or data.seq_len, or "
-                        "train.recompute=true");
+    return report_error(int(ErrorKind::setting), "out of memory");
   } catch (const std::exception& error) {
     return report_error(exit_internal, str("internal error: ", error.what(), "; please report this as a bug"));
   } catch (...) {

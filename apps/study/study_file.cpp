@@ -85,6 +85,8 @@ class Reader {
   // A list of numbers: whole ones, or texts such as "3e-3".
   std::vector<double> numbers(const ConfigEntry& entry) const {
     std::vector<double> list;
+    if (std::holds_alternative<int64_t>(entry.value) || std::holds_alternative<double>(entry.value))
+      list = {number(entry)};  // a list of one
     if (const auto* whole = std::get_if<std::vector<int64_t>>(&entry.value)) list.assign(whole->begin(), whole->end());
     if (const auto* texts = std::get_if<std::vector<std::string>>(&entry.value))
       for (const std::string& word : *texts) {
@@ -97,11 +99,13 @@ class Reader {
     return list;
   }
   std::vector<int64_t> seeds(const ConfigEntry& entry) const {
-    const auto* list = std::get_if<std::vector<int64_t>>(&entry.value);
-    if (!list || list->empty()) reject(entry, "a list of integers");
-    if (std::ranges::any_of(*list, [&](int64_t s) { return s < 0 || std::ranges::count(*list, s) > 1; }))
+    std::vector<int64_t> list;
+    if (const auto* one = std::get_if<int64_t>(&entry.value)) list = {*one};
+    if (const auto* all = std::get_if<std::vector<int64_t>>(&entry.value)) list = *all;
+    if (list.empty()) reject(entry, "a list of integers");
+    if (std::ranges::any_of(list, [&](int64_t s) { return s < 0 || std::ranges::count(list, s) > 1; }))
       reject(entry, "different seeds from 0");
-    return *list;
+    return list;
   }
   double number(const ConfigEntry& entry) const {
     if (const auto* whole = std::get_if<int64_t>(&entry.value)) return static_cast<double>(*whole);
@@ -147,9 +151,9 @@ class Reader {
     if (key == "rates") search.rates = numbers(entry);
     if (key == "seeds") search.seeds = seeds(entry);
     if (key == "variants") {
-      const auto* list = std::get_if<std::vector<std::string>>(&entry.value);
-      if (!list || list->empty()) reject(entry, "a list of names of variants");
-      search.variants = *list;
+      if (const auto* one = std::get_if<std::string>(&entry.value)) search.variants = {*one};
+      if (const auto* list = std::get_if<std::vector<std::string>>(&entry.value)) search.variants = *list;
+      if (search.variants.empty()) reject(entry, "a list of names of variants");
     }
   }
 

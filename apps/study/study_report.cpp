@@ -11,6 +11,8 @@
 #include "apps/chart/csv.h"
 #include "apps/cli/plan_report.h"
 #include "apps/cli/text.h"
+#include "apps/study/rates.h"
+#include "apps/study/report_text.h"
 #include "braid/models/study/compute_law.h"
 #include "braid/models/study/scaling_law.h"
 #include "braid/tensor/error.h"
@@ -20,43 +22,7 @@
 namespace braid::apps {
 
 namespace fs = std::filesystem;
-using models::Estimate;
-
 namespace {
-
-std::string fixed(double value, int decimals = 4) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return std::isfinite(value) ? text : "-";
-}
-std::string with_sign(double value, int decimals = 4) { return (value > 0 ? "+" : "") + fixed(value, decimals); }
-std::string interval(const Estimate& e, int decimals = 4) {
-  if (!std::isfinite(e.low) || !std::isfinite(e.high)) return "no interval";
-  return "[" + fixed(e.low, decimals) + ", " + fixed(e.high, decimals) + "]";
-}
-
-// A table in Markdown.
-class Table {
- public:
-  explicit Table(const std::vector<std::string>& names) : columns_(names.size()) {
-    row(names);
-    text_ += "|---|" + [&] {
-      std::string rest;
-      for (size_t i = 1; i < columns_; ++i) rest += "--:|";
-      return rest;
-    }() + "\n";
-  }
-  void row(const std::vector<std::string>& cells) {
-    text_ += "|";
-    for (const std::string& cell : cells) text_ += " " + cell + " |";
-    text_ += "\n";
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  size_t columns_;
-  std::string text_;
-};
 
 class Reporter {
  public:
@@ -121,39 +87,50 @@ class Reporter {
   }
 
   void rates() {
-    if (!study_.search || search_.empty()) return;
-    title("Learning rate");
-    const auto best = best_rates(study_, search_);
+    if (study_.search && !search_.empty()) {
+      best_rates(study_, search_);  // checks that not all diverged
+      rates("Learning rate", "search", study_.name + ": search of the learning rate", search_curves(study_, search_));
+    }
+    if (const std::vector<RateCurve> curves = variant_curves(study_, results_); !curves.empty())
+      rates("Loss by learning rate", "rates", study_.name + ": variants that differ in the learning rate alone",
+            curves);
+  }
+
+  // The best rate of a curve is bold; at the edge of its range it has a mark, and a note says in which direction to go.
+  void rates(const std::string& heading, const std::string& file, const std::string& chart_title,
+             const std::vector<RateCurve>& curves) {
+    title(heading);
+    std::set<double> all;
+    for (const RateCurve& curve : curves)
+      for (const auto& [rate, losses] : curve.losses) all.insert(rate);
+    std::vector<std::string> names = {"variant"};
+    for (const double rate : all) names.push_back(shortest(rate));
+    Table table(names);
     Csv csv({"variant", "learning_rate", "validation_loss", "seeds"});
     LinePanel panel{.title = "Validation loss by learning rate", .x_name = "learning rate", .lines = {}, .log_x = true};
-    std::vector<std::string> names = {"variant"};
-    for (const double rate : study_.search->rates) names.push_back(shortest(rate));
-    Table table(names);
-    for (const std::string& variant : study_.search->variants) {
-      Line line{.name = variant, .x = {}, .y = {}, .hue = hue(variant), .low = {}, .high = {}};
-      std::vector<std::string> row = {variant};
-      for (const double rate : study_.search->rates) {
-        std::vector<double> values;
-        for (const StudyResult& r : search_)
-          if (r.run.variant == variant && r.run.rate == rate) values.push_back(r.loss);
-        const double mean = values.empty() ? std::nan("") : models::mean_with_interval(values).value;
-        row.push_back(std::isnan(mean) ? "-" : std::isinf(mean) ? "diverged" : fixed(mean));
+    std::string notes;
+    for (const RateCurve& curve : curves) {
+      Line line{.name = curve.name, .x = {}, .y = {}, .hue = curve.hue, .low = {}, .high = {}};
+      std::map<double, std::string> cells;
+      for (size_t i = 0; i < curve.losses.size(); ++i) {
+        const auto& [rate, losses] = curve.losses[i];
+        const double mean = curve.mean(i);
+        cells[rate] = std::isnan(mean) ? "-" : std::isinf(mean) ? "diverged" : fixed(mean);
         if (!std::isfinite(mean)) continue;
-        csv.row({variant, rate, mean, std::ssize(values)});
+        csv.row({curve.name, rate, mean, std::ssize(losses)});
         line.x.push_back(rate), line.y.push_back(mean);
-        const bool chosen = std::ranges::count(best, std::pair{variant, rate}) > 0;
-        if (chosen) row.back() = "**" + row.back() + "**";
+        if (curve.best() == static_cast<int>(i))
+          cells[rate] = "**" + cells[rate] + "**" + (curve.edge_note().empty() ? "" : " (edge)");
       }
+      std::vector<std::string> row = {curve.name};
+      for (const double rate : all) row.push_back(cells.contains(rate) ? cells[rate] : "-");
       table.row(row);
       panel.lines.push_back(line);
+      if (!curve.edge_note().empty()) notes += "\n" + curve.edge_note() + "\n";
     }
-    text_ += table.text();
-    for (const auto& [variant, rate] : best)
-      if (study_.search->rates.size() > 1 &&
-          (rate == study_.search->rates.front() || rate == study_.search->rates.back()))
-        text_ += "\nThe best rate of " + variant + " is at the edge of the search.\n";
-    write_file("search.csv", csv.text());
-    write_file("search.svg", line_chart(study_.name + ": search of the learning rate", {panel}, 1));
+    text_ += table.text() + notes;
+    write_file(file + ".csv", csv.text());
+    write_file(file + ".svg", line_chart(chart_title, {panel}, 1));
   }
 
   void losses() {

@@ -8,9 +8,13 @@
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/run_data.h"
 #include "apps/train/train.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
+
+namespace fs = std::filesystem;
+
 namespace {
 
 int prepare_and_train(const Arguments& arguments, const Job& job) {
@@ -19,7 +23,12 @@ int prepare_and_train(const Arguments& arguments, const Job& job) {
   std::vector<std::string> overrides = arguments.overrides();
   if (arguments.has("device")) overrides.push_back("run.device=" + arguments.get("device"));
   if (arguments.has("threads")) overrides.push_back("run.threads=" + arguments.get("threads"));
-  std::vector<std::string> notes = load_config(schema, arguments.get("CONFIG"), overrides);
+  fs::path file = arguments.get("CONFIG");
+  if (const fs::path resolved = file / "config.resolved.toml"; io::is_folder(file) && io::exists(resolved)) {
+    overrides.insert(overrides.begin(), "run.out=" + file.string());  // where the run is now
+    file = resolved;
+  }
+  std::vector<std::string> notes = load_config(schema, file, overrides);
   if (const std::string steps = set_steps_by_epochs(config, overrides); !steps.empty()) notes.push_back(steps);
   if (job.world().rank() == 0) print_notes(notes);
   check_plan_flags(arguments);
@@ -49,7 +58,9 @@ Command train_command() {
   Command command{
       .name = "train",
       .summary = "train a model, or resume a run",
-      .positionals = {{.name = "CONFIG", .help = "TOML file with the settings", .required = false}},
+      .positionals = {{.name = "CONFIG",
+                       .help = "TOML file with the settings, or the folder of a run",
+                       .required = false}},
       .flags = {{.name = "print-config", .help = "print every setting with its value and meaning, then stop"},
                 {.name = "device", .value = "DEVICE", .help = "same as run.device=DEVICE: auto, cpu, cuda or cuda:N"},
                 integer_flag("threads", "N", "same as run.threads=N; 0 = all that the process may use", "", 0, 4096)},
@@ -64,7 +75,8 @@ Command train_command() {
           "alone the run is repeated (it has the last ones of a run that was resumed with others).\n"
           "A run folder with a valid checkpoint is resumed from it, bit for bit. Model, data, seed, type of the\n"
           "master weights and kind of optimizer must be the same then; other settings may change, and each change is\n"
-          "printed.\n"
+          "printed. So may the context: braid train out/run model.block_size=256 data.seq_len=256 continues with\n"
+          "longer sequences where positions are rotary.\n"
           "train.init_from=FOLDER starts from the weights of a model or run, with model.use_dcmha=true as a DCFormer.\n"
           "optimizer.groups gives parameters another learning rate or decay, or freezes them; lora.rank trains LoRA.\n"
           "On a GPU one process captures its step as a CUDA graph and replays it (train.graph=false launches every\n"
@@ -77,7 +89,8 @@ Command train_command() {
           "A file that cannot be written is tried again; the third failure in a row ends with code 4.\n"
           "When the reader of standard output goes away (| head), the run continues to its end.",
       .examples =
-          {"braid train configs/demo.toml", "braid train configs/demo.toml optimizer.lr=1e-3 run.out=out/faster",
+          {"braid train configs/demo.toml", "braid train out/run train.steps=2000",
+           "braid train configs/demo.toml optimizer.lr=1e-3 run.out=out/faster",
            "braid train configs/demo.toml --dry-run",
            "braid train model.preset=dcpythia-6.9b train.dtype=bf16 train.batch_size=64 --dry-run --for h100x64",
            "braid train run.out=out/composed data.path=out/data train.init_from=out/plain model.use_dcmha=true",

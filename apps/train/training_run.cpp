@@ -47,16 +47,16 @@ double saved_val_loss(const fs::path& checkpoint) {
   }
 }
 
-// eval.samples of the validation that is saved with a checkpoint; none: not readable.
-std::optional<int64_t> validated_samples(const fs::path& checkpoint) {
+// Whether the validation that is saved with a checkpoint had so many samples of this length; true when not readable.
+bool validated_alike(const fs::path& checkpoint, int64_t samples, int64_t seq_len) {
   try {
     TrainConfig saved;
     load_config(train_schema(saved, model_settings()), checkpoint / models::kSettingsFile, {});
-    return saved.eval.samples;
+    return saved.eval.samples == samples && models::read_state(checkpoint).seq_len == seq_len;
   } catch (const io::SystemError&) {  // as above
     throw;
   } catch (const Error&) {
-    return std::nullopt;
+    return true;
   }
 }
 }  // namespace
@@ -96,6 +96,7 @@ std::unique_ptr<const models::ModelSpec> TrainingRun::checked_model() const {
 void TrainingRun::open(const RunRecord& record) {
   at_root(mesh_.world, [&] { folder_.emplace(config_.run.out); });
   state_ = resume(config_, schema_, state_, trainer_, progress_);
+  if (!state_.earlier.empty()) task_->continue_after(state_.earlier);
   saves_.saved_step = saves_.first_step = state_.step;
   at_root(mesh_.world, [&] {
     check_not_stuck(out(), state_.step, run_conditions(resolved_config()));
@@ -104,8 +105,8 @@ void TrainingRun::open(const RunRecord& record) {
   saves_.checkpoints.prune(mesh_.world);  // what a killed process left, now that the best one is known
   at_root(mesh_.world, [&] {
     if (!complete()) check_disk();
-    files_.start(record.start_event(state_.step), config_.log.tensorboard,
-                 state_.step - (measured_.unfinished ? 1 : 0));
+    files_.start(record.start_event(state_.step), config_.log.tensorboard, state_.step - (measured_.unfinished ? 1 : 0),
+                 complete() ? "" : config_.log.command);
     if (!config_.log.prometheus.empty()) files_.start_prometheus(config_.log.prometheus, config_.train.steps);
     const fs::path settings = out() / "config.resolved.toml";  // of a finished run they stay those that it had
     if (!complete() || !io::exists(settings)) io::write_file(settings.string(), record.comments() + resolved_config());
@@ -158,7 +159,7 @@ void TrainingRun::find_best(const std::vector<LogRow>& rows) {
   bool other_samples = false;
   for (const models::StepFolder& checkpoint : models::step_folders(out())) {
     if (checkpoint.step > state_.step) continue;  // damaged
-    if (validated_samples(checkpoint.path).value_or(config_.eval.samples) != config_.eval.samples) {
+    if (!validated_alike(checkpoint.path, config_.eval.samples, state_.seq_len)) {
       other_samples = true;
       continue;
     }
@@ -170,7 +171,8 @@ void TrainingRun::find_best(const std::vector<LogRow>& rows) {
   }
   if (other_samples)
     progress_.note(str("note: checkpoints that were validated with another eval.samples than ", config_.eval.samples,
-                       " cannot be compared with those to come; the best checkpoint is chosen among the others"));
+                       ", or in another context, cannot be compared with those to come; the best checkpoint is chosen "
+                       "among the others"));
   std::ranges::stable_sort(measured, {}, [](const auto& pair) { return pair.first; });  // of equal ones the first
   for (const auto& [loss, checkpoint] : measured) {
     if (checkpoint.step != named && models::find_damage(checkpoint.path)) continue;

@@ -25,7 +25,10 @@ class CountingTransport final : public Transport {
     for (size_t r = 0; r < send.size(); ++r) {
       std::string& last = last_[r];
       if (send[r].bytes > 0 && send[r].bytes <= kValues) last.assign(send[r].data, static_cast<size_t>(send[r].bytes));
-      if (receive[r].bytes == std::ssize(last)) std::memcpy(receive[r].data, last.data(), last.size());
+      if (receive[r].bytes == std::ssize(last))
+        std::memcpy(receive[r].data, last.data(), last.size());
+      else if (receive[r].bytes <= kValues)  // nothing was sent to this rank yet; its memory may hold anything
+        std::memset(receive[r].data, 0, static_cast<size_t>(receive[r].bytes));
     }
     return std::make_unique<Done>();
   }

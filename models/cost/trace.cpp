@@ -16,6 +16,7 @@ std::unique_ptr<Model> traced_model(const ModelSpec& spec, const TrainingSetup& 
   if (setup.compute == DType::f64) model->to(DType::f64);
   if (setup.lora) add_lora(*model, *setup.lora, {}, mesh);
   model->set_recompute(setup.recompute);
+  model->set_dropout(setup.dropout);
   model->set_attention_workspace(setup.attention_workspace);
   return model;
 }

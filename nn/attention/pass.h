@@ -26,6 +26,7 @@ struct Pass {
   // The rows are those of this rank, and the parameters are its shards (distributed/parallel/).
   std::shared_ptr<const ShardContext> shards = nullptr;
   SampleRandom random = {};  // dropout and stochastic depth of training
+  double dropout = 0;        // of the embedding and of each branch of a block, while the model trains
   const ActivationObserver* observer = nullptr;
   std::string part = {};   // prefix of the names that the observer gets
   bool recompute = false;  // keep only the input of each block until backward, which computes the block again
@@ -37,6 +38,11 @@ struct Pass {
     inner.random = random.child(i);
     if (observer) inner.part = str(part, "layers.", i, ".");
     return inner;
+  }
+
+  // The output of a branch after the dropout; `branch` keeps its elements independent of those of other branches.
+  Tensor dropped(const Tensor& x, const char* branch) const {
+    return dropout > 0 ? random.child(branch).dropout(x, dropout) : x;
   }
 
   // Passes the value to the observer, if there is one; returns the value.

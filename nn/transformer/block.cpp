@@ -24,9 +24,9 @@ Block::Block(const BlockOptions& o, RandomKey key)
 
 ResidualStream Block::forward(const ResidualStream& stream, const Pass& pass) const {
   const auto [x, normed] = stream.with(attention_norm_);
-  const Tensor a = pass.observe(attention_(normed, pass), "attn_out");
+  const Tensor a = pass.dropped(pass.observe(attention_(normed, pass), "attn_out"), "attention");
   SumAndNorm h = parallel_residual_ ? SumAndNorm{add(x, a), ffn_norm_(x)} : ffn_norm_(x, a);
-  return {h.sum, pass.observe(feed_forward_(h.y, pass), "ffn_out")};
+  return {h.sum, pass.dropped(pass.observe(feed_forward_(h.y, pass), "ffn_out"), "feed_forward")};
 }
 
 void Block::visit(Visitor& v) const {

@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::io {
 
@@ -29,8 +31,26 @@ AppendFile::~AppendFile() {
   ::close(fd_);
 }
 
+void AppendFile::follow(std::string head) {
+  follows_ = true;
+  head_ = std::move(head);
+}
+
+void AppendFile::reopen_if_moved() {
+  struct stat open {};
+  const std::optional<struct stat> named = path_status(path_, ErrorKind::output);
+  check_output(::fstat(fd_, &open) == 0, "write", path_);
+  if (!named || named->st_ino != open.st_ino || named->st_dev != open.st_dev) {
+    AppendFile other(path_);
+    std::swap(fd_, other.fd_);
+    check_output(::fstat(fd_, &open) == 0, "write", path_);
+  }
+  if (S_ISREG(open.st_mode) && open.st_size == 0 && !kept_.starts_with(head_)) kept_.insert(0, head_);
+}
+
 void AppendFile::append(std::string_view text) {
   kept_ += text;
+  if (follows_) reopen_if_moved();
   flush();
 }
 

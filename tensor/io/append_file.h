@@ -15,13 +15,18 @@ class AppendFile {
   AppendFile& operator=(const AppendFile&) = delete;
   ~AppendFile();  // tries once more to write what is kept
 
+  // From now on each append() goes to the file that bears the name then: one that was moved away, as logs are rotated,
+  // is made anew. An empty file begins with `head`.
+  void follow(std::string head);
   void append(std::string_view text);  // Error(output) with path and cause; the text, or the rest of it, is kept
   void sync();                         // everything to the disk; Error(output)
 
  private:
+  void reopen_if_moved();
   void flush();
 
-  std::string path_, kept_;
+  std::string path_, kept_, head_;
+  bool follows_ = false;
   int fd_ = -1;
 };
 

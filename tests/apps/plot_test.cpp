@@ -84,6 +84,8 @@ BOOST_AUTO_TEST_CASE(runs_of_a_group_are_one_line) {
   BOOST_TEST(count(csv, "\"other\",") == 40u);
   BOOST_TEST(csv.find("\"dc-* (2)\",5.5,1,5.5,") != std::string::npos, csv.substr(0, 300));
 
+  const auto one = run("plot " + runs + " --group 'other*' --smooth 1");
+  BOOST_TEST(one.output.find("3.1000 ± -") != std::string::npos, one.output);
   const auto none = run("plot " + runs + " --group 'dc-*' --group 'tf-*'");
   BOOST_TEST(none.code == 2);
   BOOST_TEST(none.output.find("--group 'tf-*' matches no run") != std::string::npos, none.output);

@@ -44,6 +44,22 @@ BOOST_AUTO_TEST_CASE(flags_reach_the_work) {
   BOOST_TEST(manifest.tasks.empty());
 }
 
+BOOST_AUTO_TEST_CASE(what_is_left_out_is_summed_up) {
+  const Scratch scratch;
+  std::filesystem::create_directories(scratch / "in");
+  write(scratch / "in/a.txt", "some text\n");
+  write(scratch / "in/b.txt", "some text\n");
+  for (int i = 0; i < 3; ++i) write(scratch / ("in/" + std::to_string(i) + ".pdf"), "%PDF-1.4 x");
+  std::filesystem::create_symlink("a.txt", scratch / "in/c.txt");
+  const auto result = run("prepare " + (scratch / "in").string() + " --dedup -o " + (scratch / "data").string());
+  BOOST_TEST(result.code == 0, result.output);
+  for (const char* part : {"  left out     4 files of 1 MiB (pdf 3, link 1)\n",
+                           "           1 left out, exactly equal to an earlier document\n"})
+    BOOST_TEST(result.output.find(part) != std::string::npos, "no '" << part << "' in " << result.output);
+  BOOST_TEST(run("prepare --help").output.find("  --dedup  ") != std::string::npos);
+  BOOST_TEST(run("prepare --help").output.find(" exact duplicates only: ") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(text_that_is_no_utf8_is_repaired_and_counted) {
   const Scratch scratch;
   write(scratch / "a.txt", std::string(3000, 'a') + " na\xEFve\xFF\n");

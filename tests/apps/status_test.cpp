@@ -85,6 +85,15 @@ BOOST_AUTO_TEST_CASE(several_runs_are_a_table_and_others_are_left_out) {
   check_failure(run("status " + data), 3, "no run in ");
   check_failure(run("status " + data + " " + data), 3, "none of these is a run folder");
   check_failure(run("status " + data + "-none"), 3, "cannot find ");
+  // One that is missing does not hide the others.
+  const Outcome missing = run("status " + data + "-none " + undisturbed().string() + " " + data + "-neither");
+  BOOST_TEST(missing.code == 3, missing.output);
+  for (const std::string& words : {std::string("  finished  step 10/10"), data + "-none", std::string("  no run"),
+                                   "cannot find " + data + "-none, " + data + "-neither: expected run folders"})
+    BOOST_TEST(missing.output.find(words) != std::string::npos, "no '" << words << "' in: " << missing.output);
+  BOOST_TEST(
+      run("status --json " + undisturbed().string() + " " + data + "-none").output.find("\"state\":\"no run\"") !=
+      std::string::npos);
   const Scratch damaged;
   write(damaged / "log.csv", "step,loss,val_loss\n1,5\n");
   check_failure(run("status " + damaged.path().string()), 3, "broken log in ");

@@ -134,15 +134,20 @@ std::map<std::string, std::vector<double>> unsharded(const std::vector<models::L
 }  // namespace
 
 Record train(const models::DcformerConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
-             int64_t T, DType dtype, bool recompute, double lr, const Noise& noise, bool documents) {
+             int64_t T, DType dtype, bool recompute, double lr, const Noise& noise, bool documents, double dropout) {
   DType masters = dtype == DType::bf16 ? DType::f32 : dtype;
   std::unique_ptr<models::LanguageModel> model = make_model(config, mesh, masters, recompute);
+  model->set_dropout(dropout);
   models::Trainer trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, mesh,
                           dtype);
   Record record;
   const auto batch = [&](int64_t step) {
-    const models::Batch plain = step_batch(config, step, samples, T);
-    return documents ? with_documents(plain) : plain;
+    models::Batch made = step_batch(config, step, samples, T);
+    if (documents) made = with_documents(made);
+    std::vector<int64_t> keys;
+    for (int64_t b = 0; b < samples; ++b) keys.push_back(1000 * step + b);
+    if (dropout > 0) made.add({models::kSampleKeys, from_vector(keys, {samples})});
+    return made;
   };
   for (int64_t step = 0; step < steps; ++step) {
     if (step < noise.steps) move_by_last_places(*model, noise.salt, static_cast<uint64_t>(step));

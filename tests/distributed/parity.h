@@ -47,7 +47,7 @@ struct Noise {
 // rest).
 Record train(const models::DcformerConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
              int64_t T, DType dtype = DType::f64, bool recompute = false, double lr = 1e-2, const Noise& noise = {},
-             bool documents = false);
+             bool documents = false, double dropout = 0);
 // The result of one process; cached.
 const Record& reference(const std::string& kind, int64_t steps, int64_t samples, int64_t T, double lr = 1e-2);
 

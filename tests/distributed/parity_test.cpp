@@ -83,6 +83,23 @@ BOOST_AUTO_TEST_CASE(attention_within_documents) {
   }
 }
 
+// Every rank drops what one process drops of its rows. The first kind shares rows by heads, the second by positions.
+BOOST_AUTO_TEST_CASE(dropout_is_that_of_one_process) {
+  for (const char* kind : {"llama", "dcformer"}) {
+    const auto run = [&](const dist::ProcessMesh& mesh, bool recompute, double dropout) {
+      return train(parity_config(kind), mesh, 2, 4, kLength, DType::f64, recompute, 1e-2, {}, false, dropout);
+    };
+    const Record want = run({}, false, 0.3);
+    BOOST_TEST(std::fabs(want.losses[0] - run({}, false, 0).losses[0]) > 1e-2);
+    for (const Shape3& s : {Shape3{1, 1, 2}, Shape3{1, 1, 3}, Shape3{1, 2, 1}, Shape3{1, 2, 2}, Shape3{2, 1, 2}}) {
+      dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+        const Record got = run(dist::make_mesh(world, s.data, s.context, s.tensor), s.data == 2, 0.3);
+        expect_parity(got, want, 1e-12, 1e-11, world.rank() == 0, kind + (", " + str(s)));
+      });
+    }
+  }
+}
+
 // Minutes: run by the ctest `distributed_long` (label slow).
 BOOST_AUTO_TEST_CASE(eight_ranks, *boost::unit_test::disabled()) {
   for (const std::string& kind : parity_kinds()) {

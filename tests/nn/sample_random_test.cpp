@@ -30,6 +30,25 @@ BOOST_AUTO_TEST_CASE(a_sample_loses_the_same_in_any_batch) {
   BOOST_TEST(!is_close(other, y, 0));
 }
 
+BOOST_AUTO_TEST_CASE(rows_lose_what_they_lose_among_all_rows) {
+  for (const int64_t width : {1, 3, 8}) {
+    const Tensor x = full({4, 7, width}, 1), y = nn::SampleRandom(kKeys).dropout(x, 0.4);
+    for (const std::vector<int64_t>& rows : {std::vector<int64_t>{0, 1, 6}, {5}, {2, 3, 4, 5}, {0, 1, 2, 3, 4, 5, 6}}) {
+      const nn::SampleRandom some = nn::SampleRandom(kKeys).of_rows(rows);
+      const Tensor got = some.dropout(full({4, std::ssize(rows), width}, 1), 0.4);
+      for (size_t r = 0; r < rows.size(); ++r) {
+        const auto at = static_cast<int64_t>(r);
+        BOOST_TEST(is_close(got.sliced(1, at, at + 1), y.sliced(1, rows[r], rows[r] + 1), 0));
+      }
+    }
+  }
+  BOOST_TEST(throws_with(
+      [&] {
+        nn::SampleRandom(kKeys).of_rows({1, 2}).dropout(full({4, 3, 2}, 1), 0.5);
+      },
+      "2 rows do not match a batch of shape"));
+}
+
 BOOST_AUTO_TEST_CASE(the_share_and_the_scale) {
   const Tensor y = nn::SampleRandom(kKeys).dropout(full({4, 100, 100}, 1, DType::f64), 0.25);
   int64_t zeros = 0;

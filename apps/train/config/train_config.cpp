@@ -46,6 +46,10 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"model.preset", &c.model.preset,
                "model that the other keys of this section change; \"\" = none; on the command line it replaces the "
                "section"},
+              {"model.dropout", &c.model.dropout,
+               "probability that training drops an element of the embedding or of the output of attention or FFN; not "
+               "of attention's probabilities; 0 = none; images: model.hidden_dropout_prob",
+               from_below(0, 1)},
 
               {"data.path", &c.data.path,
                "folder that braid prepare wrote; or pairs of sequences that the program makes: pairs:dates, "
@@ -175,6 +179,9 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"log.prometheus", &c.log.prometheus,
                "file for node_exporter's textfile collector (name it NAME.prom), rewritten as the run goes; \"\" = "
                "none"},
+              {"log.command", &c.log.command,
+               "shell command that gets each line of log.jsonl on its standard input, such as a client of a tracking "
+               "service; \"\" = none"},
 
               {"guard.spike", &c.guard.spike, "stop when the loss is this many deviations high, 0 = never",
                at_least(0)},

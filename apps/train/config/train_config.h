@@ -15,6 +15,7 @@ struct TrainConfig {
   struct Model {
     std::string preset = "";
     std::map<std::string, Value> values;  // config.json names ("n_head", "profile.gelu"); they override the preset
+    double dropout = 0;                   // of training, no part of the model's files
   } model;
   struct Data {
     std::string path = "";
@@ -101,6 +102,7 @@ struct TrainConfig {
     std::string style = "auto";
     bool tensorboard = false;
     std::string prometheus;
+    std::string command = "";
   } log;
   struct Guard {
     double spike = 10;

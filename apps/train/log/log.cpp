@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <unordered_set>
 
 #include "apps/cli/text.h"
 #include "apps/cli/version.h"
@@ -100,9 +101,29 @@ std::optional<int64_t> json_step(std::string_view line) {
   return parse_int(line.substr(head.size(), line.find_first_of(",}") - head.size()));
 }
 
-// How many bytes of log.jsonl stay when rows after `step` are cut off.
-int64_t kept_json(const fs::path& path, int64_t step) {
+// The row in such a line; none: it is an event.
+std::optional<LogRow> json_row(const std::string& line, int64_t step, const std::string& where) {
+  LogRow row(step);
+  for (const std::string& field : split(std::string_view(line).substr(1, line.size() - 2), ',')) {
+    const size_t colon = field.find(':');
+    const std::string name = field.substr(0, colon);
+    if (name == "\"event\"") return std::nullopt;
+    const auto is_name = [&](const LogColumn& column) { return name == "\"" + std::string(column.name) + "\""; };
+    const auto column = std::ranges::find_if(log_columns, is_name);
+    if (column == std::end(log_columns) || field.substr(colon + 1) == "null") continue;
+    const auto value = parse_float(field.substr(colon + 1));
+    check(value.has_value(), ErrorKind::input,
+          [&] { return "broken log in " + where + ": expected a number for " + name + "; remove the line"; });
+    row[LogName(*column)] = *value;
+  }
+  return row;
+}
+
+// How many bytes of log.jsonl stay when rows after `step` are cut off. `rows` gets those of steps that it lacks.
+int64_t kept_json(const fs::path& path, int64_t step, std::vector<LogRow>& rows) {
   if (!io::exists(path)) return 0;
+  std::unordered_set<int64_t> known;
+  for (const LogRow& row : rows) known.insert(row.step);
   io::LineReader lines(path.string());
   int64_t keep = 0;
   while (lines.next() && lines.complete()) {
@@ -113,6 +134,11 @@ int64_t kept_json(const fs::path& path, int64_t step) {
     });
     if (*line_step > step) break;
     keep = lines.end();
+    if (known.contains(*line_step)) continue;
+    if (auto row = json_row(lines.text(), *line_step, str(path.string(), " line ", lines.number()))) {
+      rows.push_back(*row);
+      known.insert(*line_step);
+    }
   }
   return keep;
 }
@@ -152,11 +178,27 @@ std::string json_line(const LogRow& row, std::string_view kind) {
 RunLog::RunLog(const fs::path& folder, int64_t step, std::string_view kind) : folder_(folder), kind_(kind) {
   io::make_folder(folder);
   const int64_t csv = read_csv(folder / "log.csv", step);
-  const int64_t json = kept_json(folder / "log.jsonl", step);
+  std::vector<LogRow> rows = earlier_rows_;
+  const int64_t json = kept_json(folder / "log.jsonl", step, rows);
   // Everything has been read and understood; only now change the files.
-  csv_.emplace((folder / "log.csv").string(), csv);
-  json_.emplace((folder / "log.jsonl").string(), json);
-  if (csv == 0) csv_->append(csv_header(kind_));
+  if (rows.size() > earlier_rows_.size()) {  // log.csv was moved away, or cut
+    std::ranges::sort(rows, {}, &LogRow::step);
+    earlier_rows_ = std::move(rows);
+    std::string text = csv_header(kind_);
+    for (const LogRow& row : earlier_rows_) text += csv_line(row, kind_);
+    io::write_file((folder / "log.csv").string(), text);
+    open_files(INT64_MAX, json);
+  } else {
+    open_files(csv, json);
+    if (csv == 0) csv_->append(csv_header(kind_));
+  }
+}
+
+void RunLog::open_files(int64_t csv, int64_t json) {
+  csv_.emplace((folder_ / "log.csv").string(), csv);
+  json_.emplace((folder_ / "log.jsonl").string(), json);
+  csv_->follow(csv_header(kind_));
+  json_->follow("");
 }
 
 // Fills earlier_rows_; returns how many bytes of the file stay.
@@ -211,10 +253,9 @@ void RunLog::complete(const LogRow& row) {
     return line.starts_with(json + ",") && line.find("\"event\":") == std::string::npos;
   };
   replace("log.jsonl", is_json_row, json_line(row, kind_));
-  json_.emplace((folder_ / "log.jsonl").string());
   const auto is_csv_row = [&](const std::string& line) { return line.starts_with(csv); };
   replace("log.csv", is_csv_row, csv_line(row, kind_));  // last: a row that is complete here is not measured again
-  csv_.emplace((folder_ / "log.csv").string());
+  open_files(INT64_MAX, INT64_MAX);
 }
 
 void RunLog::sync() {

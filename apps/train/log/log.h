@@ -88,12 +88,14 @@ std::string json_line(const LogRow& row, std::string_view kind);
 class RunLog {
  public:
   // Opens or creates both files in `folder` and cuts off every row after `step`, the step that the run continues from
-  // (0: a new run). Error(input) if a file there is not such a log, Error(output) if it cannot be written.
+  // (0: a new run). Rows that log.csv lacks and log.jsonl has, because the first was moved away, are put back.
+  // Error(input) if a file there is not such a log, Error(output) if it cannot be written.
   RunLog(const std::filesystem::path& folder, int64_t step, std::string_view kind = "text");
 
   const std::vector<LogRow>& earlier_rows() const { return earlier_rows_; }  // found on opening, in order
   void append_event(const std::string& json);  // a line {"step":N,"event":...} of log.jsonl, with line end
-  // Error(output), for example on a full disk; the row is then written with the next one.
+  // Error(output), for example on a full disk; the row is then written with the next one. A file that was moved away is
+  // begun anew, so logs may be rotated.
   void append(const LogRow& row);
   // Puts the row in the place of the last one, which is of the same step and lacks values. At once: a process that is
   // killed meanwhile leaves the one row or the other.
@@ -101,6 +103,7 @@ class RunLog {
   void sync();  // to the disk; call it before a checkpoint is written
 
  private:
+  void open_files(int64_t csv, int64_t json);  // the first so many bytes of each stay
   int64_t read_csv(const std::filesystem::path& path, int64_t step);
 
   std::filesystem::path folder_;

@@ -7,12 +7,17 @@ namespace braid::apps {
 
 void RunFiles::open(const std::filesystem::path& out, int64_t step, std::string_view kind) {
   out_ = out;
+  kind_ = kind;
   log_.emplace(out, step, kind);
   samples_.emplace(out / "samples.txt", step);
 }
 
-void RunFiles::start(const std::string& event, bool tensorboard, int64_t events_step) {
+void RunFiles::start(const std::string& event, bool tensorboard, int64_t events_step, const std::string& command) {
   log_->append_event(event);
+  if (!command.empty()) {
+    command_.emplace(command, [this](const std::string& note) { progress_.note(note); });
+    command_->send(event);
+  }
   if (tensorboard) events_.emplace(out_ / "tensorboard", events_step);
 }
 
@@ -24,10 +29,12 @@ void RunFiles::append(const LogRow& row) {
   if (log_) attempt(log_warned_, [&] { log_->append(row); });
   if (events_) attempt(events_warned_, [&] { events_->append(row); });
   if (prometheus_) attempt(prometheus_warned_, [&] { prometheus_->update(row); });
+  if (command_) command_->send(json_line(row, kind_));
 }
 
 void RunFiles::append_event(const std::string& json) {
   if (log_) attempt(log_warned_, [&] { log_->append_event(json); });
+  if (command_) command_->send(json);
 }
 
 void RunFiles::append_sample(int64_t step, const std::string& text) {
@@ -38,6 +45,7 @@ void RunFiles::complete(const LogRow& row, bool measured) {
   if (measured) attempt(log_warned_, [&] { log_->complete(row); });
   if (events_) attempt(events_warned_, [&] { events_->append(row); });
   if (prometheus_) attempt(prometheus_warned_, [&] { prometheus_->update(row); });
+  if (command_ && measured) command_->send(json_line(row, kind_));
 }
 
 void RunFiles::sync() {

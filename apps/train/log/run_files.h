@@ -11,6 +11,7 @@
 #include "apps/train/log/event_file.h"
 #include "apps/train/log/log.h"
 #include "apps/train/log/prometheus_file.h"
+#include "apps/train/log/row_command.h"
 #include "apps/train/log/samples.h"
 
 namespace braid::apps {
@@ -21,8 +22,9 @@ class RunFiles {
 
   // Opens log and samples in the run's folder; what they have after `step` is cut off. kind: of the data.
   void open(const std::filesystem::path& out, int64_t step, std::string_view kind);
-  // Writes the event of a start. tensorboard: also opens event files, from `events_step`.
-  void start(const std::string& event, bool tensorboard, int64_t events_step);
+  // Writes the event of a start. tensorboard: also opens event files, from `events_step`. command: also starts this
+  // process, which gets every line of log.jsonl from here on; "": none.
+  void start(const std::string& event, bool tensorboard, int64_t events_step, const std::string& command);
   // Also writes log.prometheus. Error(output) when it cannot be written.
   void start_prometheus(const std::string& path, int64_t steps);
 
@@ -46,6 +48,8 @@ class RunFiles {
   std::optional<EventFile> events_;
   std::optional<SamplesFile> samples_;
   std::optional<PrometheusFile> prometheus_;
+  std::optional<RowCommand> command_;
+  std::string kind_;  // of the data
   bool log_warned_ = false, events_warned_ = false, samples_warned_ = false, prometheus_warned_ = false;
 };
 

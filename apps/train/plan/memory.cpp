@@ -23,6 +23,7 @@ models::TrainingSetup training_setup(const TrainConfig& config, int64_t seq_len,
       .optimizer = optimizer_options(config),
       .average = config.train.ema > 0,
       .recompute = config.train.recompute,
+      .dropout = config.model.dropout,
       .gpu = gpu,
       .attention_workspace = attention_workspace(config, gpu ? Device{Device::Kind::cuda} : kCpu),
       .mesh = mesh};

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "apps/cli/text.h"
+#include "apps/train/config/origin.h"
 #include "apps/train/run/job.h"
 #include "apps/train/run/run_status.h"
 #include "apps/train/task/from_config.h"
@@ -17,15 +18,52 @@ namespace {
 namespace fs = std::filesystem;
 
 // The settings in which the file of a checkpoint differs, as "train.batch_size: 8 -> 16"; not the run's folder, which
-// may have been moved, and not the model's, which load_checkpoint() compares (the file has its derived values
-// too). `saved` gets the settings of the file.
-std::vector<std::string> changed_settings(const fs::path& file, const Schema& now, TrainConfig& saved) {
-  const Schema then = train_schema(saved, model_settings());
+// may have been moved.
+struct Changed {
+  TrainConfig before;
+  std::vector<std::string> lines;
+  std::vector<std::string> model;  // of the model, of which the file also has derived values
+};
+
+Changed changed_settings(const fs::path& file, const Schema& now) {
+  Changed changed;
+  const Schema then = train_schema(changed.before, model_settings());
   load_config(then, file, {});
-  std::vector<std::string> changed = differences(then, now);
-  std::erase_if(changed,
-                [](const std::string& line) { return line.starts_with("run.out:") || line.starts_with("model."); });
+  for (const std::string& line : differences(then, now)) {
+    const bool of_model = line.starts_with("model.") && !line.starts_with("model.dropout:");
+    if (!line.starts_with("run.out:")) (of_model ? changed.model : changed.lines).push_back(line);
+  }
   return changed;
+}
+
+// What else the user can do than to undo a change.
+std::string ways_out(const TrainConfig& config) {
+  return " or choose another run.out, where train.init_from=" + config.run.out + " starts from these weights";
+}
+
+// Names the settings that were given, from which those that differ may follow.
+void check_same_model(const TrainConfig& config, const fs::path& checkpoint, const models::ModelSpec& model,
+                      const Changed& changed) {
+  try {
+    models::check_same_model(checkpoint, model);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::setting) throw;
+    std::vector<std::string> given;
+    for (const std::string& line : changed.model)
+      if (!line.ends_with(" -> not set")) given.push_back(line);
+    fail(e.kind(), str(e.what(), ", where train.init_from=", config.run.out, " starts from these weights",
+                       given.empty() ? "" : "; changed: " + join(given, ", ")));
+  }
+}
+
+// A longer or shorter context: what changes with it.
+std::vector<std::string> context_lines(const fs::path& checkpoint, const models::ModelSpec& model,
+                                       const models::RunState& saved, int64_t seq_len) {
+  std::vector<std::string> lines;
+  for (const models::SettingDifference& d : models::setting_differences(*model_in(checkpoint), model))
+    lines.push_back("model." + d.name + ": " + d.expected + " -> " + d.found);
+  if (saved.seq_len != seq_len) lines.push_back(str("context ", saved.seq_len, " -> ", seq_len));
+  return lines;
 }
 
 void check_same_data(const TrainConfig& config, const TrainConfig& before, const fs::path& checkpoint,
@@ -33,16 +71,12 @@ void check_same_data(const TrainConfig& config, const TrainConfig& before, const
   check(saved.data_fingerprint == start.data_fingerprint, ErrorKind::setting, [&] {
     return "the data in " + config.data.path + " is not what " + checkpoint.string() +
            " was trained on: expected data.path = " + before.data.path + " with fingerprint " + saved.data_fingerprint +
-           ", found fingerprint " + start.data_fingerprint + "; restore the data or choose another run.out";
+           ", found fingerprint " + start.data_fingerprint + "; restore the data" + ways_out(config);
   });
-  const auto check_same = [&](const char* key, int64_t then, int64_t now) {
-    check(then == now, ErrorKind::setting, [&] {
-      return str(key, " differs from the run in ", config.run.out, ": expected ", then, ", found ", now,
-                 "; undo the change or choose another run.out");
-    });
-  };
-  check_same("run.seed", saved.seed, start.seed);
-  check_same("data.seq_len", saved.seq_len, start.seq_len);
+  check(saved.seed == start.seed, ErrorKind::setting, [&] {
+    return str("run.seed differs from the run in ", config.run.out, ": expected ", saved.seed, ", found ", start.seed,
+               "; undo the change", ways_out(config));
+  });
 }
 
 // LoRA is part of the model that is trained, but not of its settings.
@@ -64,8 +98,16 @@ void check_same_optimizer(const TrainConfig& config, const TrainConfig& before, 
       return !line.starts_with("optimizer.name:") && !line.starts_with("optimizer.momentum:");
     });
     return "the optimizer state in " + checkpoint.string() + " is of another kind (" + join(changed, ", ") +
-           "); undo the change or choose another run.out";
+           "); undo the change" + ways_out(config);
   });
+}
+
+void check_same_run(const TrainConfig& config, const fs::path& checkpoint, const Changed& changed,
+                    const models::ModelSpec& model, const models::RunState& saved, const models::RunState& start) {
+  check_same_model(config, checkpoint, model, changed);
+  check_same_data(config, changed.before, checkpoint, saved, start);
+  check_same_lora(config, changed.lines);
+  check_same_optimizer(config, changed.before, checkpoint, changed.lines);
 }
 
 }  // namespace
@@ -75,16 +117,13 @@ int64_t check_resumable(const TrainConfig& config, const Schema& schema, const m
   const std::vector<models::StepFolder> folders = models::step_folders(config.run.out);
   if (folders.empty()) return 0;
   const fs::path newest = folders.back().path;
-  models::check_same_model(newest, model);
-  TrainConfig before;
   const models::RunState saved = models::read_state(newest);
-  const std::vector<std::string> changed = changed_settings(newest / models::kSettingsFile, schema, before);
-  check_same_data(config, before, newest, saved, start);
-  check_same_lora(config, changed);
-  check_same_optimizer(config, before, newest, changed);
+  const Changed changed = changed_settings(newest / models::kSettingsFile, schema);
+  check_same_run(config, newest, changed, model, saved, start);
+  const TrainConfig& before = changed.before;
   check(arithmetic(before).masters == arithmetic(config).masters, ErrorKind::setting, [&] {
     return "the arithmetic is not that of " + newest.string() + ": expected train.dtype = " + before.train.dtype +
-           ", found " + config.train.dtype + "; undo the change or choose another run.out";
+           ", found " + config.train.dtype + "; undo the change" + ways_out(config);
   });
   return saved.step;
 }
@@ -118,16 +157,16 @@ models::RunState resume(const TrainConfig& config, const Schema& schema, const m
   dist::check_ranks_agree(world, properties);
   if (newest.empty()) return start;
 
-  TrainConfig before;
-  std::vector<std::string> changed = changed_settings(newest / models::kSettingsFile, schema, before);
-  check_same_data(config, before, newest, saved, start);
-  check_same_lora(config, changed);
-  check_same_optimizer(config, before, newest, changed);
-  for (const std::string& line : changed_processes(config.run.out, world.size())) changed.push_back(line);
+  const Changed changed = changed_settings(newest / models::kSettingsFile, schema);
+  const auto model = trainer.model().spec();
+  check_same_run(config, newest, changed, *model, saved, start);
+  std::vector<std::string> told = changed.lines;
+  for (const std::string& line : context_lines(newest, *model, saved, start.seq_len)) told.push_back(line);
+  for (const std::string& line : changed_processes(config.run.out, world.size())) told.push_back(line);
   models::load_checkpoint(newest, trainer);
-  progress.note("resuming from " + newest.string() + (changed.empty() ? "" : " with other settings:"));
-  for (const std::string& line : changed) progress.note("  " + line);
-  return saved;
+  progress.note("resuming from " + newest.string() + (told.empty() ? "" : " with other settings:"));
+  for (const std::string& line : told) progress.note("  " + line);
+  return models::with_length(saved, start.seq_len);
 }
 
 }  // namespace braid::apps

@@ -1,5 +1,6 @@
-// Resuming a run from its newest valid checkpoint. Model, data, seed, sequence length, kind of optimizer and type of
-// the master weights must be those that the run began with; every other setting may change, and each change is printed.
+// Resuming a run from its newest valid checkpoint. Model, data, seed, kind of optimizer and type of the master weights
+// must be those that the run began with; every other setting may change, and each change is printed. So may the length
+// of sequences, and the model's longest one where no weight depends on it.
 #pragma once
 #include "apps/cli/progress.h"
 #include "apps/train/config/train_config.h"

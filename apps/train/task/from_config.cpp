@@ -200,7 +200,9 @@ int64_t sequence_length(const TrainConfig& config, const models::ModelSpec& mode
   const int64_t longest = std::max<int64_t>(1, model.max_sequence_length());
   check(config.data.seq_len <= longest, ErrorKind::setting, [&] {
     return str("data.seq_len is longer than the model's block_size: expected at most ", longest, ", found ",
-               config.data.seq_len);
+               config.data.seq_len,
+               "; with rotary positions a larger model.block_size may be given, also to a run that "
+               "is resumed");
   });
   return config.data.seq_len > 0 ? config.data.seq_len : longest;
 }
@@ -209,6 +211,10 @@ Arithmetic arithmetic(const TrainConfig& config) {
   DType compute = DType::f32;
   parse_dtype(config.train.dtype, compute);
   return {compute == DType::bf16 ? DType::f32 : compute, compute};
+}
+
+RandomKey dropout_key(const TrainConfig& config) {
+  return child({static_cast<uint64_t>(config.run.seed), 0}, "dropout");
 }
 
 int64_t attention_workspace(const TrainConfig& config, Device device) {
@@ -229,6 +235,7 @@ std::unique_ptr<models::Model> make_model(const TrainConfig& config, const model
   if (config.lora.rank > 0) models::add_lora(*made, lora_options(config), child(key, "lora"), mesh);
   made->to(device);
   made->set_recompute(config.train.recompute);
+  made->set_dropout(config.model.dropout);
   made->set_attention_workspace(attention_workspace(config, device));
   return made;
 }

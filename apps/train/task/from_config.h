@@ -41,6 +41,8 @@ struct Arithmetic {
   DType masters, compute;
 };
 Arithmetic arithmetic(const TrainConfig& config);
+// The run's key of the dropout (models::text::sample_keys).
+RandomKey dropout_key(const TrainConfig& config);
 // train.attention_workspace in bytes; 0 on the CPU, which needs none.
 int64_t attention_workspace(const TrainConfig& config, Device device);
 // The model of a run with its first weights, over a mesh this rank's shards of it: random, or those of train.init_from

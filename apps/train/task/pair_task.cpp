@@ -26,9 +26,13 @@ PairTrainingTask::PairTrainingTask(const TrainConfig& config, models::PairTask t
 
 std::vector<models::Batch> PairTrainingTask::batches(int64_t first, const dist::ProcessMesh& mesh) const {
   std::vector<models::Batch> batches;
-  for (const std::vector<int64_t>& pairs :
-       step_samples(sampler_, first, config_.train.batch_size, config_.train.accumulate, mesh))
+  for (std::vector<int64_t>& pairs :
+       models::text::step_positions(first, config_.train.batch_size, config_.train.accumulate, mesh)) {
+    const Tensor keys = models::text::sample_keys(dropout_key(config_), pairs);
+    for (int64_t& pair : pairs) pair = sampler_.at(pair);
     batches.push_back(pair_batch(task_, Split::train, pairs));
+    if (config_.model.dropout > 0) batches.back().add({models::kSampleKeys, keys});
+  }
   return batches;
 }
 

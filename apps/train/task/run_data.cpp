@@ -87,12 +87,13 @@ std::string set_steps_by_epochs(TrainConfig& config, const std::vector<std::stri
     config.train.epochs = 0;
   }
   if (config.train.epochs == 0 || config.data.path.empty()) return "";
-  const std::unique_ptr<const TrainingTask> task = make_task(config);
+  const std::unique_ptr<TrainingTask> task = make_task(config);
   const int64_t there = task->samples();
   const auto samples = static_cast<double>(config.train.batch_size) * static_cast<double>(config.train.accumulate);
   // A run that continues with another batch size has some behind it in other steps.
-  const models::RunState done = newest_readable_state(config.run.out);
-  const double left = config.train.epochs * static_cast<double>(there) - static_cast<double>(done.samples);
+  const models::RunState done = models::with_length(newest_readable_state(config.run.out), task->sample_tokens());
+  if (!done.earlier.empty()) task->continue_after(done.earlier);
+  const double left = task->samples_of_epochs(config.train.epochs) - static_cast<double>(done.samples);
   const double steps = static_cast<double>(done.step) + std::max(0.0, std::ceil(left / samples));
   check(steps <= 1e12, ErrorKind::setting, [&] {
     return "train.epochs = " + shortest(config.train.epochs) +

@@ -14,6 +14,7 @@
 #include "braid/distributed/comm/process_mesh.h"
 #include "braid/models/data/tokenizers/tokenizer.h"
 #include "braid/models/model_spec.h"
+#include "braid/models/sequence_lengths.h"
 
 namespace braid::apps {
 
@@ -32,6 +33,10 @@ class TrainingTask {
   // The micro-batches of the step that begins at place `first` of the order of samples: those of this data rank. A
   // function of settings and place alone.
   virtual std::vector<models::Batch> batches(int64_t first, const dist::ProcessMesh& mesh) const = 0;
+  // Before the first batch of a run that had other sequence lengths.
+  virtual void continue_after(const std::vector<models::EarlierLength>&) {}
+  // Samples of the run when so many epochs are complete.
+  virtual double samples_of_epochs(double epochs) const { return epochs * static_cast<double>(samples()); }
   virtual int64_t sample_at(int64_t place) const = 0;                           // the sample at a place of that order
   virtual const models::text::Tokenizer* tokenizer() const { return nullptr; }  // of checkpoints; null: none
   // Names and texts of further files of checkpoints.

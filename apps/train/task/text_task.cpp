@@ -11,18 +11,18 @@ namespace braid::apps {
 
 TextTask::TextTask(const TrainConfig& config)
     : config_(config),
-      train_(training_data(config)),
-      validation_(validation_data(config)),
-      sampler_(train_.size(), static_cast<uint64_t>(config.run.seed)) {}
+      order_(training_data(config), static_cast<uint64_t>(config.run.seed)),
+      validation_(validation_data(config)) {}
 
 std::vector<models::Batch> TextTask::batches(int64_t first, const dist::ProcessMesh& mesh) const {
-  return models::text::step_batches(train_, sampler_, first, config_.train.batch_size, config_.train.accumulate, mesh);
+  return models::text::step_batches(order_, first, config_.train.batch_size, config_.train.accumulate, mesh,
+                                    config_.model.dropout > 0 ? std::optional(dropout_key(config_)) : std::nullopt);
 }
 
 std::unique_ptr<const models::ModelSpec> TextTask::model_spec() const {
-  auto spec = apps::model_spec(config_, train_.tokenizer().vocab_size());
-  check_prompt(config_, *spec, train_.tokenizer());
-  check_same_tokenizer(config_, train_.manifest());
+  auto spec = apps::model_spec(config_, train().tokenizer().vocab_size());
+  check_prompt(config_, *spec, train().tokenizer());
+  check_same_tokenizer(config_, train().manifest());
   return spec;
 }
 
@@ -30,20 +30,20 @@ void TextTask::check_model(const models::Model& model) const {
   const auto* text = dynamic_cast<const models::LanguageModel*>(&model);
   check(text != nullptr, ErrorKind::input,
         [&] { return "a model of type " + model.spec()->model_type() + " does not model text"; });
-  check(!train_.separates_documents() || text->separates_documents(), ErrorKind::setting, [&] {
+  check(!train().separates_documents() || text->separates_documents(), ErrorKind::setting, [&] {
     return "a model of type " + model.spec()->model_type() +
            " cannot keep attention within documents: expected data.documents=joined, found " + config_.data.documents;
   });
 }
 
 models::Batch TextTask::typical_batch(const models::ModelSpec& model) const {
-  return apps::typical_batch(model, train_);
+  return apps::typical_batch(model, train());
 }
 
 void TextTask::start(const models::Model& model, const dist::ProcessMesh& mesh) {
   const auto& text = dynamic_cast<const models::LanguageModel&>(model);
   longest_ = text.max_sequence_length();
-  evaluation_.emplace(config_, text, mesh, train_.tokenizer(), validation_ ? &*validation_ : nullptr);
+  evaluation_.emplace(config_, text, mesh, train().tokenizer(), validation_ ? &*validation_ : nullptr);
 }
 
 bool TextTask::validate(LogRow& row, const Attempt& attempt) const {
@@ -62,16 +62,16 @@ std::optional<double> TextTask::chance() const {
 }
 
 void TextTask::count(LogRow& row, int64_t samples, double rate) const {
-  row["tokens"] = static_cast<double>(samples * train_.seq_len());
-  row["tok_per_s"] = rate * static_cast<double>(train_.seq_len());
+  row["tokens"] = static_cast<double>(order_.tokens(samples));
+  row["tok_per_s"] = rate * static_cast<double>(train().seq_len());
 }
 
 std::string TextTask::size_text() const {
-  return str(train_.tokens(), " train tokens, sequences of ", train_.seq_len());
+  return str(train().tokens(), " train tokens, sequences of ", train().seq_len());
 }
 
 std::vector<std::string> TextTask::data_notes() const {
-  const std::string words = words_about_samples(train_, config_);
+  const std::string words = words_about_samples(train(), config_);
   return words.empty() ? std::vector<std::string>() : std::vector{words};
 }
 

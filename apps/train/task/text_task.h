@@ -4,8 +4,8 @@
 
 #include "apps/train/task/evaluation.h"
 #include "apps/train/task/task.h"
-#include "braid/models/data/sampler.h"
 #include "braid/models/data/text/dataset.h"
+#include "braid/models/data/text/training_order.h"
 
 namespace braid::apps {
 
@@ -13,12 +13,14 @@ class TextTask final : public TrainingTask {
  public:
   explicit TextTask(const TrainConfig& config);
 
-  int64_t samples() const override { return train_.size(); }
-  int64_t sample_tokens() const override { return train_.seq_len(); }
-  std::string fingerprint() const override { return train_.fingerprint(); }
+  int64_t samples() const override { return train().size(); }
+  int64_t sample_tokens() const override { return train().seq_len(); }
+  std::string fingerprint() const override { return train().fingerprint(); }
+  void continue_after(const std::vector<models::EarlierLength>& earlier) override { order_.continue_after(earlier); }
+  double samples_of_epochs(double epochs) const override { return order_.count_of_epochs(epochs); }
   std::vector<models::Batch> batches(int64_t first, const dist::ProcessMesh& mesh) const override;
-  int64_t sample_at(int64_t place) const override { return sampler_.at(place); }
-  const models::text::Tokenizer* tokenizer() const override { return &train_.tokenizer(); }
+  int64_t sample_at(int64_t place) const override { return order_.at(place).second; }
+  const models::text::Tokenizer* tokenizer() const override { return &train().tokenizer(); }
   std::unique_ptr<const models::ModelSpec> model_spec() const override;
   void check_model(const models::Model& model) const override;
   models::Batch typical_batch(const models::ModelSpec& model) const override;
@@ -33,10 +35,11 @@ class TextTask final : public TrainingTask {
   std::vector<std::string> start_notes() const override;
 
  private:
+  const models::text::Dataset& train() const { return order_.data(); }
+
   const TrainConfig& config_;
-  models::text::Dataset train_;
+  models::text::TrainingOrder order_;
   std::optional<models::text::Dataset> validation_;
-  models::text::Sampler sampler_;
   std::optional<Evaluation> evaluation_;
   int64_t longest_ = 0;  // of the model that is judged
 };

@@ -3,11 +3,13 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <filesystem>
 #include <set>
 
 #include "braid/models/data/prepare/byte_stream.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/io/path_status.h"
 
 namespace braid::models::text {
@@ -72,6 +74,36 @@ void check_format(const std::string& path, bool named) {
 
 }  // namespace
 
+void LeftOut::add(const std::string& path, int64_t bytes_of_file, const std::string& kind) {
+  ++files;
+  bytes += bytes_of_file;
+  std::string end = fs::path(path).extension().string();
+  for (char& c : end) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  ++kinds[!kind.empty() ? kind : bytes_of_file == 0 ? "empty" : end.size() > 1 ? end.substr(1) : "no ending"];
+}
+
+void LeftOut::add(const LeftOut& other) {
+  files += other.files, bytes += other.bytes;
+  for (const auto& [kind, count] : other.kinds) kinds[kind] += count;
+}
+
+std::string LeftOut::text() const {
+  constexpr size_t shown = 6;
+  std::vector<std::pair<int64_t, std::string>> largest;
+  for (const auto& [kind, count] : kinds) largest.emplace_back(-count, kind);
+  std::ranges::sort(largest);
+  std::string list;
+  int64_t others = 0;
+  for (size_t i = 0; i < largest.size(); ++i) {
+    if (i < shown)
+      list += str(i == 0 ? "" : ", ", detail::preview(largest[i].second, 20), " ", -largest[i].first);
+    else
+      others -= largest[i].first;
+  }
+  if (others > 0) list += str(", others ", others);
+  return str(files, files == 1 ? " file" : " files", " of ", detail::mebibytes(bytes), " (", list, ")");
+}
+
 InputList list_inputs(const std::vector<std::string>& inputs, const std::string& exclude,
                       const std::vector<std::string>& exclude_files) {
   std::set<fs::path> excluded;
@@ -83,7 +115,7 @@ InputList list_inputs(const std::vector<std::string>& inputs, const std::string&
     const std::vector<std::string> found = pattern ? matches(input) : std::vector<std::string>{input};
     paths.insert(paths.end(), found.begin(), found.end());
   }
-  std::set<std::pair<dev_t, ino_t>> known;
+  std::set<std::pair<dev_t, ino_t>> known;  // of all inputs
   for (const std::string& input : paths) {
     const auto status = io::path_status(input);
     check(status.has_value(), ErrorKind::input,
@@ -97,11 +129,18 @@ InputList list_inputs(const std::vector<std::string>& inputs, const std::string&
       if (out) list.notes.push_back(path + " is for validation: left out of " + input);
       return out;
     });
+    std::map<std::pair<dev_t, ino_t>, std::string> here;  // of this input, with the name that is read
     for (const std::string& path : files) {
       check_format(path, !folder);
       const auto file = io::path_status(path);
       check(file.has_value(), ErrorKind::input,
             [&] { return "cannot read " + path + ": it went away; check the path"; });
+      const auto [first, is_new] = here.emplace(std::pair{file->st_dev, file->st_ino}, path);
+      if (!is_new) {
+        list.notes.push_back(path + " is the same file as " + first->second + ": left out");
+        list.left_out.add(path, file->st_size, "link");
+        continue;
+      }
       if (paths.size() > 1 && !known.emplace(file->st_dev, file->st_ino).second)
         list.notes.push_back(path + " is given twice: its text is used as often");
       list.files.push_back({path, static_cast<int64_t>(file->st_size), !folder});

@@ -134,6 +134,7 @@ class Preparation {
       if (!source) continue;
       summary_.files += std::ssize(source->files());
       summary_.input_bytes += source->bytes_total();
+      summary_.left_out.add(source->left_out());
     }
     summary_.validation = reading_->validation_files;
     summary_.duplicates = splits_->place.duplicates;

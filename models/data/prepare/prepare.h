@@ -44,6 +44,7 @@ struct PrepareProgress {
 struct PrepareSummary {
   Manifest manifest;
   int64_t files = 0, input_bytes = 0;
+  LeftOut left_out;                        // of these files
   int64_t duplicates = 0;                  // documents that were left out
   int64_t ill_formed = 0;                  // parts of text that were no UTF-8, replaced or left out
   int64_t resumed_bytes = 0;               // of the inputs, read by an earlier call

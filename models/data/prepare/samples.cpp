@@ -190,6 +190,7 @@ class SamplePreparation {
       if (!source) continue;
       summary.files += std::ssize(source->files());
       summary.input_bytes += source->bytes_total();
+      summary.left_out.add(source->left_out());
     }
     const Place& at = splits_->place;
     summary.notes.insert(summary.notes.end(), splits_->notes.begin(), splits_->notes.end());

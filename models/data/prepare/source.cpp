@@ -80,11 +80,14 @@ struct TextSource::Open {
 TextSource::TextSource(const std::vector<std::string>& inputs, Options options)
     : options_(std::move(options)), list_(list_inputs(inputs, options_.exclude, options_.exclude_files)) {
   if (options_.only_jsonl)
-    std::erase_if(list_.files, [](const InputFile& file) {
-      return !file.named && file.bytes > 0 && !names_json_lines(file.path) && !Open(file).json();
+    std::erase_if(list_.files, [&](const InputFile& file) {
+      const bool out = !file.named && file.bytes > 0 && !names_json_lines(file.path) && !Open(file).json();
+      if (out) list_.left_out.add(file.path, file.bytes);
+      return out;
     });
   for (const InputFile& file : list_.files) bytes_total_ += file.bytes;
   notes = list_.notes;
+  left_out_ = list_.left_out;
 }
 
 TextSource::~TextSource() = default;
@@ -122,14 +125,22 @@ bool TextSource::is_usable(const InputFile& input, const Open& file) {
   return true;
 }
 
+std::unique_ptr<TextSource::Open> TextSource::usable_file(const InputFile& input) {
+  // An empty .gz is a damaged stream, which is no reason to reject its folder.
+  if (input.bytes == 0 && !input.named) {
+    notes.push_back(input.path + " is empty: left out");
+  } else if (auto file = std::make_unique<Open>(input); is_usable(input, *file)) {
+    return file;
+  }
+  left_out_.add(input.path, input.bytes);
+  return nullptr;
+}
+
 // Opens the next file worth reading; false when there is none.
 bool TextSource::open_next() {
   while (at_.files < std::ssize(list_.files)) {
     const InputFile& input = list_.files[static_cast<size_t>(at_.files++)];
-    // An empty .gz is a damaged stream, which is no reason to reject its folder.
-    if (input.bytes == 0 && !input.named) {
-      notes.push_back(input.path + " is empty: left out");
-    } else if (auto file = std::make_unique<Open>(input); is_usable(input, *file)) {
+    if (auto file = usable_file(input)) {
       open_ = std::move(file);
       at_.inside = true;
       at_.offset = at_.line = at_.documents = 0;
@@ -143,6 +154,9 @@ bool TextSource::open_next() {
 void TextSource::go_to(const SourcePosition& position) {
   check(position.files <= std::ssize(list_.files), ErrorKind::input, "there are fewer files than before");
   at_ = position;
+  const std::vector<std::string> noted = notes;
+  for (int64_t i = 0; i < position.files - position.inside; ++i) usable_file(list_.files[static_cast<size_t>(i)]);
+  notes = noted;  // those of earlier files were given when they were read
   if (!at_.inside) return;
   open_ = std::make_unique<Open>(list_.files[static_cast<size_t>(at_.files - 1)]);
   if (options_.hashes && !open_->json()) open_->hash = Hash128{};  // its first piece is read

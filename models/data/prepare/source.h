@@ -89,11 +89,13 @@ class TextSource {
   const std::string& path(int64_t file) const { return list_.files[static_cast<size_t>(file - 1)].path; }
   bool skips_invalid() const { return options_.invalid == InvalidText::skip; }
   int64_t bytes_total() const { return bytes_total_; }
-  std::vector<std::string> notes;  // of the list of files, and see next()
+  const LeftOut& left_out() const { return left_out_; }  // so far, with those before the position of go_to()
+  std::vector<std::string> notes;                        // of the list of files, and see next()
 
  private:
   struct Open;
   bool open_next();
+  std::unique_ptr<Open> usable_file(const InputFile& input);  // null, noted and counted: it is left out
   void open(const InputFile& input);
   bool next_of_text(Piece& piece);
   bool next_of_lines(Piece& piece);
@@ -111,6 +113,7 @@ class TextSource {
   Options options_;
   InputList list_;
   int64_t bytes_total_ = 0;
+  LeftOut left_out_;
   SourcePosition at_;
   std::unique_ptr<Open> open_;  // the file being read
 };

@@ -1,22 +1,24 @@
 // Batches of the sequences of a data set: input_ids (B, T), the next token of each as target and, for separate
 // documents, positions.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "braid/distributed/comm/process_mesh.h"
 #include "braid/models/batch.h"
-#include "braid/models/data/sampler.h"
 #include "braid/models/data/text/dataset.h"
+#include "braid/models/data/text/training_order.h"
 
 namespace braid::models::text {
 
 // The sequences `indices` of a data set: B = indices.size(), T = data.seq_len().
 Batch read_batch(const Dataset& data, const std::vector<int64_t>& indices);
 
-// The micro-batches of one step, `count` of `batch_size` samples each, from position `first` of the sampler's order on.
-// Returns this data rank's share of each; the micro-batches do not depend on the number of ranks.
-std::vector<Batch> step_batches(const Dataset& data, const Sampler& sampler, int64_t first, int64_t batch_size,
-                                int64_t count, const dist::ProcessMesh& mesh);
+// The micro-batches of one step, `count` of `batch_size` samples each, from sequence `first` of the run on. Returns
+// this data rank's share of each; the micro-batches do not depend on the number of ranks. dropout: the key of the run's
+// sample_keys(); none: without them.
+std::vector<Batch> step_batches(const TrainingOrder& order, int64_t first, int64_t batch_size, int64_t count,
+                                const dist::ProcessMesh& mesh, std::optional<RandomKey> dropout = {});
 
 // At most `max_samples` windows (0: all), spread evenly over the data set: the same at every validation and batch size.
 // Returns this data rank's share of each batch; may be empty.

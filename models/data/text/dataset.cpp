@@ -35,6 +35,8 @@ Dataset::Dataset(const std::string& folder, Split split, int64_t seq_len, const 
   if (has_samples()) {
     find_samples(info);
     pack_samples();
+    fingerprint_ +=
+        str(" packed ", packing_names[static_cast<int>(options_.packing)], options_.cut_long_samples ? " cut" : "");
     check(sequences_ > 0, ErrorKind::input, [&] {
       return str("the ", name(split), " split of ", folder, " has no sample of at most ", seq_len + 1,
                  " tokens: found ", counts_.samples, " samples, the longest of ", counts_.longest,
@@ -42,19 +44,67 @@ Dataset::Dataset(const std::string& folder, Split split, int64_t seq_len, const 
     });
     return;
   }
-  sequences_ = tokens() > 0 ? (tokens() - 1) / seq_len : 0;
+  if (tokens() > 1) stretches_.push_back({0, 0, tokens() - 1});
+  tile();
   check(sequences_ > 0, ErrorKind::input, [&] {
     return str("the ", name(split), " split of ", folder, " is too small: expected at least ", seq_len + 1,
                " tokens for one sequence, found ", tokens(), "; prepare more text or use a shorter sequence length");
   });
 }
 
+void Dataset::tile() {
+  sequences_ = stretches_.empty() ? 0 : (stretches_.back().at + stretches_.back().size) / seq_len_;
+}
+
+Dataset Dataset::rest(const std::vector<int64_t>& read, int64_t seq_len) const {
+  Dataset rest(*this);
+  rest.seq_len_ = seq_len;
+  if (has_samples()) {
+    rest.read_samples_.resize(sample_starts_.size() - 1);
+    for (const int64_t i : read)
+      for (const int64_t number : samples_of(i)) rest.read_samples_[static_cast<size_t>(number)] = true;
+    rest.counts_ = {};
+    rest.pack_samples();
+    return rest;
+  }
+  std::vector<int64_t> ordered = read;
+  std::ranges::sort(ordered);
+  rest.stretches_.clear();
+  const auto keep = [&](int64_t begin, int64_t end) {  // of the joined stretches of this data set
+    for (const Stretch& s : stretches(begin, end)) {
+      Stretch* last = rest.stretches_.empty() ? nullptr : &rest.stretches_.back();
+      if (last && last->first + last->size == s.first)
+        last->size += s.size;
+      else
+        rest.stretches_.push_back({last ? last->at + last->size : 0, s.first, s.size});
+    }
+  };
+  int64_t end = 0;  // of the sequences before
+  for (const int64_t i : ordered) keep(end, i * seq_len_), end = (i + 1) * seq_len_;
+  if (!stretches_.empty()) keep(end, stretches_.back().at + stretches_.back().size);
+  rest.tile();
+  return rest;
+}
+
+// The parts of stretches that make up [begin, end) of all of them joined.
+std::vector<Dataset::Stretch> Dataset::stretches(int64_t begin, int64_t end) const {
+  std::vector<Stretch> parts;
+  auto s = std::ranges::upper_bound(stretches_, begin, {}, &Stretch::at);
+  if (s != stretches_.begin()) --s;
+  for (; begin < end && s != stretches_.end(); ++s) {
+    const int64_t size = std::min(end, s->at + s->size) - begin;
+    parts.push_back({begin, s->first + begin - s->at, size});
+    begin += size;
+  }
+  return parts;
+}
+
 void Dataset::open_shards(const SplitInfo& split) {
   const auto open = [&](Shards& shards, const std::string& file, int64_t tokens, uint32_t checksum,
                         int64_t vocabulary) {
     const std::string path = (std::filesystem::path(folder_) / file).string();
-    shards.emplace_back(path, files_);
-    const ShardHeader& h = shards.back().header();
+    shards.push_back(std::make_shared<ShardReader>(path, files_));
+    const ShardHeader& h = shards.back()->header();
     if (h.tokens != tokens || h.checksum != checksum || h.vocab_size != vocabulary ||
         h.tokenizer_fingerprint != manifest_.tokenizer_fingerprint)
       io::fail_input("the shard is not the one that dataset.json lists", path, -1,
@@ -105,14 +155,13 @@ void Dataset::pack_samples() {
       ++counts_.without_target;
       inputs = seq_len_ + 1;  // fits nowhere
     }
+    if (!read_samples_.empty() && read_samples_[static_cast<size_t>(i)]) inputs = seq_len_ + 1;
     if (inputs <= seq_len_) counts_.packed_tokens += inputs;
     lengths.push_back(inputs);
   }
   packed_ = pack(lengths, seq_len_, options_.packing);
   sequences_ = packed_.size();
   counts_.capacity = sequences_ * seq_len_;
-  fingerprint_ +=
-      str(" packed ", packing_names[static_cast<int>(options_.packing)], options_.cut_long_samples ? " cut" : "");
 }
 
 std::pair<int64_t, int64_t> Dataset::sample(int64_t number) const {
@@ -130,7 +179,7 @@ void Dataset::read(const Shards& shards, int64_t first, std::span<int32_t> into)
   auto shard = static_cast<size_t>(std::upper_bound(starts_.begin(), starts_.end(), first) - starts_.begin()) - 1;
   while (!into.empty()) {
     const auto taken = std::min<int64_t>(static_cast<int64_t>(into.size()), starts_[shard + 1] - first);
-    shards[shard].read(first - starts_[shard], into.first(static_cast<size_t>(taken)));
+    shards[shard]->read(first - starts_[shard], into.first(static_cast<size_t>(taken)));
     into = into.subspan(static_cast<size_t>(taken));
     first += taken;
     ++shard;
@@ -138,12 +187,12 @@ void Dataset::read(const Shards& shards, int64_t first, std::span<int32_t> into)
 }
 
 void Dataset::window(int64_t i, std::span<int32_t> into) const {
-  check(i >= 0 && i < sequences_ && static_cast<int64_t>(into.size()) == seq_len_ + 1 && !has_samples(), "dataset",
-        [&] {
+  check(i >= 0 && i < sequences_ && static_cast<int64_t>(into.size()) == seq_len_ + 1 && stretches_.size() == 1,
+        "dataset", [&] {
           return str("window ", i, " of ", into.size(), " tokens, but there are ", has_samples() ? 0 : sequences_,
                      " windows of ", seq_len_ + 1);
         });
-  read(i * seq_len_, into);
+  read(stretches_[0].first + i * seq_len_, into);
 }
 
 std::vector<int32_t> Dataset::window(int64_t i) const {
@@ -153,18 +202,22 @@ std::vector<int32_t> Dataset::window(int64_t i) const {
 }
 
 Sequence Dataset::sequence(int64_t i) const {
+  check(i >= 0 && i < sequences_, "dataset", [&] { return str("sequence ", i, ", but there are ", sequences_); });
   if (has_samples()) return packed_sequence(i);
-  const std::vector<int32_t> tokens = window(i);
-  Sequence s{{tokens.begin(), tokens.end() - 1}, {tokens.begin() + 1, tokens.end()}, {}};
-  if (!separates_documents()) return s;
+  Sequence s;
   const int32_t eos = tokenizer_->eos_id();
-  for (size_t t = 0; t < s.ids.size(); ++t)
-    s.positions.push_back(t == 0 || s.ids[t - 1] == eos ? 0 : s.positions[t - 1] + 1);
+  for (const Stretch& part : stretches(i * seq_len_, (i + 1) * seq_len_)) {
+    std::vector<int32_t> tokens(static_cast<size_t>(part.size + 1));
+    read(part.first, tokens);
+    s.ids.insert(s.ids.end(), tokens.begin(), tokens.end() - 1);
+    s.targets.insert(s.targets.end(), tokens.begin() + 1, tokens.end());
+    for (size_t t = 0; separates_documents() && t + 1 < tokens.size(); ++t)
+      s.positions.push_back(t == 0 || tokens[t - 1] == eos ? 0 : s.positions.back() + 1);
+  }
   return s;
 }
 
 Sequence Dataset::packed_sequence(int64_t i) const {
-  check(i >= 0 && i < sequences_, "dataset", [&] { return str("sequence ", i, ", but there are ", sequences_); });
   const auto T = static_cast<size_t>(seq_len_);
   Sequence s;
   std::vector<int32_t> tokens, marks;

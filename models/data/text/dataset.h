@@ -50,6 +50,10 @@ struct SampleCounts {
 // Samples are packed into sequences, each sample in one piece: of n tokens the first n-1 are inputs, and the counted
 // ones of the last n-1 are targets; a sample without such a target is skipped. The rest of a sequence is padding, a
 // document of its own. Safe to read from several threads at once.
+//
+// rest() is a data set of what a part of the sequences has left unread, in sequences of another length: the unread
+// samples packed anew, or the unread stretches of the text joined in their order and tiled anew. A token is a target of
+// the one or of the other. Where two stretches meet a document begins; the last target of a stretch is still its own.
 class Dataset {
  public:
   // Checks the manifest, the tokenizer and every shard's header; the tokens are checked as they are read. Reads all
@@ -59,6 +63,9 @@ class Dataset {
   int64_t size() const { return sequences_; }   // number of sequences
   int64_t seq_len() const { return seq_len_; }  // T
   int64_t tokens() const { return starts_.back(); }
+  // What the sequences `read` do not contain, in sequences of seq_len tokens; size() may be 0. Shares files and
+  // tokenizer.
+  Dataset rest(const std::vector<int64_t>& read, int64_t seq_len) const;
   // Sequence i. The positions of a document that began in an earlier window count from its first token here.
   Sequence sequence(int64_t i) const;
   bool separates_documents() const { return options_.documents == DocumentAttention::separate; }
@@ -83,11 +90,17 @@ class Dataset {
 
  private:
   std::string folder_;
-  using Shards = std::vector<ShardReader>;
+  using Shards = std::vector<std::shared_ptr<const ShardReader>>;
+  // A part of the text: inputs [first, first + size) of the split, which are [at, at + size) of the joined stretches.
+  struct Stretch {
+    int64_t at, first, size;
+  };
   void open_shards(const SplitInfo& split);
   void find_samples(const SplitInfo& split);
   void pack_samples();
+  void tile();
   void read(const Shards& shards, int64_t first, std::span<int32_t> into) const;
+  std::vector<Stretch> stretches(int64_t begin, int64_t end) const;
   Sequence packed_sequence(int64_t i) const;
 
   int64_t seq_len_;
@@ -95,11 +108,13 @@ class Dataset {
   int64_t sequences_ = 0;
   Manifest manifest_;
   std::string fingerprint_;
-  std::unique_ptr<Tokenizer> tokenizer_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
   std::shared_ptr<OpenFiles> files_;    // a data set may have more shards than a process may open files
   Shards shards_, marks_;               // marks_: of samples, one for each shard
   std::vector<int64_t> starts_;         // first token of each shard, and the end: one more than shards
-  std::vector<int64_t> sample_starts_;  // the same of each sample
+  std::vector<Stretch> stretches_;      // of text, in order; one unless this is a rest()
+  std::vector<int64_t> sample_starts_;  // as starts_, of each sample
+  std::vector<bool> read_samples_;      // of a rest(): those that it leaves out; empty: none
   std::vector<int64_t> first_targets_;  // of each sample: inputs until the first counted target; none: INT64_MAX
   PackedSequences packed_;
   SampleCounts counts_;

@@ -41,11 +41,23 @@ bool may_change(const std::string& name) {
   return names.contains(name);
 }
 
+// Rotary positions have no weights.
+bool of_context(const std::string& name) {
+  static const std::set<std::string> names = {"block_size",
+                                              "rope_base",
+                                              "rope_scaling",
+                                              "rope_scaling_factor",
+                                              "rope_low_freq_factor",
+                                              "rope_high_freq_factor",
+                                              "rope_original_block_size"};
+  return names.contains(name);
+}
+
 std::vector<ModelSetting> settings_of(DcformerConfig config) {
   std::vector<ModelSetting> list;
   for (const Setting& key : key_table(config))
-    list.push_back(
-        {key.name, value_text(key.get()), key.help, in_use(config, key.name), key.rule, may_change(key.name)});
+    list.push_back({key.name, value_text(key.get()), key.help, in_use(config, key.name), key.rule, may_change(key.name),
+                    of_context(key.name)});
   return list;
 }
 

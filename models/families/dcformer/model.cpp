@@ -69,7 +69,7 @@ Tensor Dcformer::embed(const Tensor& ids, const nn::Pass& pass) const {
 }
 
 Tensor Dcformer::forward(const Tensor& ids, const nn::Pass& pass) const {
-  nn::ResidualStream x = pass.observe(embed(ids, pass), "hidden.0");
+  nn::ResidualStream x = pass.observe(pass.dropped(embed(ids, pass), "embedding"), "hidden.0");
   for (size_t i = 0; i < layers_.size(); ++i) {
     x = layers_[i](x, pass.layer(i));
     x.observe(pass, "hidden.", i + 1);
@@ -104,14 +104,16 @@ Tensor Dcformer::logits(const Tensor& hidden) const {
   return dist::all_gather_replicated(local, local.rank() - 1, vocab_, mesh_.tensor);
 }
 
-Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets, const Tensor& positions) const {
+Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets, const Tensor& positions,
+                          const nn::SampleRandom& random) const {
   check(ids.rank() == 2 && targets.shape() == ids.shape(), "dcformer",
         [&] { return str("targets ", targets.shape(), " do not match token ids ", ids.shape(), ", both (B, T)"); });
   if (one_process() && output_.quantized())
     return sum(cross_entropy_per_token(logits(hidden(ids, positions, nullptr, nullptr)), targets));
-  if (one_process()) return linear_cross_entropy(forward(ids, pass(positions)), output_weight(), targets);
+  if (one_process())
+    return linear_cross_entropy(forward(ids, pass(positions, nullptr, random)), output_weight(), targets);
   const auto rows = std::make_shared<const dist::SequenceParallel>(mesh_, ids.dim(1));
-  const Tensor h = rows->gather_rows(forward(rows->local_tokens(ids), pass(positions, rows)));  // (B, Tc, D)
+  const Tensor h = rows->gather_rows(forward(rows->local_tokens(ids), pass(positions, rows, random)));  // (B, Tc, D)
   return dist::vocab_parallel_cross_entropy(h, output_weight(), rows->local_tokens(targets), vocab_, mesh_.tensor);
 }
 

@@ -36,7 +36,8 @@ class Dcformer final : public LanguageModel {
   // Sum of the cross-entropy over the targets >= 0, without forming all logits; divide by their number for the mean.
   // targets (B, T); result (). Over a mesh: over the targets of this context rank's positions, equal on tensor ranks.
   Tensor loss_sum(const Tensor& ids, const Tensor& targets) const override;
-  // A batch with positions gets document masking, and rotary positions that restart in each document.
+  // A batch with positions gets document masking, and rotary positions that restart in each document; one with
+  // sample_keys the dropout of set_dropout().
   Tensor loss_sum(const Batch& batch) const override;
   void observe(const Batch& batch, const nn::ActivationObserver& observer) const override;
   bool separates_documents() const override { return true; }
@@ -47,6 +48,8 @@ class Dcformer final : public LanguageModel {
 
   // Recompute each block in backward instead of keeping its activations: memory of one block, a third more time.
   void set_recompute(bool on) override { recompute_ = on; }
+  void set_dropout(double p) override { dropout_ = p; }
+  bool random_training() const override { return dropout_ > 0; }
   // Bytes of attention scores that a GPU may hold at a time, 0: its own choice. The CPU holds none.
   void set_attention_workspace(int64_t bytes) override {
     for (auto& block : layers_) block.attention_workspace(bytes);
@@ -75,13 +78,15 @@ class Dcformer final : public LanguageModel {
   Tensor output_weight() const;  // (V of this rank, D), of the type of the arithmetic
   // The pass for rows at these positions; without positions each sequence is one document from its beginning. `rows`:
   // this rank's rows; null: all rows, on every tensor rank.
-  nn::Pass pass(const Tensor& positions, const std::shared_ptr<const dist::SequenceParallel>& rows = nullptr) const;
+  nn::Pass pass(const Tensor& positions, const std::shared_ptr<const dist::SequenceParallel>& rows = nullptr,
+                const nn::SampleRandom& random = {}) const;
   Tensor embed(const Tensor& ids, const nn::Pass& pass) const;
   Tensor forward(const Tensor& ids, const nn::Pass& pass) const;  // embedding, blocks and final norm
   friend class PagedSequences;
   Tensor hidden(const Tensor& ids, const Tensor& positions, KvCache* cache,
                 const nn::ActivationObserver* observer) const;
-  Tensor loss_sum(const Tensor& ids, const Tensor& targets, const Tensor& positions) const;
+  Tensor loss_sum(const Tensor& ids, const Tensor& targets, const Tensor& positions,
+                  const nn::SampleRandom& random) const;
 
   DcformerConfig config_;
   dist::ProcessMesh mesh_;
@@ -93,6 +98,7 @@ class Dcformer final : public LanguageModel {
   nn::Linear output_;  // rows of the weight are sharded; empty when the embedding takes its place
   nn::Rope rope_;
   bool recompute_ = false;
+  double dropout_ = 0;
 };
 
 }  // namespace braid::models

@@ -18,8 +18,15 @@ KvCache Dcformer::make_cache(int64_t capacity) const {
   return cache;
 }
 
-nn::Pass Dcformer::pass(const Tensor& positions, const std::shared_ptr<const dist::SequenceParallel>& rows) const {
-  nn::Pass pass{.rope = rope_, .shards = rows, .recompute = recompute_};
+nn::Pass Dcformer::pass(const Tensor& positions, const std::shared_ptr<const dist::SequenceParallel>& rows,
+                        const nn::SampleRandom& random) const {
+  nn::Pass pass{.rope = rope_, .shards = rows, .random = random, .dropout = dropout_, .recompute = recompute_};
+  if (rows) {  // those of this rank
+    std::vector<int64_t> own;
+    for (const dist::Range& range : rows->rows().own)
+      for (int64_t p = range.begin; p < range.end; ++p) own.push_back(p);
+    pass.random = random.of_rows(std::move(own));
+  }
   if (!rows && !one_process()) pass.shards = std::make_shared<dist::ReplicatedRows>(mesh_.tensor);
   if (!positions) return pass;
   pass.rope = rope_.at(rows ? rows->local_tokens(positions) : positions);
@@ -35,10 +42,11 @@ void Dcformer::observe(const Batch& batch, const nn::ActivationObserver& observe
   hidden(batch.at("input_ids"), batch.has(kPositions) ? batch.at(kPositions) : Tensor(), nullptr, &observer);
 }
 
-Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets) const { return loss_sum(ids, targets, {}); }
+Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets) const { return loss_sum(ids, targets, {}, {}); }
 
 Tensor Dcformer::loss_sum(const Batch& batch) const {
-  return loss_sum(batch.at("input_ids"), batch.at("targets"), batch.has(kPositions) ? batch.at(kPositions) : Tensor());
+  return loss_sum(batch.at("input_ids"), batch.at("targets"), batch.has(kPositions) ? batch.at(kPositions) : Tensor(),
+                  dropout_ > 0 ? sample_random(batch) : nn::SampleRandom());
 }
 
 }  // namespace braid::models

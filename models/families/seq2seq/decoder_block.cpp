@@ -57,11 +57,11 @@ nn::ResidualStream Seq2SeqDecoderBlock::operator()(const nn::ResidualStream& str
                                                    const nn::CrossAttention::Source& source,
                                                    const nn::Pass& pass) const {
   const auto [x, normed] = stream.with(attention_norm_);
-  const Tensor a = pass.observe(attention_(normed, pass), "attn_out");
+  const Tensor a = pass.dropped(pass.observe(attention_(normed, pass), "attn_out"), "attention");
   const SumAndNorm h = cross_norm_(x, a);
-  const Tensor c = pass.observe(cross_attention_(h.y, source), "cross_attn_out");
+  const Tensor c = pass.dropped(pass.observe(cross_attention_(h.y, source), "cross_attn_out"), "cross_attention");
   const SumAndNorm g = mlp_norm_(h.sum, c);
-  return {g.sum, pass.observe(mlp_(g.y, pass), "ffn_out")};
+  return {g.sum, pass.dropped(pass.observe(mlp_(g.y, pass), "ffn_out"), "feed_forward")};
 }
 
 void Seq2SeqDecoderBlock::visit(nn::Visitor& v) const {

@@ -40,8 +40,12 @@ Tensor Seq2Seq::embed(const Tensor& ids, const Tensor& positions, int64_t first)
 }
 
 Seq2Seq::Encoded Seq2Seq::encode(const Tensor& source_ids, const nn::ActivationObserver* observer) const {
-  const nn::Pass pass{.observer = observer, .part = "encoder."};
-  nn::ResidualStream x = pass.observe(embed(source_ids, source_positions_, 0), "hidden.0");
+  return encode(source_ids, nn::Pass{.observer = observer, .part = "encoder."});
+}
+
+Seq2Seq::Encoded Seq2Seq::encode(const Tensor& source_ids, const nn::Pass& pass) const {
+  const Tensor embedded = pass.dropped(embed(source_ids, source_positions_, 0), "embedding");
+  nn::ResidualStream x = pass.observe(embedded, "hidden.0");
   for (size_t i = 0; i < encoder_.size(); ++i) {
     x = encoder_[i](x, pass.layer(i));
     x.observe(pass, "hidden.", i + 1);
@@ -55,9 +59,13 @@ Seq2Seq::Encoded Seq2Seq::encode(const Tensor& source_ids, const nn::ActivationO
 Tensor Seq2Seq::decode(const Tensor& input_ids, const Encoded& source, KvCache* cache,
                        const nn::ActivationObserver* observer) const {
   const std::vector<nn::AttentionCache*> caches = cache ? cache->of_layers() : std::vector<nn::AttentionCache*>();
-  const nn::Pass pass{.caches = caches, .observer = observer, .part = "decoder."};
-  const int64_t first = cache ? cache->position() : 0;
-  nn::ResidualStream x = pass.observe(embed(input_ids, target_positions_, first), "hidden.0");
+  return decode(input_ids, source, nn::Pass{.caches = caches, .observer = observer, .part = "decoder."},
+                cache ? cache->position() : 0);
+}
+
+Tensor Seq2Seq::decode(const Tensor& input_ids, const Encoded& source, const nn::Pass& pass, int64_t first) const {
+  const Tensor embedded = pass.dropped(embed(input_ids, target_positions_, first), "embedding");
+  nn::ResidualStream x = pass.observe(embedded, "hidden.0");
   for (size_t i = 0; i < decoder_.size(); ++i) {
     x = decoder_[i](x, source.layers.at(i), pass.layer(i));
     x.observe(pass, "hidden.", i + 1);
@@ -72,15 +80,20 @@ KvCache Seq2Seq::make_cache(int64_t capacity) const {
 }
 
 Tensor Seq2Seq::loss_sum(const Batch& batch) const {
-  const Tensor hidden = decode(batch.at("input_ids"), encode(batch.at("source_ids")));
+  const nn::SampleRandom random = dropout_ > 0 ? sample_random(batch) : nn::SampleRandom();
+  const auto part = [&](const char* name) { return nn::Pass{.random = random.child(name), .dropout = dropout_}; };
+  const Tensor hidden =
+      decode(batch.at("input_ids"), encode(batch.at("source_ids"), part("encoder")), part("decoder"), 0);
   return linear_cross_entropy(hidden, output_.weight(), batch.at("targets"));
 }
 
 Batch Seq2Seq::blank_batch(int64_t samples, int64_t) const {
   const Tensor target = zeros({samples, config_.max_target_length}, DType::i32);
-  return {{"source_ids", zeros({samples, config_.max_source_length}, DType::i32)},
-          {"input_ids", target},
-          {"targets", target}};
+  Batch batch{{"source_ids", zeros({samples, config_.max_source_length}, DType::i32)},
+              {"input_ids", target},
+              {"targets", target}};
+  if (dropout_ > 0) batch.add({kSampleKeys, zeros({samples}, DType::i64)});
+  return batch;
 }
 
 int64_t Seq2Seq::count_targets(const Batch& batch) const {
@@ -104,6 +117,7 @@ void Seq2Seq::check_batch(const Batch& batch) const {
   check_ids("seq2seq", "source symbol", source, config_.vocab_size);
   check_ids("seq2seq", "input symbol", input, config_.vocab_size);
   check_ids("seq2seq", "target", targets, config_.vocab_size, true);
+  check_sample_keys(batch);
 }
 
 void Seq2Seq::observe(const Batch& batch, const nn::ActivationObserver& observer) const {

@@ -10,7 +10,7 @@
 // its batch. In one process a complete model; several processes share the samples (data parallel).
 //
 // A batch: source_ids (B, S), input_ids (B, T), what the decoder reads (teacher forcing), and targets (B, T), of which
-// a negative one is not counted; i32 or i64.
+// a negative one is not counted; i32 or i64. With sample_keys it gets the dropout of set_dropout().
 #pragma once
 #include "braid/models/families/seq2seq/decoder_block.h"
 #include "braid/models/language_model.h"
@@ -42,6 +42,7 @@ class Seq2Seq final : public Model {
   void check_batch(const Batch& batch) const override;
   void observe(const Batch& batch, const nn::ActivationObserver& observer) const override;
   void set_attention_workspace(int64_t bytes) override;
+  void set_dropout(double p) override { dropout_ = p; }
   void to(DType dtype) override { nn::to(*this, dtype); }
   void to(Device device) override { nn::to(*this, device); }
   std::unique_ptr<const ModelSpec> spec() const override;
@@ -52,6 +53,8 @@ class Seq2Seq final : public Model {
 
  private:
   Tensor embed(const Tensor& ids, const Tensor& positions, int64_t first) const;
+  Encoded encode(const Tensor& source_ids, const nn::Pass& pass) const;
+  Tensor decode(const Tensor& input_ids, const Encoded& source, const nn::Pass& pass, int64_t first) const;
 
   Seq2SeqConfig config_;
   nn::Embedding embeddings_;                    // of sources and targets
@@ -60,6 +63,7 @@ class Seq2Seq final : public Model {
   std::vector<Seq2SeqDecoderBlock> decoder_;
   nn::LayerNorm encoder_norm_, norm_;
   nn::Linear output_;
+  double dropout_ = 0;
 };
 
 }  // namespace braid::models

@@ -93,11 +93,7 @@ Tensor Vit::forward(const Tensor& pixel_values, const nn::Pass& pass) const {
 }
 
 Tensor Vit::loss_sum(const Batch& batch) const {
-  std::vector<RandomKey> keys;
-  if (batch.has(kSampleKeys) && random_training())
-    for (const int64_t key : batch.at(kSampleKeys).to_vector<int64_t>())
-      keys.push_back({static_cast<uint64_t>(key), 0});
-  const nn::Pass pass{.random = nn::SampleRandom(std::move(keys)), .recompute = recompute_};
+  const nn::Pass pass{.random = random_training() ? sample_random(batch) : nn::SampleRandom(), .recompute = recompute_};
   return loss_of(forward(batch.at("pixel_values"), pass), batch);
 }
 

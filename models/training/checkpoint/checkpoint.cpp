@@ -103,21 +103,45 @@ RunState read_state(const fs::path& checkpoint) {
   std::string path = (checkpoint / kStateFile).string();
   nlohmann::json json = io::read_json_file(path, 1 << 20);
   try {
-    return {json.at("step").get<int64_t>(),     json.at("samples").get<int64_t>(),
-            json.at("elapsed_s").get<double>(), json.at("seed").get<int64_t>(),
-            json.at("seq_len").get<int64_t>(),  json.at("data_fingerprint").get<std::string>(),
-            json.value("measured", true),       json.value("val_loss", std::numeric_limits<double>::quiet_NaN())};
+    std::vector<EarlierLength> earlier;
+    for (const nlohmann::json& length : json.value("earlier_lengths", nlohmann::json::array()))
+      earlier.push_back({length.at("seq_len").get<int64_t>(), length.at("sequences").get<int64_t>()});
+    check(std::ranges::all_of(earlier, [](const auto& e) { return e.seq_len >= 1 && e.sequences >= 1; }),
+          ErrorKind::input, [&] { return "bad earlier_lengths in " + path + ": expected lengths and counts above 0"; });
+    return {.step = json.at("step").get<int64_t>(),
+            .samples = json.at("samples").get<int64_t>(),
+            .elapsed_s = json.at("elapsed_s").get<double>(),
+            .seed = json.at("seed").get<int64_t>(),
+            .seq_len = json.at("seq_len").get<int64_t>(),
+            .data_fingerprint = json.at("data_fingerprint").get<std::string>(),
+            .measured = json.value("measured", true),
+            .val_loss = json.value("val_loss", std::numeric_limits<double>::quiet_NaN()),
+            .earlier = std::move(earlier)};
   } catch (const nlohmann::json::exception& e) {
     fail(ErrorKind::input, "cannot read where the run stands in " + path + ": " + e.what() +
                                "; another version of braid may have written it: choose another run.out to start anew");
   }
 }
 
+RunState with_length(RunState state, int64_t seq_len) {
+  if (seq_len == state.seq_len) return state;
+  int64_t sequences = state.samples;  // of the length so far
+  for (const EarlierLength& before : state.earlier) sequences -= before.sequences;
+  if (sequences > 0) state.earlier.push_back({state.seq_len, sequences});
+  state.seq_len = seq_len;
+  if (!state.earlier.empty() && state.earlier.back().seq_len == seq_len) state.earlier.pop_back();
+  return state;
+}
+
 void check_same_model(const fs::path& checkpoint, const ModelSpec& model) {
   std::string config_file = (checkpoint / "config.json").string();
-  std::vector<std::string> changed =
-      differing_settings(*read_model_spec(io::read_text_file(config_file, 1 << 20), config_file), model);
-  check(changed.empty(), ErrorKind::setting, [&] {
+  const auto saved = read_model_spec(io::read_text_file(config_file, 1 << 20), config_file);
+  const std::vector<SettingDifference> differences = setting_differences(*saved, model);
+  const bool of_context = std::ranges::all_of(differences, &SettingDifference::of_context);
+  const bool may_change = of_context && saved->max_sequence_length() != model.max_sequence_length();
+  check(differences.empty() || may_change, ErrorKind::setting, [&] {
+    std::vector<std::string> changed;
+    for (const SettingDifference& d : differences) changed.push_back(d.text());
     constexpr size_t max_listed = 4;  // the first ones are the plain sizes, others often follow from them
     if (changed.size() > max_listed) {
       std::string more = str("and ", changed.size() - max_listed, " more");
@@ -125,7 +149,8 @@ void check_same_model(const fs::path& checkpoint, const ModelSpec& model) {
       changed.push_back(more);
     }
     return "the model in " + checkpoint.string() + " is not the configured one: expected " +
-           detail::join(changed, "; ") + "; undo the change or choose another run.out";
+           detail::join(changed, "; ") + (of_context ? " (it may change together with the longest sequence)" : "") +
+           "; undo the change or choose another run.out";
   });
 }
 

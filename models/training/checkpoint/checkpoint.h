@@ -11,14 +11,15 @@
 #include <vector>
 
 #include "braid/models/folders/pretrained.h"
+#include "braid/models/sequence_lengths.h"
 #include "braid/models/training/trainer.h"
 #include "braid/nn/optim/optimizer.h"
 #include "braid/tensor/memory.h"
 
 namespace braid::models {
 
-// The position of a run besides weights and optimizer state. Seed, data and sequence length fix the order of the
-// sequences; `samples` is the position in it, whatever the batch sizes were so far.
+// The position of a run besides weights and optimizer state. Seed, data and sequence lengths fix the order of the
+// sequences (data/text/training_order.h); `samples` is the position in it, whatever the batch sizes were so far.
 struct RunState {
   int64_t step = 0;      // optimizer steps done
   int64_t samples = 0;   // sequences trained on
@@ -28,7 +29,8 @@ struct RunState {
   std::string data_fingerprint;
   bool measured = true;  // false: interrupted before the validation and the sample that were due at this step
   double val_loss = std::numeric_limits<double>::quiet_NaN();  // of a validation after this very step; NaN: none
-  MemoryByUse memory = {};  // peak memory of this process so far; for people, not read back
+  MemoryByUse memory = {};                  // peak memory of this process so far; for people, not read back
+  std::vector<EarlierLength> earlier = {};  // sequence lengths before seq_len, and the sequences of each
 };
 
 std::string step_name(int64_t step);                           // "step-00001000"
@@ -37,6 +39,8 @@ struct StepFolder {
   int64_t step;
   std::filesystem::path path;
 };
+// The state of a run that continues with sequences of this length.
+RunState with_length(RunState state, int64_t seq_len);
 // The checkpoints of a run by name, oldest first; unfinished ones are not among them. Collective with a communicator:
 // the list of rank 0.
 std::vector<StepFolder> step_folders(const std::filesystem::path& run);
@@ -60,7 +64,8 @@ StepFolder newest_checkpoint(const std::filesystem::path& run, std::vector<std::
 
 // Reads state.json of a valid checkpoint.
 RunState read_state(const std::filesystem::path& checkpoint);
-// Error(setting) when the checkpoint's model is another one, naming the settings that differ.
+// Error(setting) when the checkpoint's model is another one, naming the settings that differ. The longest sequence may
+// differ where no weight depends on it, and the settings of positions with it (ModelSetting::of_context).
 void check_same_model(const std::filesystem::path& checkpoint, const ModelSpec& model);
 // Fills model and optimizer from a valid checkpoint, whatever mesh wrote it; each rank reads only its own elements.
 // Error(setting) when the model's configuration, the dtype of the parameters or the kind of optimizer differs.

@@ -65,6 +65,8 @@ std::string describe(const RunState& state) {
                               {"elapsed_s", state.elapsed_s}, {"seed", state.seed},
                               {"seq_len", state.seq_len},     {"data_fingerprint", state.data_fingerprint},
                               {"measured", state.measured}};
+  for (const auto& [seq_len, sequences] : state.earlier)
+    json["earlier_lengths"].push_back({{"seq_len", seq_len}, {"sequences", sequences}});
   if (std::isfinite(state.val_loss)) json["val_loss"] = state.val_loss;
   for (size_t i = 0; i < kMemoryUses; ++i)
     json["peak_memory_bytes"][name(static_cast<MemoryUse>(i))] = state.memory.at_peak[i];

@@ -54,9 +54,7 @@ void check_memory_for_dnnl() {
   constexpr size_t reserve = 64 << 20;  // bytes of its buffers and kernels, rounded up
   void* probe = ::mmap(nullptr, reserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (probe == MAP_FAILED)
-    throw OutOfMemory(
-        "out of memory: a matrix product by oneDNN takes up to 64 MiB, which the system does not give; "
-        "lower the batch size, the sequence length or the model");
+    throw OutOfMemory("out of memory: a matrix product by oneDNN takes up to 64 MiB, which the system does not give");
   ::munmap(probe, reserve);
 }
 

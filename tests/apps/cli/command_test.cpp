@@ -5,6 +5,7 @@
 #include <limits>
 #include <new>
 
+#include "apps/cli/commands.h"
 #include "apps/cli/version.h"
 #include "braid/tensor/base/float_mode.h"
 #include "tests/apps/support.h"
@@ -195,6 +196,20 @@ BOOST_AUTO_TEST_CASE(exceptions_become_exit_codes) {
   BOOST_TEST(code_of([](const Arguments&) -> int { throw std::bad_alloc(); }) == 2);
   BOOST_TEST(code_of([](const Arguments&) -> int { throw std::runtime_error("x"); }) == 70);
   BOOST_TEST(code_of([](const Arguments&) -> int { throw 1; }) == 70);
+}
+
+BOOST_AUTO_TEST_CASE(advice_on_memory_names_flags_that_the_command_has) {
+  const std::string generate = memory_advice(generate_command()), serve = memory_advice(serve_command());
+  BOOST_TEST(generate ==
+             "; it takes less with --dtype bf16 or int8, a smaller --batch, a smaller --tokens, a smaller model");
+  BOOST_TEST(serve.find("--dtype bf16 or int8, a smaller --sequences, a smaller --positions") != std::string::npos,
+             serve);
+  BOOST_TEST(memory_advice(dump_command()) == "; it takes less with --dtype bf16, a smaller model");
+  BOOST_TEST(memory_advice(train_command()) == "");
+  // Such an error of a command gets it.
+  Command command = generate_command();
+  command.run = [](const Arguments&) -> int { throw OutOfMemory("out of memory: x"); };
+  BOOST_TEST(run_program({command}, {"generate", "m", "--prompt", "x"}) == 2);
 }
 
 // As a library does that was built with -ffast-math and loaded with the program.

@@ -120,6 +120,28 @@ BOOST_AUTO_TEST_CASE(a_search_passes_over_rates_that_diverge) {
              failed.output);
 }
 
+// Variants that differ in the rate alone, with numbers in place of lists of one.
+BOOST_AUTO_TEST_CASE(a_best_rate_at_the_edge_is_marked) {
+  const fs::path out = world().fresh();
+  std::string text = study_text(out);
+  for (const auto& [list, number] : {std::pair<std::string, std::string>{"seeds = [1, 2]", "seeds = 3"},
+                                     {"steps = [4]", "steps = 4"},
+                                     {"baseline = \"plain\"", "baseline = \"slow\""},
+                                     {"[sizes.a]\nmodel.dim = 16\n[sizes.b]\n", "[sizes.b]\n"}})
+    text.replace(text.find(list), list.size(), number);
+  text = text.substr(0, text.find("[variants.plain]")) +
+         "[variants.slow]\noptimizer.lr = 1e-5\n[variants.base]\n[variants.fast]\noptimizer.lr = 1e-2\n"
+         "[variants.other]\nmodel.compose = \"none\"\n";
+  const Outcome done = run("study " + file_of(text).string());
+  BOOST_TEST(done.code == 0, done.output);
+  BOOST_TEST(rows_of(out / "report/rates.csv") == 3);
+  const std::string page = slurp(out / "report/report.md");
+  for (const char* part : {"## Loss by learning rate", "| variant | 1e-05 | 0.001 | 0.01 |", "** (edge) |",
+                           "The best rate of [base], 0.01, is the largest: try larger ones."})
+    BOOST_TEST(page.find(part) != std::string::npos, page << " lacks " << part);
+  BOOST_TEST(slurp(out / "report/rates.svg").starts_with("<svg"));
+}
+
 BOOST_AUTO_TEST_CASE(parts_share_a_study_and_a_search_gives_the_rates) {
   const fs::path out = world().fresh();
   const fs::path file = file_of(study_text(out) + "[search]\nrates = [\"1e-3\", \"1e-2\"]\n");
@@ -132,6 +154,9 @@ BOOST_AUTO_TEST_CASE(parts_share_a_study_and_a_search_gives_the_rates) {
   BOOST_TEST(run("study " + file.string() + " --part 1/2").code == 0);
   BOOST_TEST(rows_of(out / "report/runs.csv") == 12);
   BOOST_TEST(rows_of(out / "report/search.csv") == 4);
+  const std::string report = slurp(out / "report/report.md");
+  for (const char* part : {"** (edge) |", "The best rate of plain, 0.01, is the largest: try larger ones."})
+    BOOST_TEST(report.find(part) != std::string::npos, report << " lacks " << part);
   check_rejected(file, "bad value for --part: expected I/N", " --part 3/2");
 }
 

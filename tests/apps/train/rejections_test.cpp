@@ -129,9 +129,11 @@ BOOST_AUTO_TEST_CASE(a_run_goes_on_only_as_itself) {
   };
   rejected("model.n_head=4", "is not the configured one: expected model.n_head = 2, found 4; ");
   rejected("model.n_layer=3", "is not the configured one: expected model.n_layer = 2, found 3; ");
-  rejected("model.preset=dcpythia-tiny", " more; undo the change or choose another run.out");
-  rejected("run.seed=2", ": expected 1, found 2; undo the change or choose another run.out");
-  rejected("data.seq_len=16", "data.seq_len differs from the run in ");
+  rejected("model.preset=dcpythia-tiny", " more; undo the change or choose another run.out, where train.init_from=");
+  rejected("model.preset=dcpythia-tiny", "; changed: model.preset: \"\" -> \"dcpythia-tiny\"");
+  rejected("model.intermediate_size=40", "starts from these weights; changed: model.intermediate_size: not set -> 40");
+  rejected("run.seed=2", ": expected 1, found 2; undo the change or choose another run.out, where train.init_from=");
+  rejected("model.rope_base=500", " (it may change together with the longest sequence); undo the change or");
   rejected("train.dtype=f64", "expected train.dtype = f32, found f64; ");
   rejected("optimizer.name=adam", "is of another kind (optimizer.name: \"adamw\" -> \"adam\"); ");
   rejected("optimizer.name=sgd", "is of another kind (optimizer.name: \"adamw\" -> \"sgd\"); ");

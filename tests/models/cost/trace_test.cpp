@@ -54,6 +54,7 @@ TrainingMemory measured(const ModelSpec& spec, const TrainingSetup& setup) {
     if (setup.lora) add_lora(*model, *setup.lora, {}, mesh);
   }
   model->set_recompute(setup.recompute);
+  model->set_dropout(setup.dropout);
   Trainer trainer(*model, setup.optimizer, 1.0, mesh, setup.compute);
   std::vector<Batch> batches;
   for (const int64_t n : setup.samples) batches.push_back(model->blank_batch(n, setup.seq_len));
@@ -111,6 +112,9 @@ BOOST_AUTO_TEST_CASE(memory_is_what_the_worst_moment_of_a_step_takes) {
       for (const bool recompute : {false, true})
         for (const DType compute : {DType::f32, DType::bf16})
           check_memory(v, {.samples = {2, 2}, .seq_len = T, .compute = compute, .recompute = recompute});
+  for (const Variant& v : {Variant{"dcformer-tiny", text}, Variant{"pythia-tiny", text}, Variant{"seq2seq-tiny", pair}})
+    for (const bool recompute : {false, true})
+      check_memory(v, {.samples = {2, 2}, .seq_len = 64, .recompute = recompute, .dropout = 0.1});
   nn::OptimizerOptions sgd;
   sgd.name = "sgd", sgd.momentum = 0;
   check_memory({"dcformer-tiny", text}, {.samples = {4}, .seq_len = 64, .optimizer = sgd});

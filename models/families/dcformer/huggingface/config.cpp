@@ -236,7 +236,9 @@ std::vector<std::string> dialect_notes(const Dialect& d, const json& object, con
   for (const char* key : {"attention_dropout", "hidden_dropout"}) {
     const json* value = find_key(object, key);
     if (value && value->is_number() && *value != 0)
-      notes.push_back(str(key, " = ", shown(*value), " in ", file, ": Braid trains without dropout"));
+      notes.push_back(str(key, " = ", shown(*value), " in ", file,
+                          key[0] == 'a' ? ": Braid drops no probabilities of attention"
+                                        : ": Braid trains without it unless model.dropout is set"));
   }
   DcformerConfig unused;
   const std::vector<Setting> table = key_table(unused);

@@ -70,6 +70,61 @@ BOOST_AUTO_TEST_CASE(a_resumed_log_equals_an_uninterrupted_one) {
 }
 
 // The row of a validation that a signal had ended; an event of the restart stands behind it.
+// As logrotate does it: by a new name, with the old file copied and cut, or by removal.
+BOOST_AUTO_TEST_CASE(logs_may_be_rotated) {
+  const Scratch whole;
+  fill(whole, 0, 6);
+  for (const std::string how : {"rename", "cut", "remove"}) {
+    const Scratch scratch;
+    {
+      RunLog log(scratch.path(), 0);
+      for (int64_t step = 1; step <= 6; ++step) {
+        if (step == 4)
+          for (const char* name : {"log.csv", "log.jsonl"}) {
+            if (how == "rename") std::filesystem::rename(scratch / name, scratch / (name + std::string(".1")));
+            if (how == "cut") std::filesystem::resize_file(scratch / name, 0);
+            if (how == "remove") std::filesystem::remove(scratch / name);
+          }
+        log.append(row(step));
+      }
+    }
+    const auto rows = read_log(scratch.path());  // begins with its header
+    BOOST_REQUIRE_EQUAL(rows.size(), 3u);
+    BOOST_TEST(rows[0].step == 4);
+    BOOST_TEST(slurp(scratch / "log.jsonl").starts_with("{\"step\":4,"));
+    if (how == "rename")
+      for (const char* name : {"log.csv", "log.jsonl"}) {
+        const std::string now = slurp(scratch / name), earlier = slurp(scratch / (name + std::string(".1")));
+        const size_t head = name == std::string("log.csv") ? now.find('\n') + 1 : 0;
+        BOOST_TEST(earlier + now.substr(head) == slurp(whole / name));
+      }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(rows_that_log_csv_lacks_come_from_log_jsonl) {
+  const Scratch whole;
+  fill(whole, 0, 9);
+  const std::string csv = slurp(whole / "log.csv"), json = slurp(whole / "log.jsonl");
+  const size_t head = csv.find('\n') + 1, fifth = csv.find("\n5,") + 1;
+  for (const std::string& left :
+       {std::string(), csv.substr(0, head), csv.substr(0, head) + csv.substr(fifth), csv.substr(0, fifth)}) {
+    const Scratch scratch;
+    write(scratch / "log.csv", left);
+    write(scratch / "log.jsonl", "{\"step\":0,\"event\":\"start\",\"loss\":1}\n" + json);
+    {
+      RunLog log(scratch.path(), 6);
+      BOOST_REQUIRE_EQUAL(log.earlier_rows().size(), 6u);
+      BOOST_TEST(log.earlier_rows()[4].step == 5);
+      for (int64_t step = 7; step <= 9; ++step) log.append(row(step));
+    }
+    BOOST_TEST(slurp(scratch / "log.csv") == csv);
+  }
+  const Scratch gone;
+  write(gone / "log.jsonl", "{\"step\":1,\"loss\":x}\n");
+  BOOST_CHECK_EXCEPTION(RunLog(gone.path(), 3), Error,
+                        says(ErrorKind::input, "log.jsonl line 1: expected a number for \"loss\""));
+}
+
 BOOST_AUTO_TEST_CASE(the_last_row_is_completed) {
   const Scratch whole, scratch;
   fill(whole, 0, 12);

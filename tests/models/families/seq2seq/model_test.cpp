@@ -45,6 +45,33 @@ BOOST_AUTO_TEST_CASE(the_derivative_of_a_whole_model) {
   BOOST_TEST(result.error < 1e-7, result.where);
 }
 
+BOOST_AUTO_TEST_CASE(dropout_by_the_keys_of_the_samples) {
+  Seq2Seq model = random_seq2seq(small_seq2seq());
+  const Seq2Seq plain = random_seq2seq(small_seq2seq());
+  model.set_dropout(0.3);
+  Batch b = seq2seq_batch(model.config());
+  {
+    const NoGrad off;
+    BOOST_TEST(model.loss_sum(b).item() == plain.loss_sum(b).item());  // no keys: evaluation
+    b.add({models::kSampleKeys, from_vector(std::vector<int64_t>{3, 4}, {2})});
+    model.check_batch(b);
+    BOOST_TEST(plain.loss_sum(b).item() != model.loss_sum(b).item());
+    const double sum = model.loss_sum(b.slice(0, 1)).item() + model.loss_sum(b.slice(1, 2)).item();
+    BOOST_TEST(std::fabs(model.loss_sum(b).item() - sum) < 1e-12 * std::fabs(sum));
+  }
+  model.set_dropout(0.3);
+  std::vector<Tensor> inputs;
+  for (const nn::NamedTensor& p : nn::parameters(model)) inputs.push_back(p.value.detach().clone());
+  const GradcheckResult result = gradcheck(
+      [&](const std::vector<Tensor>& in) {
+        size_t next = 0;
+        nn::replace_parameters(model, [&](const std::string&, const Tensor&) { return in[next++]; });
+        return model.loss_sum(b);
+      },
+      inputs);
+  BOOST_TEST(result.error < 1e-7, result.where);
+}
+
 BOOST_AUTO_TEST_CASE(without_dynamic_weights_it_is_the_plain_model) {
   const Seq2Seq plain = random_seq2seq(small_seq2seq(false)), zero = random_seq2seq(small_seq2seq());
   for (const nn::NamedTensor& p : nn::parameters(zero)) {

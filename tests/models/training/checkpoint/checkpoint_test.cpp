@@ -211,6 +211,48 @@ BOOST_AUTO_TEST_CASE(another_model_is_rejected) {
                          "is not the configured one: expected model.use_qk_norm = true, found false; undo"));
 }
 
+// Rotary positions have no weights, so a run may continue with longer sequences.
+BOOST_AUTO_TEST_CASE(another_context_is_the_same_model) {
+  World w;
+  w.save(1);
+  const fs::path checkpoint = w.run.path() / "step-00000001";
+  const auto spec_with = [](const models::SettingTexts& settings) {
+    return models::Dcformer(small_config(), {1, 0}).spec()->with(settings);
+  };
+  models::check_same_model(checkpoint, *spec_with({{"block_size", "999"}}));
+  models::check_same_model(checkpoint, *spec_with({{"block_size", "3"}}));
+  models::check_same_model(
+      checkpoint,
+      *spec_with(
+          {{"block_size", "999"}, {"rope_scaling", "linear"}, {"rope_scaling_factor", "4"}, {"rope_base", "50000"}}));
+  BOOST_TEST(throws_with(
+      [&] {
+        models::check_same_model(checkpoint, *spec_with({{"rope_base", "50000"}}));
+      },
+      "model.rope_base = 10000, found 50000 (it may change together with the longest sequence); "));
+  BOOST_TEST(throws_with(
+      [&] {
+        models::check_same_model(checkpoint, *spec_with({{"block_size", "999"}, {"norm_eps", "0.5"}}));
+      },
+      "model.norm_eps = 1e-05, found 0.5; "));
+}
+
+BOOST_AUTO_TEST_CASE(earlier_lengths_of_sequences_are_kept) {
+  const auto lengths = [](const models::RunState& state) {
+    std::string text;
+    for (const auto& [seq_len, sequences] : state.earlier) text += str(seq_len, "x", sequences, " ");
+    return text + std::to_string(state.seq_len);
+  };
+  const models::RunState start{.samples = 10, .seq_len = 8};
+  models::RunState longer = models::with_length(start, 16);
+  BOOST_TEST(lengths(longer) == "8x10 16");
+  BOOST_TEST(lengths(models::with_length(start, 8)) == "8");
+  BOOST_TEST(lengths(models::with_length(longer, 8)) == "8");  // nothing was read at 16
+  longer.samples = 13;
+  BOOST_TEST(lengths(models::with_length(longer, 8)) == "8x10 16x3 8");
+  BOOST_TEST(lengths(models::with_length({.seq_len = 8}, 16)) == "16");
+}
+
 BOOST_AUTO_TEST_CASE(finds_finished_ones_by_name_in_order) {
   ScratchFolder run;
   BOOST_TEST(models::step_folders(run.path() / "none").empty());

@@ -1,0 +1,95 @@
+#include "apps/study/rates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "apps/cli/text.h"
+#include "braid/models/study/intervals.h"
+
+namespace braid::apps {
+
+namespace {
+
+constexpr std::string_view kRateSetting = "optimizer.lr=";
+
+void add_loss(RateCurve& curve, double rate, double loss) {
+  const auto at = std::ranges::lower_bound(curve.losses, rate, {}, [](const auto& entry) { return entry.first; });
+  if (at != curve.losses.end() && at->first == rate)
+    at->second.push_back(loss);
+  else
+    curve.losses.insert(at, {rate, {loss}});
+}
+
+// The settings of a variant without its rate: the key of its group.
+std::string settings_beside_rate(const Study::Section& variant) {
+  std::vector<std::string> others;
+  for (const std::string& setting : variant.settings)
+    if (!setting.starts_with(kRateSetting)) others.push_back(setting);
+  std::ranges::sort(others);
+  return join(others, " ");
+}
+
+}  // namespace
+
+double RateCurve::mean(size_t i) const {
+  const std::vector<double>& values = losses[i].second;
+  return values.empty() ? std::nan("") : models::mean_with_interval(values).value;
+}
+
+int RateCurve::best() const {
+  int found = -1;
+  for (size_t i = 0; i < losses.size(); ++i)
+    if (std::isfinite(mean(i)) && (found < 0 || mean(i) < mean(static_cast<size_t>(found))))
+      found = static_cast<int>(i);
+  return found;
+}
+
+std::string RateCurve::edge_note() const {
+  const int at = best(), last = static_cast<int>(losses.size()) - 1;
+  if (last < 1 || at < 0 || (at > 0 && at < last)) return "";
+  const bool largest = at == last;
+  return str("The best rate of ", name, ", ", shortest(losses[static_cast<size_t>(at)].first), ", is the ",
+             largest ? "largest: try larger ones." : "smallest: try smaller ones.");
+}
+
+std::vector<RateCurve> search_curves(const Study& study, const std::vector<StudyResult>& search) {
+  std::vector<RateCurve> curves;
+  if (!study.search) return curves;
+  for (const std::string& variant : study.search->variants) {
+    RateCurve curve{.name = variant, .losses = {}};
+    curve.hue =
+        static_cast<int>(std::ranges::find(study.variants, variant, &Study::Section::name) - study.variants.begin());
+    std::vector<double> rates = study.search->rates;
+    std::ranges::sort(rates);
+    for (const double rate : rates) curve.losses.push_back({rate, {}});
+    for (const StudyResult& r : search)
+      if (r.run.variant == variant) add_loss(curve, r.run.rate.value_or(0), r.loss);
+    curves.push_back(std::move(curve));
+  }
+  return curves;
+}
+
+std::vector<RateCurve> variant_curves(const Study& study, const std::vector<StudyResult>& results) {
+  std::map<std::string, std::vector<std::string>> groups;  // the variants of each
+  for (const Study::Section& variant : study.variants) groups[settings_beside_rate(variant)].push_back(variant.name);
+  std::erase_if(groups, [](const auto& group) { return group.second.size() < 2; });
+  std::vector<RateCurve> curves;
+  for (const auto& [settings, names] : groups)
+    for (const Study::Section& size : study.sizes)
+      for (const double budget : study.budgets) {
+        RateCurve curve{
+            .name = settings.empty() ? "[base]" : settings, .hue = static_cast<int>(curves.size()), .losses = {}};
+        if (study.sizes.size() > 1) curve.name += ", " + size.name;
+        if (study.budgets.size() > 1) curve.name += ", " + shortest(budget);
+        for (const StudyResult& r : results) {
+          const bool of_curve = r.run.size == size.name && r.run.budget == budget && !r.run.rate &&
+                                std::ranges::count(names, r.run.variant) > 0;
+          if (of_curve) add_loss(curve, RunSettings(study, r.run.settings).config.optimizer.lr, r.loss);
+        }
+        if (curve.losses.size() > 1) curves.push_back(std::move(curve));
+      }
+  return curves;
+}
+
+}  // namespace braid::apps

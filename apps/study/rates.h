@@ -1,0 +1,29 @@
+// Validation loss by learning rate: of a search, and of variants that differ in the rate alone.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/study/study_state.h"
+
+namespace braid::apps {
+
+struct RateCurve {
+  std::string name;
+  int hue = 0;                                                 // of the chart
+  std::vector<std::pair<double, std::vector<double>>> losses;  // of each rate, rising, those of its seeds
+
+  double mean(size_t i) const;  // NaN: no run is finished; infinite: one diverged
+  // The rate of the lowest mean loss; its index, or -1 where no mean is finite.
+  int best() const;
+  // "The best rate of NAME, 0.03, is the largest: try larger ones."; "" where the best one has neighbours on both
+  // sides.
+  std::string edge_note() const;
+};
+
+// A curve for each variant of the search.
+std::vector<RateCurve> search_curves(const Study& study, const std::vector<StudyResult>& search);
+// A curve for each size, budget and group of two or more variants whose settings are the same but for optimizer.lr.
+std::vector<RateCurve> variant_curves(const Study& study, const std::vector<StudyResult>& results);
+
+}  // namespace braid::apps
