@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(what_it_cannot_read) {
   const Scratch scratch;
   BOOST_TEST(run("tokenize " + scratch.path().string() + " text").code == 3);
   write(scratch / "tokenizer.json", golden_text("llama3/tokenizer.json"));
-  write(scratch / "in.jsonl", "{\"t\": \"a\"}\n{\"text\": \"b\"}\n");
+  write(scratch / "in.jsonl", "{\"t\": \"a\"}\n{\"body\": \"b\"}\n");
   const std::string files = (scratch / "in.jsonl").string() + " " + (scratch / "out.jsonl").string();
   Outcome result = run("tokenize " + scratch.path().string() + " --jsonl " + files);
   BOOST_TEST(result.code == 3);
