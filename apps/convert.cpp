@@ -1,30 +1,91 @@
 // braid convert: a model folder again, checked, in another type or with other settings.
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
+#include "apps/train/run/run_status.h"
 #include "braid/models/folders/adapter.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/models/training/checkpoint/find_model.h"
 #include "braid/tensor/io/atomic_folder.h"
+#include "braid/tensor/io/json.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::apps {
 namespace {
 
 constexpr const char* kUnchanged = " (it was there already)";
 
+namespace fs = std::filesystem;
+
+// "5GB", "500MB", "100KB" or a number of GB as bytes; -1: none of them.
+int64_t file_bytes(const std::string& text) {
+  double unit = 1e9;
+  std::string_view digits = text;
+  for (const auto& [name, bytes] : {std::pair{"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}}) {
+    if (!digits.ends_with(name)) continue;
+    digits.remove_suffix(2);
+    unit = bytes;
+  }
+  const auto value = models::parse_value(models::between(0, 1e15 / unit), digits);
+  const auto* number = value ? std::get_if<double>(&*value) : nullptr;
+  return number && *number >= 0 && *number * unit <= 1e15 ? static_cast<int64_t>(std::ceil(unit * *number)) : -1;
+}
+
+// base_model_name_or_path of LoRA of `model`: --base-name, else the folder of the weights that it was trained beside,
+// those of --base or of train.init_from; "" where that is no folder of a model without LoRA.
+std::string base_name(const Arguments& arguments) {
+  if (arguments.has("base-name")) return arguments.get("base-name");
+  const fs::path model = model_folder(arguments.get("MODEL"), false);
+  fs::path base = models::base_folder(model, base_of(arguments));
+  if (base == model) {  // a checkpoint, whose run knows where it began
+    const fs::path run_folder = model.parent_path();
+    const auto run = models::is_run_folder(run_folder) ? read_status(run_folder) : std::nullopt;
+    if (!run || run->init_from.empty()) return "";
+    base = run->init_from;
+    if (!io::exists(base)) return run->init_from;
+    base = model_folder(run->init_from, false);
+    if (models::has_adapter(base)) return "";
+  }
+  std::error_code ignored;
+  return fs::absolute(base, ignored).lexically_normal().string();
+}
+
 // LoRA alone, without the weights that it was trained beside.
-int write_adapter(models::Model& model, const std::string& from, const std::filesystem::path& out) {
+int write_adapter(const models::LoadedModel& loaded, const Arguments& arguments, const fs::path& out) {
+  models::Model& model = *loaded.model;
+  const std::string from = arguments.get("MODEL"), base = base_name(arguments);
+  check(loaded.replaced.empty(), ErrorKind::input, [&] {
+    return from + " has complete weights beside LoRA (" + loaded.replaced[0] +
+           "), which --adapter does not write: leave --adapter out to add LoRA to the weights, or use " + from +
+           " as it is";
+  });
   const auto lora = models::lora_of(model);
   check(lora.has_value(), ErrorKind::input,
         [&] { return from + " has no LoRA: expected a run with lora.rank, or leave --adapter out"; });
   io::AtomicFolder draft(out, models::kAdapterConfig);
-  models::save_adapter(model, draft.path());
+  models::save_adapter(model, draft.path(), base);
   const bool written = draft.commit();
+  if (base.empty())
+    print_notes({out.string() + " does not name the model that it changes, which is not known or has LoRA of its own: "
+                                "--base-name NAME names it"});
   std::printf("LoRA of rank %lld for %zu layers in %s%s\n", static_cast<long long>(lora->rank), lora->targets.size(),
               out.c_str(), written ? "" : kUnchanged);
   return 0;
+}
+
+// The folder as the package transformers reads it with code of its own: every key, one tensor per parameter.
+void add_python_code(const models::ModelSpec& spec, models::WeightFormat& format) {
+  const models::ModelSpec::PythonCode code = spec.python_code();
+  const std::string module = code.file.substr(0, code.file.rfind('.')) + ".";
+  auto config = io::parse_ordered_json(spec.config_json(), "config.json");
+  config["architectures"] = {code.causal};
+  config["auto_map"] = {{"AutoConfig", module + code.configuration}, {"AutoModelForCausalLM", module + code.causal}};
+  format = spec.folder().with_qkv(format, false);
+  format.config = config.dump(2) + "\n";
+  format.files[code.file] = code.text;
 }
 
 int run_convert(const Arguments& arguments) {
@@ -38,17 +99,21 @@ int run_convert(const Arguments& arguments) {
            "example " + (std::filesystem::path(out) / "model").string();
   });
   const bool adapter = arguments.has("adapter");
+  check(adapter || !arguments.has("base-name"), ErrorKind::setting,
+        "--base-name is the model that LoRA in a folder of its own changes: expected --adapter beside it");
+  check(!adapter || !arguments.has("hf-code"), ErrorKind::setting,
+        "--hf-code belongs to a complete model: expected it without --adapter");
   const models::LoadedModel loaded = models::load_model(
       model_folder(arguments.get("MODEL")),
       {.settings = model_keys(arguments), .tokenizer = false, .merge_adapter = !adapter, .base = base_of(arguments)});
   print_notes(loaded.notes);
-  if (adapter) return write_adapter(*loaded.model, arguments.get("MODEL"), out);
+  if (adapter) return write_adapter(loaded, arguments, out);
   models::WeightFormat format = loaded.format;
   const auto spec = loaded.model->spec();
   if (arguments.has("qkv")) format = spec->folder().with_qkv(format, arguments.get("qkv") == "separate");
+  if (arguments.has("hf-code")) add_python_code(*spec, format);
   std::optional<int64_t> max_file_bytes;
-  if (arguments.has("max-shard-size"))
-    max_file_bytes = static_cast<int64_t>(std::ceil(1e9 * arguments.get_float("max-shard-size")));
+  if (arguments.has("max-shard-size")) max_file_bytes = file_bytes(arguments.get("max-shard-size"));
   const bool new_files = models::save_as_loaded(*loaded.model, format, out, dtype, max_file_bytes);
   const models::ModelFolder written = models::inspect_model(out);
   std::printf("%zu tensors in %s: %s%s\n", written.format->tensors.size(), out.c_str(),
@@ -72,10 +137,12 @@ Command convert_command() {
                  .value = "TYPE",
                  .help = "type of the stored weights (default: as they are)",
                  .rule = float_type({"f64", "f32", "bf16", "f16"})},
-                number_flag("max-shard-size", "GB",
-                            "largest weight file in units of 1e9 bytes, 0 = one file (default: as they are, but a "
-                            "single file above 5 is split)",
-                            "", 0, 1e6),
+                {.name = "max-shard-size",
+                 .value = "SIZE",
+                 .help = "largest weight file: 5GB, 500MB, 100KB (powers of 1000), or a number of GB; 0 = one file "
+                         "(default: as they are, but a single file above 5GB is split)",
+                 .rule = {.accepts = [](const std::string& text) { return file_bytes(text) >= 0; },
+                          .condition = "0 or a size of at most 1e6 GB, as 5GB, 500MB, 100KB or 5"}},
                 {.name = "qkv",
                  .value = "FORM",
                  .help =
@@ -84,6 +151,13 @@ Command convert_command() {
                 {.name = "adapter",
                  .help =
                      "write only the LoRA of a run, as the package PEFT stores it (default: add it to the weights)"},
+                {.name = "hf-code",
+                 .help = "write modeling_dcformer.py as well, with which transformers computes a DCFormer or DCPythia "
+                         "(trust_remote_code=True)"},
+                {.name = "base-name",
+                 .value = "NAME",
+                 .help = "with --adapter, the model that it changes, as adapter_config.json names it: a folder or a "
+                         "name of the hub (default: the folder that the run started from, or --base)"},
                 base_flag(),
                 profile_flag()},
       .overrides = kModelOverrides,
@@ -96,9 +170,11 @@ Command convert_command() {
           "All files appear or none: after an interrupted call the same call starts anew, after a complete one it\n"
           "changes nothing.",
       .examples = {"braid convert DCFormer-2.8B -o dcformer-f32 --dtype f32",
-                   "braid convert out/llama -o for-transformers --dtype bf16 --max-shard-size 2",
+                   "braid convert out/llama -o for-transformers --dtype bf16 --max-shard-size 2GB",
                    "braid convert trained -o healed profile.dynamic_weights=dw_m",
                    "braid convert out/lora -o out/adapter --adapter",
+                   "braid convert out/lora -o out/adapter --adapter --base-name meta-llama/Llama-3.2-1B",
+                   "braid convert out/demo -o for-transformers --hf-code",
                    "braid convert adapter --base Llama-3.2-1B -o merged"},
       .run = run_convert};
 }

@@ -28,6 +28,7 @@ using nlohmann::ordered_json;
 struct Encoder {
   const Tokenizer& tokenizer;
   bool special, as_text;
+  std::string field;  // of JSON objects; "": text, or t, as earlier versions called it
   std::atomic<int64_t> bytes = 0, tokens = 0, nanoseconds = 0;
 
   std::vector<int32_t> operator()(const std::string& text) {
@@ -101,9 +102,13 @@ void print_tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
 std::string tokenized_line(Encoder& encoder, const std::string& line, const std::string& path, int64_t number,
                            int64_t begin) {
   const nlohmann::json in = io::parse_json(line, path, begin);
-  check(in.is_object() && in.contains("t") && in["t"].is_string(), ErrorKind::input,
-        [&] { return str("bad line ", number, " in ", path, ": expected {\"t\": text}, found ", preview(line)); });
-  const std::vector<int32_t> ids = encoder(in["t"].get_ref<const std::string&>());
+  const bool earlier = encoder.field.empty() && in.is_object() && !in.contains("text") && in.contains("t");
+  const std::string field = earlier ? "t" : encoder.field.empty() ? "text" : encoder.field;
+  check(in.is_object() && in.contains(field) && in[field].is_string(), ErrorKind::input, [&] {
+    return str("bad line ", number, " in ", path, ": expected {\"", field, "\": text}, found ", preview(line),
+               encoder.field.empty() ? "; --text-field names another field" : "");
+  });
+  const std::vector<int32_t> ids = encoder(in[field].get_ref<const std::string&>());
   const Tokenizer& tokenizer = encoder.tokenizer;
   const ordered_json out = {{"ids", ids}, {"d", tokenizer.decode(ids)}, {"ds", tokenizer.decode(ids, true)}};
   return out.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
@@ -141,7 +146,10 @@ int run_tokenize(const Arguments& arguments) {
   if (const int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   const auto tokenizer = models::text::load_tokenizer(tokenizer_path(arguments.get("TOKENIZER")));
   for (const std::string& note : tokenizer->notes()) std::fprintf(stderr, "note: %s\n", note.c_str());
-  Encoder encoder{*tokenizer, arguments.has("special"), arguments.has("as-text")};
+  Encoder encoder{*tokenizer, arguments.has("special"), arguments.has("as-text"),
+                  arguments.has("text-field") ? arguments.get("text-field") : ""};
+  check(!files.empty() || encoder.field.empty(), ErrorKind::setting,
+        "--text-field names the field of the lines of --jsonl: expected --jsonl IN OUT beside it");
   if (!files.empty()) {
     tokenize_lines(encoder, files[0], files[1]);
   } else {
@@ -166,7 +174,11 @@ Command tokenize_command() {
           {{.name = "file", .alias = 'f', .value = "FILE", .help = "show the text of a file; - is standard input"},
            {.name = "jsonl",
             .value = "IN OUT",
-            .help = "tokenize every line {\"t\": text} of IN; OUT gets its ids, their text, and that without specials"},
+            .help =
+                "tokenize every line {\"text\": text} of IN; OUT gets its ids, their text, and that without specials"},
+           {.name = "text-field",
+            .value = "NAME",
+            .help = "field of the lines of --jsonl that holds the text (default: text, or t where there is none)"},
            {.name = "special", .help = "add the tokens of the tokenizer's template, such as a beginning of text"},
            {.name = "as-text", .help = "take special tokens in the text as text"},
            {.name = "stats", .help = "print bytes, tokens and the speed of encoding to stderr"},

@@ -4,6 +4,7 @@
 //
 // A family of models is a folder that implements ModelSpec and Model and has one line in registry.cpp.
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 
@@ -47,6 +48,8 @@ class Model : public nn::Module {
   // How a parameter is sharded over the tensor ranks; null: every rank has all of it. A family overrides this for its
   // own parameters and calls it for the others, those of LoRA, which are sharded as their weight is.
   virtual const dist::Shard* shard_of(const std::string& parameter) const;
+  // Says how a part of a weight ("layers.0.attention.wqkv.q.weight") is sharded; LoRA of that part follows it.
+  void set_shard(const std::string& part, dist::Shard shard) { shards_of_parts_[part] = std::move(shard); }
   // The shard that a tensor rank has of a complete parameter.
   Tensor shard(const std::string& name, const Tensor& complete, int tensor_rank) const {
     const dist::Shard* s = shard_of(name);
@@ -71,6 +74,9 @@ class Model : public nn::Module {
   Model(Model&&) = default;
   Model& operator=(const Model&) = default;
   Model& operator=(Model&&) = default;
+
+ private:
+  std::map<std::string, dist::Shard> shards_of_parts_;
 };
 
 }  // namespace braid::models

@@ -39,6 +39,10 @@ std::string ModelSpec::config_json_like(const std::string&, const std::string&, 
   return config_json();
 }
 
+ModelSpec::PythonCode ModelSpec::python_code() const {
+  fail(ErrorKind::setting, "a model of type " + model_type() + " has no code for the package transformers");
+}
+
 Folder ModelSpec::folder() const { return Folder(*this); }
 
 std::vector<SettingDifference> setting_differences(const ModelSpec& expected, const ModelSpec& found) {

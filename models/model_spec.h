@@ -70,6 +70,13 @@ class ModelSpec {
   // model and weights of type `stored`, where that is given. By default config_json().
   virtual std::string config_json_like(const std::string& config_json, const std::string& file_name,
                                        std::optional<DType> stored) const;
+  // The source of the Python file with which the package transformers computes such a model from config_json() and the
+  // parameters under their own names, and the names of its classes for auto_map. Error(setting) where there is none.
+  struct PythonCode {
+    std::string file, text;             // "modeling_dcformer.py"
+    std::string configuration, causal;  // classes
+  };
+  virtual PythonCode python_code() const;
   // How folders store the weights of this spec (folders/folder.h); by default one tensor per parameter.
   virtual Folder folder() const;
 };

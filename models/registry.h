@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "braid/models/model_spec.h"
@@ -9,11 +10,12 @@
 namespace braid::models {
 
 struct ModelFamily {
-  std::string model_type;                    // unique
-  std::vector<std::string> also_reads = {};  // values of model_type in published folders that this family can read
-  std::vector<std::string> presets = {};     // names, unique over all families
-  std::vector<ModelSetting> settings = {};   // every setting with its default and help
-  std::vector<std::string> profiles = {};    // values of the setting profile.name, where there is one
+  std::string model_type;  // unique
+  // Values of model_type in published folders that this family can read, and on which condition ("without ...").
+  std::vector<std::pair<std::string, std::string>> also_reads = {};
+  std::vector<std::string> presets = {};    // names, unique over all families
+  std::vector<ModelSetting> settings = {};  // every setting with its default and help
+  std::vector<std::string> profiles = {};   // values of the setting profile.name, where there is one
   // From the text of a config.json; file_name is for messages. Error(input).
   std::unique_ptr<const ModelSpec> (*read)(const std::string& config_json, const std::string& file_name);
   // A preset, or the defaults when `preset` is empty, with these settings. Error(setting).

@@ -11,7 +11,9 @@ namespace braid::apps {
 models::ValueRule float_type(std::vector<std::string> choices) {
   models::ValueRule rule = models::one_of(std::move(choices));
   rule.remarks = {
-      {"int8", "8-bit weights are for inference on the CPU: braid generate, chat, serve, eval and bench decode"}};
+      {"int8",
+       "8-bit weights are for inference on the CPU: braid generate, chat, serve, eval and bench decode; they "
+       "are made while a folder is loaded, no file stores them"}};
   return rule;
 }
 

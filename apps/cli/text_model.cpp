@@ -46,8 +46,10 @@ std::unique_ptr<models::text::Tokenizer> chosen_tokenizer(const Arguments& argum
 
 void check_tokenizer(const models::text::Tokenizer* tokenizer, const std::filesystem::path& folder,
                      const std::string& instead) {
-  check(tokenizer != nullptr, ErrorKind::input,
-        [&] { return "no tokenizer.json in " + folder.string() + ": text cannot be converted to tokens; " + instead; });
+  check(tokenizer != nullptr, ErrorKind::input, [&] {
+    return "no tokenizer.json in " + folder.string() + ": text cannot be converted to tokens; " + instead +
+           models::text::conversion_advice(folder.string());
+  });
 }
 
 std::vector<int32_t> ends_of_text(const models::LoadedModel& loaded, int64_t vocabulary,

@@ -9,6 +9,7 @@
 #include "apps/cli/model_flags.h"
 #include "apps/cli/prompt.h"
 #include "apps/cli/text.h"
+#include "apps/cli/text_model.h"
 #include "apps/dump/attention_folder.h"
 #include "apps/dump/gradients.h"
 #include "apps/dump/ids.h"
@@ -91,8 +92,7 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
     return dump_images(arguments, *images, device, requested_maps(arguments, *images));
   }
   const auto model = models::as_language_model(std::move(loaded.model));
-  check(!text || loaded.tokenizer, ErrorKind::input,
-        [&] { return "no tokenizer.json in " + folder.string() + ": text cannot be converted to tokens; give --ids"; });
+  if (text) check_tokenizer(loaded.tokenizer.get(), folder, "give --ids");
   const DumpIds in = read_ids(arguments, *model, loaded.tokenizer.get());
   const std::set<int64_t> maps = requested_maps(arguments, *model);
   model->to(device);
@@ -108,10 +108,6 @@ void check_output_file(const Arguments& arguments, const fs::path& folder) {
   const fs::path parent = out.has_parent_path() ? out.parent_path() : fs::path(".");
   const bool of_model = io::exists(out) && io::is_same(parent, folder);
   const bool of_ids = arguments.has("ids") && io::is_same(out, arguments.get("ids"));
-  const std::string kind = out.extension().string();
-  check(kind.empty() || kind == ".safetensors", ErrorKind::setting, [&] {
-    return "--out is a safetensors file: expected a name that ends in .safetensors, found " + preview(out.string());
-  });
   check(!of_model && !of_ids, ErrorKind::setting,
         [&] { return "--out would replace " + out.string() + ", which the dump is made from: expected another file"; });
 }
@@ -159,7 +155,11 @@ std::vector<Flag> dump_flags() {
     flags.push_back(std::move(flag));
   const Flag rest[] = {
       {.name = "text", .value = "FILE", .help = "the text of a file instead of --ids"},
-      {.name = "out", .alias = 'o', .value = "FILE", .help = "safetensors to write", .fallback = "dump.safetensors"},
+      {.name = "out",
+       .alias = 'o',
+       .value = "FILE",
+       .help = "safetensors file to write, of any name",
+       .fallback = "dump.safetensors"},
       dtype_flag("arithmetic"),
       device_flag(),
       profile_flag(),

@@ -18,65 +18,86 @@ bool same_bits(const Tensor& a, const Tensor& b) {
          std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.numel() * size_of(a.dtype()))) == 0;
 }
 
-// `blocks` one behind the other along the axis, then zeros; `shape` is that of the result.
-Tensor joined(const std::vector<Tensor>& blocks, int axis, const Shape& shape) {
-  if (blocks.size() == 1 && blocks[0].shape() == shape) return blocks[0];
-  Tensor all = zeros(shape, blocks[0].dtype());
-  int64_t at = 0;
-  for (const Tensor& block : blocks) {
-    all.sliced(axis, at, at + block.dim(axis)).copy_(block);
-    at += block.dim(axis);
-  }
-  return all;
-}
-
-// The pairs of a file, layer by layer of the model.
+// The pairs of a file, layer by layer of the model, and complete weights beside them.
 class PairReader {
  public:
-  PairReader(const io::TensorFiles& files, const ModelSpec& spec, DType dtype, int64_t rank)
-      : reader_(files, dtype), spec_(spec), rank_(rank) {}
+  PairReader(const io::TensorFiles& files, const ModelSpec& spec, DType dtype, int64_t rank, int tensor_rank)
+      : reader_(files, dtype), spec_(spec), rank_(rank), rank_of_shard_(tensor_rank) {}
 
-  struct Pair {
-    LinearLayer layer;
-    Shape shape;            // of the complete weight
-    std::vector<Tensor> a;  // the different ones, (r, in) each
-    std::vector<Tensor> b;  // (out, r) for each of them, zero in rows that have another A
-  };
-  // Empty `a`: the file has nothing for this layer.
-  Pair read(const LinearLayer& layer, const Shape& shape) {
-    const StoredParameter a = adapter_parameter(spec_, layer.name + ".lora_A.weight", {rank_, shape[1]}),
-                          b = adapter_parameter(spec_, layer.name + ".lora_B.weight", {shape[0], rank_});
-    Pair pair{layer, shape, {}, {}};
-    std::vector<std::vector<Tensor>> rows;  // for each of pair.a the stored parts of its B
-    for (size_t i = 0; i < b.tensors.size(); ++i) {
-      const std::string& name = i == 0 ? a.tensors[0].name : a.copies[i - 1];
-      if ((find(name) == nullptr) != (find(b.tensors[i].name) == nullptr))
-        reader_.problems().add(name.substr(0, name.rfind(".lora_A")) + " has only one of lora_A and lora_B");
-      const Tensor own = load(name, a.tensors[0].shape), part = load(b.tensors[i].name, b.tensors[i].shape);
-      if (!own || !part) continue;
-      const auto same = std::ranges::find_if(pair.a, [&](const Tensor& x) { return same_bits(x, own); });
-      const auto at = static_cast<size_t>(same - pair.a.begin());
-      if (same == pair.a.end()) {
-        pair.a.push_back(own);
-        rows.emplace_back();
-        for (const StoredParameter::Stored& t : b.tensors) rows.back().push_back(zeros(t.shape, reader_.dtype()));
-      }
-      rows[at][i] = part;
+  // Empty: the file has nothing for this layer.
+  std::vector<LoraPair> read(const LinearLayer& l) {
+    const Shape of_a{rank_, l.shape[1]}, of_b{l.shape[0], rank_};
+    const StoredParameter b = adapter_parameter(spec_, l.name + kB, of_b);
+    std::vector<LoraPair> parts;
+    for (const Folder::Part& part : l.parts) read(l.name + "." + part.name, part.name, part.rows.size(), of_a, parts);
+    if (b.tensors.size() == 1) {
+      std::vector<LoraPair> whole;
+      read(l.name, "", l.shape[0], of_a, whole);
+      if (!whole.empty() && !parts.empty())
+        reader_.problems().add(l.name + " has a pair of its own and also pairs of its parts; remove one of the two");
+      return whole.empty() ? parts : whole;
     }
-    for (const std::vector<Tensor>& parts : rows) pair.b.push_back(join_stored(b, {shape[0], rank_}, parts));
-    return pair;
+    const bool one = parts.size() == b.tensors.size() &&
+                     std::ranges::all_of(parts, [&](const LoraPair& p) { return same_bits(p.a, parts[0].a); });
+    if (!one) return parts;
+    std::vector<Tensor> rows;
+    for (const LoraPair& p : parts) rows.push_back(p.b);
+    return {{"", parts[0].a, join_stored(b, of_b, rows)}};
+  }
+  // The complete weights in the file (modules_to_save), by parameter.
+  std::vector<nn::NamedTensor> read_complete(const Model& model, const std::vector<std::string>& modules) {
+    std::vector<nn::NamedTensor> found;
+    std::set<std::string> missing(modules.begin(), modules.end());
+    for (const nn::NamedTensor& p : spec_.parameters()) {
+      const StoredParameter stored = adapter_parameter(spec_, p.name, p.value.shape());
+      const auto there =
+          std::ranges::count_if(stored.tensors, [&](const auto& t) { return reader_.files().find(t.name) != nullptr; });
+      if (there == 0) continue;
+      std::vector<Tensor> values;
+      for (const StoredParameter::Stored& t : stored.tensors) {
+        const std::string module = t.name.substr(0, t.name.rfind('.'));
+        std::erase_if(missing, [&](const std::string& name) { return module.ends_with("." + name); });
+        if (!find(t.name)) reader_.problems().add(t.name + " is missing, beside which the model has one weight");
+        const Tensor value = load(t.name, t.shape);
+        if (value) values.push_back(value);
+      }
+      if (spec_.folder().is_tied(p.name))
+        reader_.problems().add(stored.tensors[0].name +
+                               " is also the output projection of the model (tie_word_embeddings): expected adapters "
+                               "that leave it as it is, since versions of PEFT differ in whether both change");
+      if (values.size() != stored.tensors.size()) continue;
+      const Tensor complete = join_stored(stored, p.value.shape(), values);
+      found.push_back({p.name, model.shard(p.name, complete, rank_of_shard_)});
+    }
+    for (const std::string& name : missing)
+      reader_.problems().add("no weight of " + name + ", which modules_to_save names, is in the file and in the model");
+    return found;
   }
   // Error(input) with all problems, surplus tensors among them.
   void finish(bool any) {
     for (const io::TensorInfo& info : reader_.files().tensors()) {
       if (!known_.contains(info.name))
-        reader_.problems().add(str(info.name, " ", info.shape, " belongs to no linear layer of this model"));
+        reader_.problems().add(str(info.name, " ", info.shape, " belongs to no linear layer of this model",
+                                   is_lora(info.name) ? "" : " and is none of its weights"));
     }
     if (!any) reader_.problems().add("no pair of lora_A and lora_B");
     reader_.problems().raise(reader_.files().path());
   }
 
  private:
+  static constexpr const char *kA = ".lora_A.weight", *kB = ".lora_B.weight";
+
+  // Appends the pair of this layer or part, where the file has it.
+  void read(const std::string& name, const std::string& part, int64_t outputs, const Shape& of_a,
+            std::vector<LoraPair>& pairs) {
+    const StoredParameter a = adapter_parameter(spec_, name + kA, of_a),
+                          b = adapter_parameter(spec_, name + kB, {outputs, rank_});
+    const std::string& stored = a.tensors[0].name;
+    if ((find(stored) == nullptr) != (find(b.tensors[0].name) == nullptr))
+      reader_.problems().add(stored.substr(0, stored.rfind(kA)) + " has only one of lora_A and lora_B");
+    const Tensor down = load(stored, a.tensors[0].shape), up = load(b.tensors[0].name, b.tensors[0].shape);
+    if (down && up) pairs.push_back({part, down, join_stored(b, {outputs, rank_}, {up})});
+  }
   const io::TensorInfo* find(const std::string& name) {
     known_.insert(name);
     return reader_.files().find(name);
@@ -92,7 +113,8 @@ class PairReader {
 
   WeightReader reader_;
   const ModelSpec& spec_;
-  int64_t rank_;
+  int64_t rank_;       // of LoRA
+  int rank_of_shard_;  // the tensor rank
   std::set<std::string> known_;
 };
 
@@ -106,8 +128,8 @@ StoredParameter adapter_parameter(const ModelSpec& spec, const std::string& para
   return stored;
 }
 
-void save_adapter(Model& model, const fs::path& folder) {
-  const std::string config = adapter_config(model);
+void save_adapter(Model& model, const fs::path& folder, const std::string& base) {
+  const std::string config = adapter_config(model, base);
   const std::unique_ptr<const ModelSpec> spec = model.spec();
   std::vector<nn::NamedTensor> tensors;
   for (const nn::NamedTensor& p : nn::parameters(model)) {
@@ -120,32 +142,27 @@ void save_adapter(Model& model, const fs::path& folder) {
   io::write_file((folder / kAdapterConfig).string(), config);
 }
 
-LoraOptions load_adapter(Model& model, const fs::path& folder, const dist::ProcessMesh& mesh) {
-  LoraOptions config = read_adapter_config(folder);
+LoadedAdapter load_adapter(Model& model, const fs::path& folder, const dist::ProcessMesh& mesh) {
+  const AdapterConfig config = read_adapter_config(folder);
   const io::TensorFiles files((folder / kAdapterFile).string());
   const std::unique_ptr<const ModelSpec> spec = model.spec();
-  PairReader reader(files, *spec, model.dtype(), config.rank);
-  std::vector<PairReader::Pair> pairs;
-  size_t max_pairs = 1;  // different A of one layer
+  PairReader reader(files, *spec, model.dtype(), config.rank, mesh.tensor.rank());
+  std::vector<std::pair<LinearLayer, std::vector<LoraPair>>> found;
   for (const LinearLayer& l : lora_candidates(model)) {
-    Shape shape = l.layer->weight().shape();
-    if (const dist::Shard* shard = model.shard_of(l.name + ".weight")) shape[shard->axis] = shard->partition.total();
-    PairReader::Pair pair = reader.read(l, shape);
-    if (pair.a.empty()) continue;
-    max_pairs = std::max(max_pairs, pair.a.size());
-    pairs.push_back(std::move(pair));
+    std::vector<LoraPair> pairs = reader.read(l);
+    if (!pairs.empty()) found.emplace_back(l, std::move(pairs));
   }
-  reader.finish(!pairs.empty());
-  const int64_t rank = config.rank * static_cast<int64_t>(max_pairs);
-  for (const PairReader::Pair& p : pairs) {
-    const auto own = [&](const char* part, const Tensor& x) {
-      return model.shard(p.layer.name + part, x, mesh.tensor.rank()).to(model.device());
-    };
-    p.layer.layer->set_lora(own(".lora_A.weight", joined(p.a, 0, {rank, p.shape[1]})),
-                            own(".lora_B.weight", joined(p.b, 1, {p.shape[0], rank})),
-                            config.alpha * static_cast<double>(max_pairs));
+  const std::vector<nn::NamedTensor> complete = reader.read_complete(model, config.complete);
+  reader.finish(!found.empty());
+  for (const auto& [layer, pairs] : found) set_pairs(model, layer, pairs, config.alpha, mesh);
+  LoadedAdapter loaded{.rank = config.rank};
+  for (const nn::NamedTensor& p : nn::parameters(model)) {
+    const auto value = std::ranges::find(complete, p.name, &nn::NamedTensor::name);
+    if (value == complete.end()) continue;
+    p.value.detach().copy_(value->value.to(p.value.dtype()).to(p.value.device()));
+    loaded.replaced.push_back(p.name);
   }
-  return config;
+  return loaded;
 }
 
 }  // namespace braid::models

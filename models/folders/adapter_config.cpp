@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "braid/models/folders/adapter.h"
+#include "braid/models/folders/pretrained.h"
 #include "braid/models/model_spec.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/io/json.h"
@@ -19,14 +20,21 @@ namespace {
 constexpr int64_t kMaxAdapterConfig = 1 << 20, kMaxRank = 1 << 16;
 
 // Keys that give the tensors another meaning or change the weights beside them.
-constexpr const char* kNotSupported[] = {"use_dora",          "fan_in_fan_out",
-                                         "rank_pattern",      "alpha_pattern",
-                                         "modules_to_save",   "lora_bias",
-                                         "layer_replication", "trainable_token_indices",
-                                         "target_parameters", "alora_invocation_tokens",
-                                         "use_qalora",        "use_bdlora",
-                                         "arrow_config",      "kasa_config",
-                                         "loftq_config",      "monteclora_config",
+constexpr const char* kNotSupported[] = {"use_dora",
+                                         "fan_in_fan_out",
+                                         "rank_pattern",
+                                         "alpha_pattern",
+                                         "lora_bias",
+                                         "layer_replication",
+                                         "trainable_token_indices",
+                                         "target_parameters",
+                                         "alora_invocation_tokens",
+                                         "use_qalora",
+                                         "use_bdlora",
+                                         "arrow_config",
+                                         "kasa_config",
+                                         "loftq_config",
+                                         "monteclora_config",
                                          "velora_config"};
 // First values of A and B that leave the weights of the model alone. Others (pissa, olora, loftq) change them too.
 const std::vector<std::string> kPlainStarts = {"gaussian", "eva", "orthogonal"};
@@ -46,7 +54,7 @@ json read_config(const fs::path& folder) {
 
 bool has_adapter(const fs::path& folder) { return io::exists(folder / kAdapterConfig); }
 
-LoraOptions read_adapter_config(const fs::path& folder) {
+AdapterConfig read_adapter_config(const fs::path& folder) {
   const json config = read_config(folder);
   const auto value = [&](const char* key) { return config.contains(key) ? config[key] : json(); };
   const auto need = [&](bool ok, const char* key, const std::string& expected) {
@@ -74,7 +82,14 @@ LoraOptions read_adapter_config(const fs::path& folder) {
   const json root = value("use_rslora");
   need(root.is_null() || root.is_boolean(), "use_rslora", "true or false");
   const double times = root == true ? std::sqrt(rank.get<double>()) : 1;
-  return {.rank = rank.get<int64_t>(), .alpha = alpha.get<double>() * times, .targets = {}};
+  AdapterConfig read{.rank = rank.get<int64_t>(), .alpha = alpha.get<double>() * times, .complete = {}};
+  if (absent("modules_to_save")) return read;
+  const json modules = value("modules_to_save");
+  for (const json& module : modules.is_array() ? modules : json::array({modules})) {
+    need(module.is_string() && !module.get<std::string>().empty(), "modules_to_save", "a list of names of layers");
+    read.complete.push_back(module.get<std::string>());
+  }
+  return read;
 }
 
 fs::path adapter_base(const fs::path& folder, const fs::path& given) {
@@ -87,10 +102,10 @@ fs::path adapter_base(const fs::path& folder, const fs::path& given) {
   fail(ErrorKind::input, "no model in " + folder.string() +
                              ": found adapter_config.json, LoRA for a model that is in another folder" +
                              (named ? ", base_model_name_or_path " + shown(name) : "") +
-                             "; name the folder of that model, as `base` or train.init_base");
+                             "; name the folder of that model, as `base` or train.init_base" + download_advice(name));
 }
 
-std::string adapter_config(Model& model) {
+std::string adapter_config(Model& model, const std::string& base) {
   const std::optional<LoraOptions> lora = lora_of(model);
   check(lora.has_value(), "adapter_config", "the model has no LoRA");
   const std::unique_ptr<const ModelSpec> spec = model.spec();
@@ -101,9 +116,16 @@ std::string adapter_config(Model& model) {
       layers.push_back(t.name.substr(0, t.name.size() - end.size()));
   }
   const nlohmann::ordered_json config = {
-      {"peft_type", "LORA"},       {"task_type", "CAUSAL_LM"}, {"base_model_name_or_path", nullptr}, {"r", lora->rank},
-      {"lora_alpha", lora->alpha}, {"lora_dropout", 0.0},      {"target_modules", layers},           {"bias", "none"},
-      {"fan_in_fan_out", false},   {"inference_mode", true}};
+      {"peft_type", "LORA"},
+      {"task_type", "CAUSAL_LM"},
+      {"base_model_name_or_path", base.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(base)},
+      {"r", lora->rank},
+      {"lora_alpha", lora->alpha},
+      {"lora_dropout", 0.0},
+      {"target_modules", layers},
+      {"bias", "none"},
+      {"fan_in_fan_out", false},
+      {"inference_mode", true}};
   return config.dump(2) + "\n";
 }
 

@@ -7,13 +7,15 @@
 
 #include "braid/models/model_spec.h"
 #include "braid/nn/init.h"
+#include "braid/nn/layers/linear.h"
 #include "braid/tensor/base/strings.h"
 
 namespace braid::models {
 
 namespace {
 
-constexpr std::string_view kLayers = "layers.", kLoraA = ".lora_A.weight";
+constexpr std::string_view kLayers = "layers.", kLoraA = ".lora_A.weight", kWeight = ".weight";
+constexpr std::string_view kPartNames = "qkv";  // of TensorRow::How::parts
 
 bool holds(const std::string& name, const std::string& part) { return name.find(part) != std::string::npos; }
 
@@ -87,6 +89,11 @@ std::vector<Folder::Form> Folder::forms(const std::string& parameter, const Shap
     for (const TensorRow& row : rows) {
       if (list.size() == limit || (name != row.module && !name.starts_with(row.module + "."))) continue;
       const std::string end = name.substr(row.module.size());
+      if (const auto part = end.size() > 1 ? kPartNames.find(end[1]) : std::string::npos;
+          row.how == TensorRow::How::parts && part != std::string::npos && end.find(".lora_") == 2) {
+        list = {{stored_whole(before + row.theirs[part] + end.substr(2), shape)}};
+        return;
+      }
       std::vector<std::string> names;
       for (const std::string& stored : row.theirs) names.push_back(before + stored + end);
       list.push_back(form_of(row, names, end == kLoraA, shape));
@@ -99,6 +106,21 @@ std::vector<Folder::Form> Folder::forms(const std::string& parameter, const Shap
   check(!renamed || !list.empty(), "folder", [&] { return "no name on disk for the parameter " + parameter; });
   if (!renamed) list.push_back({stored_whole(parameter, shape)});
   if (prefix > 0) add(table_.other, parameter.substr(0, prefix), SIZE_MAX, list);
+  return list;
+}
+
+std::vector<Folder::Part> Folder::parts(const std::string& layer, int64_t outputs) const {
+  std::vector<Part> list;
+  for (const Form& form : forms(layer + std::string(kWeight), {outputs, 1})) {
+    if (form.tensors.size() != kPartNames.size()) continue;
+    int64_t row = 0;
+    for (const StoredParameter::Stored& t : form.tensors) {
+      const std::string name = t.name.substr(0, t.name.size() - kWeight.size());
+      list.push_back({std::string(1, kPartNames[list.size()]), name, {row, row + t.shape[0]}});
+      row += t.shape[0];
+    }
+    break;
+  }
   return list;
 }
 
@@ -266,17 +288,29 @@ class Folder::Reader {
 };
 
 std::unique_ptr<Model> Folder::read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
-                                            std::vector<std::string>& notes) const {
+                                            std::vector<std::string>& notes, bool int8) const {
   weight_format(files);  // nothing of the model's size is allocated before this has passed
   std::unique_ptr<Model> model = spec_.make_shape_only(mesh);
   Reader reader(*this, files, dtype);
   const std::vector<nn::NamedTensor> complete = spec_.parameters();
   reader.check_tied(complete, notes);
-  auto next = complete.begin();
-  nn::replace_parameters(*model, [&](const std::string& name, const Tensor&) {
-    const Tensor value = reader.read(name, (next++)->value.shape());
+  std::map<std::string, Shape> shapes;
+  for (const nn::NamedTensor& p : complete) shapes[p.name] = p.value.shape();
+  const auto read = [&](const std::string& name, const Tensor& old) {
+    if (old.device() != kMeta) return old;  // of a layer that has 8-bit weights already
+    const Tensor value = reader.read(name, shapes.at(name));
     return nn::parameter(model->shard(name, value, mesh.tensor.rank()));
-  });
+  };
+  if (int8) {
+    nn::each_module(*model, [&](const std::string& name, nn::Module& module) {
+      auto* layer = dynamic_cast<nn::Linear*>(&module);
+      if (!layer || !layer->weight()) return;
+      nn::replace_parameters(*layer,
+                             [&](const std::string& own, const Tensor& old) { return read(name + "." + own, old); });
+      layer->quantize();
+    });
+  }
+  nn::replace_parameters(*model, read);
   for (const StoredParameter::Stored& t : identities(complete)) reader.check_identity(t);
   reader.report(notes);
   model->to(dtype);  // makes tables; the parameters have the type already

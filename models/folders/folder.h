@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "braid/distributed/comm/process_mesh.h"
+#include "braid/distributed/sharding/partition.h"
 #include "braid/models/folders/stored_parameter.h"
 #include "braid/models/folders/weight_format.h"
 #include "braid/models/model.h"
@@ -64,14 +65,24 @@ class Folder {
 
   // The tensors that store a parameter of this complete shape in the folders that Braid writes, checkpoints among them.
   StoredParameter stored(const std::string& parameter, const Shape& shape) const;
+  // The layers on disk whose outputs together are those of a layer with so many of them: queries, keys and values; none
+  // where no folder stores these apart. A parameter of LoRA of a part is called "layers.0.attention.wqkv.q.lora_A".
+  struct Part {
+    std::string name, stored;  // "q", "model.layers.0.self_attn.q_proj"
+    dist::Range rows;          // of the weight
+  };
+  std::vector<Part> parts(const std::string& layer, int64_t outputs) const;
+  // Whether the parameter is the last layer too.
+  bool is_tied(const std::string& parameter) const { return !table_.tied_to.empty() && parameter == table_.tied_to; }
   // Checks names, shapes and types without reading data. Error(input) reports everything wrong together.
   WeightFormat weight_format(const io::TensorFiles& files) const;
   // Reads the model with parameters of `dtype` from the files, one tensor at a time, without initialising it first;
-  // adds what was decided to `notes`. Over a mesh a rank keeps its shards. Error(input) names every tensor with NaN or
-  // Inf or with values too large for dtype, an identity that is not one, and a stored last layer that differs from what
-  // it is tied to.
+  // adds what was decided to `notes`. Over a mesh a rank keeps its shards. int8: the weights of linear layers become
+  // 8-bit ones as they are read (nn/inference/quantize.h), so that no complete model of `dtype` is in memory; f32 only.
+  // Error(input) names every tensor with NaN or Inf or with values too large for dtype, an identity that is not one,
+  // and a stored last layer that differs from what it is tied to.
   std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
-                                      std::vector<std::string>& notes) const;
+                                      std::vector<std::string>& notes, bool int8 = false) const;
   // The format with queries, keys and values fused or separate. Error(setting) where the family has one form only.
   WeightFormat with_qkv(const WeightFormat& format, bool separate) const;
   // Writes the weights of a model of the spec into an existing folder in the form `format`; copies are made from the

@@ -1,5 +1,7 @@
 #include "braid/models/folders/pretrained.h"
 
+#include <algorithm>
+#include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -140,28 +142,41 @@ fs::path tokenizer_folder(const fs::path& folder, const fs::path& base) {
   return io::exists(folder / "tokenizer.json") ? folder : base_folder(folder, base);
 }
 
+std::string download_advice(const fs::path& path) {
+  const std::string name = path.string();
+  const auto allowed = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.' || c == '/'; };
+  const bool like_one = std::ranges::count(name, '/') == 1 && std::ranges::all_of(name, allowed) && name[0] != '.' &&
+                        name.front() != '/' && name.back() != '/';
+  if (!like_one || io::exists(path)) return "";
+  return "; Braid downloads no models: hf download " + name + " --local-dir " + path.filename().string() +
+         " does, then name that folder";
+}
+
 void require_model_folder(const fs::path& path) {
   if (has_adapter(path) || io::exists(path / "config.json")) return;
   if (io::is_folder(path)) reject_pickles(path);
   if (io::is_file(path) && is_pickle(path)) reject_pickle(path);
   fail(ErrorKind::input,
        "no model in " + path.string() +
-           ": expected a folder with config.json and model.safetensors, or a run folder with step-* checkpoints");
+           ": expected a folder with config.json and model.safetensors, or a run folder with step-* checkpoints" +
+           download_advice(path));
 }
 
 namespace {
 
 // Error(setting) for weights that can never be in the memory of this process: the system would end it without a word.
-void check_memory(const WeightFormat& format, DType dtype) {
-  double bytes = 0;
-  for (const StoredTensor& t : format.tensors) bytes += static_cast<double>(numel(t.shape) * size_of(dtype));
+// int8: bytes of 8-bit weights that are made as they are read, 0: they have the type.
+void check_memory(const WeightFormat& format, DType dtype, int64_t int8) {
+  auto bytes = static_cast<double>(int8);
+  for (const StoredTensor& t : format.tensors)
+    if (int8 == 0) bytes += static_cast<double>(numel(t.shape) * size_of(dtype));
   const double usable = detail::usable_memory();
   check(bytes <= usable, ErrorKind::setting, [&] {
     const auto mebibytes = [](double n) { return detail::mebibytes(static_cast<int64_t>(n)); };
     return str("the weights of ", format.folder.string(), " do not fit into memory: expected at most ",
                mebibytes(usable), ", which the machine or the control group of this process allows, found ",
-               mebibytes(bytes), " in ", dtype, "; allow more memory",
-               dtype == DType::bf16 ? "" : ", or load them as bf16, which is smaller");
+               mebibytes(bytes), " in ", int8 > 0 ? "int8" : str(dtype), "; allow more memory",
+               dtype == DType::bf16 || int8 > 0 ? "" : ", or load them as bf16, which is smaller");
   });
 }
 
@@ -187,18 +202,27 @@ LoadedModel load_model(const fs::path& source, const LoadOptions& options) {
   DType dtype = DType::f32;
   for (const StoredTensor& t : loaded.format.tensors)
     if (t.dtype == DType::f64) dtype = DType::f64;
-  if (options.int8_weights) dtype = type_to_quantize(loaded.format);
-  if (options.mesh.tensor.size() == 1) check_memory(loaded.format, options.dtype.value_or(dtype));
-  loaded.model = spec->folder().read_weights(files, options.dtype.value_or(dtype), options.mesh, loaded.notes);
+  // LoRA has to be added to the weights before they become 8-bit ones.
+  const bool int8 = options.int8_weights && !has_adapter(source);
+  if (options.int8_weights) dtype = int8 ? DType::f32 : type_to_quantize(loaded.format);
+  dtype = int8 ? DType::f32 : options.dtype.value_or(dtype);
+  if (options.mesh.tensor.size() == 1)
+    check_memory(loaded.format, dtype, int8 ? nn::quantized_bytes(*spec->make_shape_only()) : 0);
+  loaded.model = spec->folder().read_weights(files, dtype, options.mesh, loaded.notes, int8);
   if (has_adapter(source)) {
-    const int64_t rank = load_adapter(*loaded.model, source, options.mesh).rank;
+    const LoadedAdapter adapter = load_adapter(*loaded.model, source, options.mesh);
+    loaded.replaced = adapter.replaced;
     if (source != folder) loaded.format.adapter = source;
     if (options.merge_adapter) {
       const size_t weights = lora_of(*loaded.model)->targets.size();
       merge_lora(*loaded.model);
-      loaded.notes.push_back(str("merged LoRA of rank ", rank, " into ", weights, " weights of ", folder.string()));
+      loaded.notes.push_back(
+          str("merged LoRA of rank ", adapter.rank, " into ", weights, " weights of ", folder.string()));
     }
   }
+  if (!loaded.replaced.empty())
+    loaded.notes.push_back(detail::join(loaded.replaced, ", ") + " are those of " + source.string() +
+                           " (modules_to_save)");
   if (options.int8_weights) {
     loaded.model->quantize_weights();
     loaded.model->to(DType::f32);
@@ -240,6 +264,7 @@ bool save_as_loaded(const Model& model, const WeightFormat& format, const fs::pa
   const fs::path there = folder / "config.json";
   check_free(io::exists(there) ? io::read_text_file(there.string(), kMaxConfig) == config : !has_weights(folder));
   copy_companions(format, draft.path());
+  for (const auto& [name, text] : format.files) io::write_file((draft.path() / name).string(), text);
   io::write_file((draft.path() / "config.json").string(), config);
   draft.check_free();  // before the long part
   WeightFormat stored = format;

@@ -31,12 +31,17 @@ struct LoadedModel {
   WeightFormat format;                         // how the folder stores it
   std::vector<std::string> notes;              // decisions for the user to know
   int64_t configured_length = 0;               // longest sequence, before LoadOptions::longest
+  std::vector<std::string> replaced;           // parameters that LoRA's folder has completely (load_adapter())
 };
 
 // Error(input): no model, a pickle (never read: it can run code), an unknown or contradictory key, a missing, surplus,
 // mis-shaped or NaN tensor.
 LoadedModel load_model(const std::filesystem::path& folder, const LoadOptions& options = {});
-// Error(input) unless the folder has a config.json or LoRA; names pickles and how to convert them.
+// "; Braid downloads no models: ...", the command that does, where there is no such path and it looks like the name of
+// a model on Hugging Face's hub, owner/name; else "".
+std::string download_advice(const std::filesystem::path& path);
+// Error(input) unless the folder has a config.json or LoRA; names pickles and how to convert them, and how to download
+// what looks like a name of the hub.
 void require_model_folder(const std::filesystem::path& folder);
 // The folder itself or, if it has LoRA without a model, the folder of the base model: `base`, or the one that
 // adapter_config.json names. Error(setting) for a base beside a folder that has a model.

@@ -3,6 +3,7 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,9 +20,10 @@ struct StoredTensor {
   std::string file;  // name within the folder
 };
 struct WeightFormat {
-  std::filesystem::path folder;   // where it was read
-  std::filesystem::path adapter;  // folder of LoRA that was added to the weights, if it is another one
-  std::string config;             // text of config.json
+  std::filesystem::path folder;                   // where it was read
+  std::filesystem::path adapter;                  // folder of LoRA that was added to the weights, if it is another one
+  std::string config;                             // text of config.json
+  std::map<std::string, std::string> files = {};  // to be written beside it: name and text
   std::vector<StoredTensor> tensors;
   io::Metadata metadata;             // of the (first) weight file
   bool sharded = false;              // several files and an index

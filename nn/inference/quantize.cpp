@@ -24,7 +24,7 @@ void each_linear(const Module& m, const std::function<void(const Linear&)>& acti
 
 void Linear::quantize() {
   if (scale_) return;
-  if (lora_a_) merge_lora();
+  merge_lora();
   Int8Weight w = quantize_int8(weight_.detach());
   weight_ = w.values;
   scale_ = w.scale;

@@ -14,7 +14,7 @@ Linear::Linear(int64_t in, int64_t out, const Options& options, RandomKey key)
 
 Tensor Linear::product(const Tensor& x, const Tensor& bias) const {
   const Tensor y = scale_ ? linear_int8(x, {weight_, scale_}, bias) : linear(x, weight_, bias);
-  return lora_a_ ? add(y, scale(linear(linear(x, lora_a_), lora_b_), lora_scale())) : y;
+  return lora_.empty() ? y : add(y, scale(lora_product(x), lora_scale()));
 }
 
 Tensor Linear::operator()(const Tensor& x) const { return product(x, bias_); }

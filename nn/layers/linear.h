@@ -28,12 +28,15 @@ class Linear final : public Module {
     v("weight", weight_, shard_);
     v("scale", scale_, shard_.axis == 0 ? shard_ : ShardRule{});
     v("bias", bias_, shard_.axis == 0 ? shard_ : ShardRule{});
-    v("lora_A.weight", lora_a_, shard_.axis == 1 ? shard_ : ShardRule{});
-    v("lora_B.weight", lora_b_, shard_.axis == 0 ? shard_ : ShardRule{});
+    for (const LoraPair& pair : lora_) {
+      const std::string part = pair.part.empty() ? "" : pair.part + ".";
+      v(part + "lora_A.weight", pair.a, shard_.axis == 1 ? shard_ : ShardRule{});
+      v(part + "lora_B.weight", pair.b, shard_.axis == 0 ? shard_ : ShardRule{});
+    }
   }
   // a(x) and b(x), in one product where their weights allow it (autograd/ops.h, linear_pair).
   static LinearPair both(const Linear& a, const Linear& b, const Tensor& x) {
-    const auto plain = [](const Linear& l) { return !l.scale_ && !l.bias_ && !l.lora_a_; };
+    const auto plain = [](const Linear& l) { return !l.scale_ && !l.bias_ && l.lora_.empty(); };
     return plain(a) && plain(b) ? linear_pair(x, a.weight_, b.weight_) : LinearPair{a(x), b(x)};
   }
   const Tensor& weight() const { return weight_; }
@@ -43,15 +46,24 @@ class Linear final : public Module {
 
   // LoRA (Hu et al. 2021), two more parameters A (r, in) and B (out, r):
   //   y = x W^T + b + alpha / r (x A^T) B^T
-  // Over ranks: the inputs of A or the outputs of B are sharded as those of the weight are.
-  void set_lora(Tensor a, Tensor b, double alpha);
+  // Over ranks: the inputs of A or the outputs of B are sharded as those of the weight are. Parts of the outputs
+  // (queries, keys, values of one weight) may have pairs of their own, of one rank; the other outputs stay as they are.
+  struct LoraPair {
+    std::string part;   // "": all outputs; "q": parameters q.lora_A.weight and q.lora_B.weight
+    int64_t first = 0;  // output of this rank that the first row of B belongs to
+    Tensor a, b;        // (r, in), (outputs of the part, r)
+  };
+  void set_lora(std::vector<LoraPair> pairs, double alpha);  // in the order of their outputs
+  void set_lora(Tensor a, Tensor b, double alpha) { set_lora({{"", 0, std::move(a), std::move(b)}}, alpha); }
   void merge_lora();  // W += alpha / r B A, computed in f32 or f64; removes A and B
   bool takes_lora() const { return takes_lora_; }
-  int64_t lora_rank() const { return lora_a_ ? lora_a_.dim(0) : 0; }  // 0: none
+  const std::vector<LoraPair>& lora() const { return lora_; }
+  int64_t lora_rank() const { return lora_.empty() ? 0 : lora_[0].a.dim(0); }  // 0: none
   double lora_alpha() const { return lora_alpha_; }
 
  private:
   Tensor product(const Tensor& x, const Tensor& bias) const;  // with LoRA
+  Tensor lora_product(const Tensor& x) const;                 // (x A^T) B^T, 0 for outputs without a pair
   double lora_scale() const { return lora_alpha_ / static_cast<double>(lora_rank()); }
 
   Tensor weight_;  // (out, in); u8 when quantised
@@ -59,7 +71,7 @@ class Linear final : public Module {
   Tensor bias_;    // (out) or empty; starts at 0
   ShardRule shard_;
   bool takes_lora_ = true;
-  Tensor lora_a_, lora_b_;  // or empty
+  std::vector<LoraPair> lora_;
   double lora_alpha_ = 0;
 };
 

@@ -1,7 +1,9 @@
 // Published folders through the real program: info, dump, generate and convert read them by one loader.
 #include <boost/test/unit_test.hpp>
+#include <cstdlib>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -206,6 +208,41 @@ BOOST_AUTO_TEST_CASE(copies_that_differ_are_said) {
   BOOST_TEST(run(dump(kGolden + "model_dcformer_lg", scratch / "c")).code == 0);
   BOOST_TEST(is_close(logits(scratch / "b"), logits(scratch / "c"), 0));
   BOOST_TEST(!is_close(logits(scratch / "a"), logits(scratch / "c"), 1e-6));
+}
+
+// What transformers needs is written; scripts/check_transformers compares what it computes.
+BOOST_AUTO_TEST_CASE(a_folder_with_code_for_transformers) {
+  const Scratch scratch;
+  FolderData data = golden_folder("model_dcformer_lg");
+  data.separate();
+  data.write(scratch / "in");
+  Outcome result = run("convert " + (scratch / "in").string() + " --hf-code -o " + (scratch / "out").string());
+  BOOST_REQUIRE_MESSAGE(result.code == 0, result.output);
+  const auto config = nlohmann::json::parse(slurp(scratch / "out/config.json"));
+  BOOST_TEST(config["auto_map"]["AutoConfig"] == "modeling_dcformer.DcformerConfig");
+  BOOST_TEST(config["auto_map"]["AutoModelForCausalLM"] == "modeling_dcformer.DcformerForCausalLM");
+  BOOST_TEST(config["architectures"] == nlohmann::json{"DcformerForCausalLM"});
+  const std::string code = slurp(scratch / "out/modeling_dcformer.py");
+  BOOST_TEST(code == slurp(source_dir() + "/models/families/dcformer/huggingface/modeling_dcformer.py"));
+  for (const std::string keys : {"KEYS", "PROFILE"}) {  // the file asks for no key that config.json lacks
+    const size_t at = code.find(keys + " = \"\"\"") + keys.size() + 6;
+    std::istringstream names(code.substr(at, code.find("\"\"\"", at) - at));
+    int count = 0;
+    for (std::string name; names >> name; ++count)
+      BOOST_TEST((keys == "KEYS" ? config : config["profile"]).contains(name), name);
+    BOOST_TEST(count > 10);
+  }
+  if (std::system("command -v python3 > /dev/null") == 0)
+    BOOST_TEST(std::system(("python3 -m py_compile " + (scratch / "out/modeling_dcformer.py").string()).c_str()) == 0);
+  for (const auto& [name, x] : read_folder(scratch / "out").tensors)
+    BOOST_TEST(name.find(".wq.") == std::string::npos, name);
+  BOOST_TEST(run(dump(scratch / "in", scratch / "a")).code == 0);
+  BOOST_TEST(run(dump(scratch / "out", scratch / "b")).code == 0);
+  BOOST_TEST(is_close(logits(scratch / "a"), logits(scratch / "b"), 0));
+  result = run("convert " + kGolden + "hf/llama_sharded --hf-code -o " + (scratch / "no").string());
+  BOOST_TEST(result.code == 2);
+  has(result.output, {"transformers computes models of type llama itself"});
+  BOOST_TEST(!fs::exists(scratch / "no"));
 }
 
 BOOST_AUTO_TEST_CASE(bad_folders_end_with_code_3) {

@@ -74,6 +74,18 @@ BOOST_AUTO_TEST_CASE(folders_in_every_command) {
       run("convert " + (scratch / "one").string() + " -o " + (scratch / "many").string() + " --max-shard-size 1e-5");
   BOOST_TEST(result.code == 0, result.output);
   BOOST_TEST(fs::exists(scratch / "many/model-00001-of-00003.safetensors"));
+  for (const char* size : {"10KB", "0.01MB", "0.00001GB"}) {
+    const fs::path same = scratch / size;
+    result = run("convert " + (scratch / "one").string() + " -o " + same.string() + " --max-shard-size " + size);
+    BOOST_TEST(result.code == 0, result.output);
+    BOOST_TEST(slurp(same / "model.safetensors.index.json") == slurp(scratch / "many/model.safetensors.index.json"));
+  }
+  for (const char* size : {"10kb", "KB", "-1", "5TB", "1e7", "1e10MB", "nanGB"}) {
+    result =
+        run("convert " + (scratch / "one").string() + " -o " + (scratch / "no").string() + " --max-shard-size=" + size);
+    BOOST_TEST(result.code == 2, result.output);
+    has(result.output, {"bad value for --max-shard-size", "as 5GB, 500MB, 100KB or 5"});
+  }
   BOOST_TEST(names_in(scratch / "many") == names_in(kFolders / "llama_sharded"));
   result = run("bench decode --model " + (kFolders / "gptneox_parallel").string() + " --context 4 --tokens 4");
   BOOST_TEST(result.code == 0, result.output);
@@ -88,6 +100,24 @@ BOOST_AUTO_TEST_CASE(folders_in_every_command) {
   write(scratch / "code.json", config.dump());
   has(run("info " + (scratch / "code.json").string()).output,
       {"\nNotes\n  ", "names code of its own (auto_map): it is not run", "without effect here: own_key"});
+
+  config["model_type"] = "qwen9";
+  write(scratch / "code.json", config.dump());
+  has(run("info " + (scratch / "code.json").string()).output,
+      {"the model_type in ",
+       "is not supported: expected one of dcformer, dcpythia, llama, mistral (without "
+       "sliding_window), gpt_neox, vit, seq2seq, found \"qwen9\""});
+  for (const char* command : {"info ", "generate -p x ", "dump --ids 1 ", "convert -o x ", "bench decode --model "}) {
+    result = run(command + std::string("Owner/Name-0.5B"));
+    BOOST_TEST(result.code == 3, result.output);
+    has(result.output, {"no model in Owner/Name-0.5B",
+                        "; Braid downloads no models: hf download Owner/Name-0.5B "
+                        "--local-dir Name-0.5B does, then name that folder"});
+  }
+  for (const char* path : {"./Owner/Name", "Owner/deep/Name", "/Owner/Name", "Name"}) {
+    result = run(std::string("info ") + path);
+    BOOST_TEST(result.output.find("hf download") == std::string::npos, result.output);
+  }
 
   fs::create_directories(scratch / "bad");
   for (const char* file : {"model.safetensors", "config.json"})
@@ -170,11 +200,51 @@ BOOST_AUTO_TEST_CASE(lora_has_the_layers_of_the_folders) {
   const std::string text = run("generate " + merged.string() + flags).output;
   result = run("generate " + apart.string() + " --base " + base.string() + flags);
   BOOST_TEST(result.output.ends_with(text), result.output);
-  for (const std::string& command : {"generate " + apart.string() + flags, "info " + apart.string()}) {
-    result = run(command);
+  json config = json::parse(slurp(apart / "adapter_config.json"));
+  config["base_model_name_or_path"] = nullptr;
+  fs::create_directories(lora / "unnamed");
+  fs::copy_file(apart / "adapter_model.safetensors", lora / "unnamed/adapter_model.safetensors");
+  write(lora / "unnamed/adapter_config.json", config.dump());
+  for (const std::string command : {"generate ", "info "}) {
+    result = run(command + (lora / "unnamed").string() + (command == "info " ? "" : flags));
     BOOST_TEST(result.code == 3);
     has(result.output, {"name the folder of that model, as --base or train.init_base"});
   }
+  // The adapter names the folder that the run began from, or what --base-name says.
+  const auto base_of = [](const fs::path& adapter) {
+    return json::parse(slurp(adapter / "adapter_config.json"))["base_model_name_or_path"];
+  };
+  BOOST_TEST(base_of(apart) == fs::absolute(step(origin, kSteps)).string());
+  BOOST_TEST(run("generate " + apart.string() + flags).output.ends_with(text));
+  BOOST_TEST(
+      run("convert " + lora.string() + " --adapter --base-name meta/base -o " + (lora / "named").string()).code == 0);
+  BOOST_TEST(base_of(lora / "named") == "meta/base");
+  result = run("convert " + lora.string() + " --base-name meta/base -o " + (lora / "no").string());
+  BOOST_TEST(result.code == 2);
+  has(result.output, {"expected --adapter beside it"});
+
+  // q and v alone, by the names of the files.
+  const fs::path some = world().fresh();
+  result = go_on(
+      some, {"train.init_from=" + base.string(), "lora.rank=2", "lora.targets=q_proj,v_proj", "optimizer.lr=1e-2"});
+  BOOST_REQUIRE_MESSAGE(result.code == 0, result.output);
+  result = run("convert " + some.string() + " --adapter -o " + (some / "apart").string());
+  BOOST_REQUIRE_MESSAGE(result.code == 0, result.output);
+  BOOST_TEST(run("convert " + some.string() + " -o " + (some / "merged").string()).code == 0);
+  BOOST_TEST(run("convert " + (some / "apart").string() + " -o " + (some / "sum").string()).code == 0);
+  BOOST_TEST(slurp(some / "sum/model.safetensors") == slurp(some / "merged/model.safetensors"));
+  BOOST_TEST(slurp(some / "sum/model.safetensors") != slurp(base / "model.safetensors"));
+  const io::SafetensorsFile few((some / "apart/adapter_model.safetensors").string());
+  BOOST_TEST(few.tensors().size() == size_t{2 * 2 * 2});
+  for (const io::TensorInfo& info : few.tensors())
+    BOOST_TEST((info.name.find("q_proj") != std::string::npos || info.name.find("v_proj") != std::string::npos));
+  result = go_on(world().fresh(), {"train.init_from=" + base.string(), "lora.rank=2", "lora.targets=q_prj"});
+  BOOST_TEST(result.code == 2);
+  const Outcome named = go_on(world().fresh(), {"train.init_from=Owner/Name"});
+  BOOST_TEST(named.code == 3);
+  has(named.output, {"no model in Owner/Name", "hf download Owner/Name --local-dir Name does"});
+  has(result.output, {"is called 'q_prj'; did you mean 'q_proj'?", "layers.*.attention.wqkv", "gate_proj"});
+
   const fs::path from_sum = world().fresh(), from_both = world().fresh();
   BOOST_REQUIRE(go_on(from_sum, {"train.init_from=" + sum.string()}).code == 0);
   result = go_on(from_both, {"train.init_from=" + apart.string(), "train.init_base=" + base.string()});

@@ -109,7 +109,8 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                between(0, 65536)},
               {"lora.alpha", &c.lora.alpha, "the factor of LoRA is alpha / rank", above(0)},
               {"lora.targets", &c.lora.targets,
-               "linear layers that get LoRA, by patterns of their names; * = all but the output projection"},
+               "linear layers that get LoRA, by their names in the model or its files (q_proj) or patterns; * = all "
+               "but the output projection"},
 
               {"parallel.data", &c.parallel.data, "processes with different samples, 0 = the rest of the processes",
                count_or_none},

@@ -15,9 +15,20 @@ const Section& checked(const Section& root) {
   if (root.has("version") && root.value().at("version") != "1.0") root.fail("version", "\"1.0\"");
   const Section model = root.at("model");
   if (!model.value().is_object()) root.fail("model", "an object");
-  const std::string type = model.text("type", "BPE");
-  if (type != "BPE") root.unsupported("the model '" + type + "'; only BPE is");
   return root;
+}
+
+std::variant<Bpe, Unigram, WordPiece> read_model(const Section& model, bool byte_level) {
+  using Model = std::variant<Bpe, Unigram, WordPiece>;
+  const std::string type = model.text("type", "BPE");
+  if (type == "BPE") return Model(std::in_place_type<Bpe>, model, byte_level);
+  if (type == "Unigram") return Model(std::in_place_type<Unigram>, model, byte_level);
+  if (type == "WordPiece" || type == "WordLevel") return Model(std::in_place_type<WordPiece>, model, byte_level);
+  model.unsupported("the model '" + type + "'; BPE, Unigram, WordPiece and WordLevel are");
+}
+
+int64_t size_of_model(const std::variant<Bpe, Unigram, WordPiece>& model) {
+  return std::visit([](const auto& m) { return m.size(); }, model);
 }
 
 }  // namespace
@@ -25,12 +36,15 @@ const Section& checked(const Section& root) {
 BpeTokenizer::BpeTokenizer(const Section& root)
     : normalizer_(checked(root).at("normalizer")),
       pre_tokenizer_(root.at("pre_tokenizer")),
-      bpe_(root.at("model"), pre_tokenizer_.byte_level()),
+      model_(read_model(root.at("model"), pre_tokenizer_.byte_level())),
       added_(
-          root, normalizer_, [&](const std::string& token) { return bpe_.id_of(token); }, bpe_.size()),
+          root, normalizer_,
+          [&](const std::string& token) { return std::visit([&](const auto& m) { return m.id_of(token); }, model_); },
+          size_of_model(model_)),
       post_processor_(root.at("post_processor")),
       decoder_(root.at("decoder")) {
-  int64_t size = std::max<int64_t>(bpe_.id_limit(), post_processor_.largest_id() + 1);
+  int64_t size = std::max<int64_t>(std::visit([](const auto& m) { return m.id_limit(); }, model_),
+                                   post_processor_.largest_id() + 1);
   for (const AddedToken& t : added_.tokens()) size = std::max<int64_t>(size, t.id + 1);
   if (size == 0) root.fail("model.vocab", "at least one token", "none");
   bytes_.resize(static_cast<size_t>(size));
@@ -48,19 +62,19 @@ BpeTokenizer::BpeTokenizer(const Section& root)
 }
 
 const std::string& BpeTokenizer::name() const {
-  static const std::string name = "bpe";
-  return name;
+  static const std::string names[] = {"bpe", "unigram", "word-piece"};
+  return names[model_.index()];
 }
 
 const std::string* BpeTokenizer::token(int32_t id) const {
   const AddedToken* added = added_.find(id);
-  return added ? &added->content : bpe_.token(id);
+  return added ? &added->content : std::visit([&](const auto& m) { return m.token(id); }, model_);
 }
 
 int32_t BpeTokenizer::id_of(const std::string& token) const {
   for (const AddedToken& t : added_.tokens())
     if (t.content == token) return t.id;
-  return bpe_.id_of(token);
+  return std::visit([&](const auto& m) { return m.id_of(token); }, model_);
 }
 
 bool BpeTokenizer::is_special(int32_t id) const {
@@ -86,7 +100,8 @@ std::unique_ptr<BpeTokenizer::Scratch> BpeTokenizer::take_scratch() const {
 int64_t BpeTokenizer::merge_steps() const {
   const std::lock_guard lock(mutex_);
   int64_t steps = 0;
-  for (const auto& scratch : scratch_) steps += scratch->bpe.steps;
+  for (const auto& scratch : scratch_)
+    std::apply([&](const auto&... of_model) { steps += (of_model.steps + ...); }, scratch->of_model);
   return steps;
 }
 
@@ -122,7 +137,12 @@ void BpeTokenizer::encode_piece(std::string_view piece, bool at_start, bool as_t
       [&](size_t begin, size_t end) {
         Words& words = scratch.words;
         pre_tokenizer_.words(text.substr(begin, end - begin), at_start && begin == 0, words);
-        for (size_t i = 0; i < words.ranges.size(); ++i) bpe_.encode(words[i], tokens, scratch.bpe);
+        std::visit(
+            [&]<class Model>(const Model& model) {
+              auto& own = std::get<typename Model::Scratch>(scratch.of_model);
+              for (size_t i = 0; i < words.ranges.size(); ++i) model.encode(words[i], tokens, own);
+            },
+            model_);
       },
       [&](int32_t id) { tokens.push_back(id); });
 }

@@ -1,8 +1,11 @@
-// A tokenizer read from a tokenizer.json: normalizer, added tokens, pre-tokenizer, BPE, template, decoder.
+// A tokenizer read from a tokenizer.json: normalizer, added tokens, pre-tokenizer, model, template, decoder. The model,
+// which cuts words into tokens, is BPE, Unigram, WordPiece or WordLevel.
 #pragma once
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
+#include <variant>
 #include <vector>
 
 #include "braid/models/data/tokenizers/added_tokens.h"
@@ -12,6 +15,8 @@
 #include "braid/models/data/tokenizers/post_processor.h"
 #include "braid/models/data/tokenizers/pre_tokenizer.h"
 #include "braid/models/data/tokenizers/tokenizer.h"
+#include "braid/models/data/tokenizers/unigram.h"
+#include "braid/models/data/tokenizers/word_piece.h"
 
 namespace braid::models::text {
 
@@ -43,14 +48,14 @@ class BpeTokenizer final : public Tokenizer {
   void set_ends(std::vector<int32_t> ends, int32_t pad) { ends_ = std::move(ends), pad_ = pad; }
   void set_files(std::vector<TokenizerFile> files) { files_ = std::move(files); }
   void add_note(std::string note) { notes_.push_back(std::move(note)); }
-  // Lookups and queue operations of all words merged so far, for tests.
+  // Lookups and queue operations of all words cut so far, for tests.
   int64_t merge_steps() const;
 
  private:
   struct Scratch {
     std::string valid, normalized, unused;
     Words words;
-    Bpe::Scratch bpe;
+    std::tuple<Bpe::Scratch, Unigram::Scratch, WordPiece::Scratch> of_model;
   };
   std::unique_ptr<Scratch> take_scratch() const;
   void encode(std::string_view text, bool as_text, std::vector<int32_t>& tokens) const;
@@ -60,7 +65,7 @@ class BpeTokenizer final : public Tokenizer {
 
   Normalizer normalizer_;
   PreTokenizer pre_tokenizer_;
-  Bpe bpe_;
+  std::variant<Bpe, Unigram, WordPiece> model_;
   AddedTokens added_;
   PostProcessor post_processor_;
   Decoder decoder_;

@@ -36,9 +36,9 @@ class ByteLevel final : public Decoder::Step {
   }
 };
 
-class Metaspace final : public Decoder::Step {
+class MetaspaceText final : public Decoder::Step {
  public:
-  explicit Metaspace(const Section& section)
+  explicit MetaspaceText(const Section& section)
       : replacement_(section.text("replacement")), drops_first_(section.text("prepend_scheme", "always") != "never") {}
   void apply(Strings& tokens) const override {
     for (size_t i = 0; i < tokens.size(); ++i)
@@ -114,6 +114,35 @@ class Fuse final : public Decoder::Step {
   void apply(Strings& tokens) const override { join(tokens); }
 };
 
+// Tokens that go on with a word, marked by a prefix, follow the one before; the others follow a blank. With `cleanup`
+// the blanks that English tokenizers put before punctuation and endings vanish.
+class WordPieces final : public Decoder::Step {
+ public:
+  explicit WordPieces(const Section& section)
+      : prefix_(section.text("prefix", "##")), cleanup_(section.flag("cleanup", true)) {}
+  void apply(Strings& tokens) const override {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (i > 0) tokens[i] = bytes(tokens[i]);
+      if (cleanup_) clean(tokens[i]);
+    }
+  }
+  std::string bytes(const std::string& token) const override {
+    return token.starts_with(prefix_) ? token.substr(prefix_.size()) : " " + token;
+  }
+
+ private:
+  static void clean(std::string& text) {
+    static constexpr std::pair<std::string_view, std::string_view> kChanges[] = {
+        {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+        {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+    for (const auto& [from, to] : kChanges)
+      for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+        text.replace(at, from.size(), to);
+  }
+  std::string prefix_;
+  bool cleanup_;
+};
+
 // Cuts up to `start` characters equal to `content` off the front of each string.
 class Strip final : public Decoder::Step {
  public:
@@ -151,13 +180,15 @@ void Decoder::add(const Section& section) {
   if (type == "ByteLevel")
     steps_.push_back(std::make_unique<ByteLevel>());
   else if (type == "Metaspace")
-    steps_.push_back(std::make_unique<Metaspace>(section));
+    steps_.push_back(std::make_unique<MetaspaceText>(section));
   else if (type == "Replace")
     steps_.push_back(std::make_unique<Replace>(section));
   else if (type == "ByteFallback")
     steps_.push_back(std::make_unique<ByteFallback>());
   else if (type == "Fuse")
     steps_.push_back(std::make_unique<Fuse>());
+  else if (type == "WordPiece")
+    steps_.push_back(std::make_unique<WordPieces>(section));
   else if (type == "Strip")
     steps_.push_back(std::make_unique<Strip>(section));
   else if (type == "Sequence")

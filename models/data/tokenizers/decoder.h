@@ -1,4 +1,4 @@
-// The `decoder` of a tokenizer.json: ByteLevel, Metaspace, Replace, ByteFallback, Fuse, Strip, Sequence.
+// The `decoder` of a tokenizer.json: ByteLevel, Metaspace, Replace, ByteFallback, Fuse, Strip, WordPiece, Sequence.
 #pragma once
 #include <memory>
 #include <string>

@@ -104,9 +104,24 @@ std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view text, const std::str
   return tokenizer;
 }
 
+std::string conversion_advice(const std::string& folder) {
+  if (io::exists(fs::path(folder) / "tokenizer.json")) return "";
+  for (const char* name : {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "merges.txt", "vocab.txt"}) {
+    if (io::exists(fs::path(folder) / name))
+      return str(
+          "; ", name,
+          " is there, which Braid does not read: convert it once, where transformers, sentencepiece and protobuf "
+          "are installed, by running in that folder: python3 -c \"from transformers import AutoTokenizer; "
+          "AutoTokenizer.from_pretrained('.').save_pretrained('.')\"");
+  }
+  return "";
+}
+
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder_or_file) {
   const bool is_file = io::is_file(folder_or_file);
   const fs::path path = is_file ? fs::path(folder_or_file) : fs::path(folder_or_file) / "tokenizer.json";
+  if (const std::string advice = is_file ? "" : conversion_advice(folder_or_file); !advice.empty())
+    fail(ErrorKind::input, "no tokenizer.json in " + folder_or_file + advice);
   auto tokenizer = parse_tokenizer(io::read_text_file(path.string(), max_tokenizer_bytes), path.string());
   if (auto* bpe = dynamic_cast<BpeTokenizer*>(tokenizer.get())) {
     std::vector<TokenizerFile> files = bpe->files();

@@ -1,6 +1,10 @@
 #include "braid/models/data/tokenizers/normalizer.h"
 
+#include <algorithm>
+
+#include "braid/models/data/tokenizers/older_classes.h"
 #include "braid/models/data/tokenizers/pattern.h"
+#include "braid/models/data/tokenizers/precompiled.h"
 #include "braid/models/data/tokenizers/unicode.h"
 #include "braid/tensor/error.h"
 
@@ -20,6 +24,44 @@ std::string strip(std::string_view text, bool left, bool right) {
   }
   return std::string(text.substr(begin, end - begin));
 }
+
+std::string without(std::string_view text, bool (*left_out)(char32_t)) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const char32_t c = next_code_point(text, at);
+    if (!left_out(c)) append_utf8(result, c);
+  }
+  return result;
+}
+
+// BERT's: control characters vanish, white space becomes blanks.
+std::string clean_text(std::string_view text) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const char32_t c = next_code_point(text, at);
+    if (c == 0 || c == 0xFFFD || is_control(c)) continue;
+    append_utf8(result, is_white_space(c) ? U' ' : c);
+  }
+  return result;
+}
+
+// The ranges are the package's.
+std::string blanks_around_ideographs(std::string_view text) {
+  static constexpr CodeRange ideographs[] = {{0x4E00, 0x9FFF},   {0x3400, 0x4DBF},   {0x20000, 0x2A6DF},
+                                             {0x2A700, 0x2B73F}, {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF},
+                                             {0xF900, 0xFAFF},   {0x2F800, 0x2FA1F}};
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const char32_t c = next_code_point(text, at);
+    const bool ideograph =
+        std::ranges::any_of(ideographs, [&](const CodeRange& range) { return range.first <= c && c <= range.last; });
+    if (ideograph) result += ' ';
+    append_utf8(result, c);
+    if (ideograph) result += ' ';
+  }
+  return result;
+}
+
 }  // namespace
 
 Normalizer::Normalizer(const Section& section) {
@@ -52,6 +94,19 @@ void Normalizer::add(const Section& section) {
     steps_.push_back([left = section.flag("strip_left"), right = section.flag("strip_right")](std::string_view text) {
       return strip(text, left, right);
     });
+  } else if (type == "StripAccents") {
+    steps_.push_back([](std::string_view text) { return without(text, is_mark); });
+  } else if (type == "BertNormalizer") {
+    const bool lower = section.flag("lowercase", true);
+    if (section.flag("clean_text", true)) steps_.push_back(clean_text);
+    if (section.flag("handle_chinese_chars", true)) steps_.push_back(blanks_around_ideographs);
+    if (section.flag("strip_accents", lower)) {
+      form(NormalForm::nfd);
+      steps_.push_back([](std::string_view text) { return without(text, is_nonspacing_mark); });
+    }
+    if (lower) steps_.push_back(lower_case);
+  } else if (type == "Precompiled") {
+    steps_.push_back(Precompiled(section));
   } else if (type == "Sequence") {
     for (const Section& part : section.list("normalizers")) add(part);
   } else {

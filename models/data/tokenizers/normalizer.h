@@ -1,4 +1,5 @@
-// The `normalizer` of a tokenizer.json: NFC, NFD, NFKC, NFKD, Prepend, Replace, Strip, Lowercase, Sequence.
+// The `normalizer` of a tokenizer.json: NFC, NFD, NFKC, NFKD, Prepend, Replace, Strip, StripAccents, Lowercase,
+// BertNormalizer, Precompiled, Sequence.
 #pragma once
 #include <functional>
 #include <string>

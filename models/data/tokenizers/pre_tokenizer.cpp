@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "braid/models/data/tokenizers/older_classes.h"
 #include "braid/models/data/tokenizers/pattern.h"
 #include "braid/models/data/tokenizers/unicode.h"
 #include "braid/tensor/error.h"
@@ -95,6 +96,36 @@ class Split final : public PreTokenizer::Step {
   Pattern pattern_;
   Behavior behavior_;
   bool invert_;
+};
+
+// Neighbours of one class are a word; white space separates words, and a character of the class `alone` is one.
+class Characters final : public PreTokenizer::Step {
+ public:
+  enum class Class { word, other, alone };
+  explicit Characters(Class (*of)(char32_t)) : of_(of) {}
+
+  void apply(Words& words) const override {
+    std::vector<Range> result;
+    for (const Range& word : words.ranges) {
+      std::optional<Class> before;  // of the last word, where the next character may join it
+      for (size_t at = word.begin; at < word.end;) {
+        const size_t begin = at;
+        const char32_t c = next_code_point(words.text, at);
+        const std::optional<Class> own = is_white_space(c) ? std::nullopt : std::optional(of_(c));
+        if (own && own == before && own != Class::alone)
+          result.back().end = at;
+        else if (own)
+          result.push_back({begin, at});
+        before = own;
+      }
+    }
+    if (!result.empty() && !words.ranges.empty() && result.front().begin != words.ranges.front().begin)
+      words.at_input_start = false;
+    words.ranges = std::move(result);
+  }
+
+ private:
+  Class (*of_)(char32_t);
 };
 
 // Rewrites every word by change(word, is_first, out).
@@ -219,6 +250,7 @@ void PreTokenizer::add(const Section& section) {
     for (const Section& part : section.list("pretokenizers")) add(part);
     return;
   }
+  const auto by_class = [&](Characters::Class (*of)(char32_t)) { steps_.push_back(std::make_unique<Characters>(of)); };
   map_bytes();  // a step behind ByteLevel works on its characters
   if (type == "ByteLevel") {
     if (section.flag("add_prefix_space", true)) steps_.push_back(std::make_unique<PrefixSpace>());
@@ -232,6 +264,12 @@ void PreTokenizer::add(const Section& section) {
     const bool one = section.flag("individual_digits", false);
     steps_.push_back(std::make_unique<Split>(Pattern("[" + numerals() + "]" + (one ? "" : "+"), "Digits"),
                                              Behavior::isolated, false));
+  } else if (type == "WhitespaceSplit") {
+    by_class([](char32_t) { return Characters::Class::word; });
+  } else if (type == "Whitespace") {
+    by_class([](char32_t c) { return is_word_character(c) ? Characters::Class::word : Characters::Class::other; });
+  } else if (type == "BertPreTokenizer") {
+    by_class([](char32_t c) { return is_punctuation(c) ? Characters::Class::alone : Characters::Class::word; });
   } else if (type == "Metaspace") {
     steps_.push_back(std::make_unique<Metaspace>(section));
   } else {

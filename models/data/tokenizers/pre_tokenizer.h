@@ -1,5 +1,5 @@
-// The `pre_tokenizer` of a tokenizer.json: ByteLevel, Split, Digits, Metaspace, Sequence. It cuts a normalised text
-// into words, inside which BPE merges.
+// The `pre_tokenizer` of a tokenizer.json: ByteLevel, Split, Digits, Metaspace, Whitespace, WhitespaceSplit,
+// BertPreTokenizer, Sequence. It cuts a normalised text into words, which the model cuts into tokens.
 #pragma once
 #include <memory>
 #include <string>

@@ -79,6 +79,9 @@ void save_tokenizer(const Tokenizer& tokenizer, const std::string& folder);
 // <|end_of_text|>, </s> or <eos> ends a document. end_ids() are eos_id() and every eos_token_id of
 // generation_config.json, else of config.json. Error(input) when there is none, or one that is not supported.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder_or_file);
+// "; <what to run> converts <file>, which is there", where a folder has no tokenizer.json but the files of another
+// form, such as tokenizer.model; else "".
+std::string conversion_advice(const std::string& folder);
 // Every eos_token_id, one or a list, of generation_config.json of a model folder, else of its config.json; ids >=
 // `vocabulary` are skipped.
 std::vector<int32_t> folder_end_ids(const std::string& folder, int64_t vocabulary);

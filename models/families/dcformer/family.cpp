@@ -6,6 +6,7 @@
 #include "braid/models/families/dcformer/config_keys.h"
 #include "braid/models/families/dcformer/folder.h"
 #include "braid/models/families/dcformer/huggingface/config.h"
+#include "braid/models/families/dcformer/huggingface/modeling_code.h"
 #include "braid/models/families/dcformer/layers.h"
 #include "braid/models/families/dcformer/model.h"
 #include "braid/models/families/dcformer/model_types.h"
@@ -119,6 +120,15 @@ std::string DcformerSpec::config_json_like(const std::string& text, const std::s
   DcformerConfig config = config_;
   if (stored && !config.torch_dtype.empty()) config.torch_dtype = torch_name(*stored);
   return rewrite_config(text, file, config);
+}
+
+ModelSpec::PythonCode DcformerSpec::python_code() const {
+  check(!dialect_, ErrorKind::setting, [&] {
+    return "transformers computes models of type " + model_type() + " itself" +
+           (mixes_heads(config_) ? ", without Compose: expected a model without it, or of type dcformer or dcpythia"
+                                 : "");
+  });
+  return {"modeling_dcformer.py", modeling_code(), "DcformerConfig", "DcformerForCausalLM"};
 }
 
 Folder DcformerSpec::folder() const {

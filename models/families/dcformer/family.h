@@ -27,6 +27,7 @@ class DcformerSpec final : public ModelSpec {
   std::vector<std::string> config_notes(const std::string& text, const std::string& file) const override;
   std::string config_json_like(const std::string& text, const std::string& file,
                                std::optional<DType> stored) const override;
+  PythonCode python_code() const override;  // huggingface/modeling_dcformer.py
   Folder folder() const override;
 
  private:

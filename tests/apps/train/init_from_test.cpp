@@ -122,7 +122,8 @@ BOOST_AUTO_TEST_CASE(what_cannot_go_on_is_an_error_before_anything_is_written) {
   fails({"optimizer.groups=*.dyn_w_pro.* lr=2"}, 2, "optimizer.groups: no name matches '*.dyn_w_pro.*'");
   fails({"optimizer.groups=* frozen"}, 2, "every parameter is frozen in the first step");
   fails({"optimizer.groups=* forzen"}, 2, "has the unexpected 'forzen'");
-  fails({"lora.rank=2", "lora.targets=*.q_proj"}, 2, "lora.targets: no name matches '*.q_proj'");
+  fails({"lora.rank=2", "lora.targets=*.q_proj"}, 2,
+        "lora.targets: no linear layer that can have LoRA is called '*.q_proj'");
   check_failure(train(out, {"lora.rank=2"}), 2, "lora.rank needs trained weights");
 
   write(world().scratch / "other.txt", std::string(4000, 'a') + "\n" + std::string(4000, 'b'));

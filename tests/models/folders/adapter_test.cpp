@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "braid/models/folders/init_from.h"
 #include "braid/tensor/io/json.h"
@@ -148,7 +149,7 @@ BOOST_AUTO_TEST_CASE(pairs_are_written_for_the_layers_on_disk) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(three_pairs_of_one_fused_layer_are_one_of_three_times_the_rank) {
+BOOST_AUTO_TEST_CASE(pairs_of_parts_of_a_fused_layer_stay_apart) {
   const ScratchFolder scratch;
   const FolderData base = folder_of("llama-tiny");
   base.write(scratch.path() / "model");
@@ -163,7 +164,7 @@ BOOST_AUTO_TEST_CASE(three_pairs_of_one_fused_layer_are_one_of_three_times_the_r
     const models::LoadedModel loaded = models::load_model(out);  // on ../model
     BOOST_TEST(is_close(logits_of(*loaded.model), expected, 1e-12));
     BOOST_REQUIRE(loaded.notes.size() == 1u);
-    BOOST_TEST(loaded.notes[0].starts_with("merged LoRA of rank 2 into 4 weights of "), loaded.notes[0]);
+    BOOST_TEST(loaded.notes[0].starts_with("merged LoRA of rank 2 into 7 weights of "), loaded.notes[0]);
     const auto spec = models::inspect_model(out).spec;
     BOOST_TEST(is_close(logits_of(*models::init_from(out, *spec, {1, 0}, DType::f64).model), expected, 1e-12));
     const fs::path sum = scratch.path() / (root ? "merged-root" : "merged");
@@ -171,13 +172,132 @@ BOOST_AUTO_TEST_CASE(three_pairs_of_one_fused_layer_are_one_of_three_times_the_r
     BOOST_TEST(same_bytes(logits_of(*models::load_model(sum).model), logits_of(*loaded.model)));
 
     const models::LoadedModel apart = models::load_model(out, {.merge_adapter = false});
-    BOOST_TEST(models::lora_of(*apart.model)->rank == 6);
+    BOOST_TEST(models::lora_of(*apart.model)->rank == 2);
+    BOOST_TEST(models::lora_of(*apart.model)->targets.size() == 7u);
     BOOST_TEST(is_close(logits_of(*apart.model), expected, 1e-12));
     fs::create_directories(scratch.path() / "again");
     models::save_adapter(*apart.model, scratch.path() / "again");
     const models::LoadedModel again = models::load_model(scratch.path() / "again", {.base = scratch.path() / "model"});
-    BOOST_TEST(is_close(logits_of(*again.model), expected, 1e-12));
+    BOOST_TEST(same_bytes(logits_of(*again.model), logits_of(*loaded.model)));
+    const Tensors written = pairs_in(scratch.path() / "again");  // the tensors that were read, no others
+    BOOST_TEST(written.size() == pairs.size());
+    for (const auto& [name, x] : pairs) BOOST_TEST(is_close(written.at(name), x, 0), name);
   }
+}
+
+// The names of the files choose layers, and parts of wqkv; the adapter names exactly these.
+BOOST_AUTO_TEST_CASE(targets_are_named_as_in_the_files) {
+  struct Named {
+    std::string preset;
+    std::vector<std::string> targets, layers;  // layers: on disk, of layer 0
+    int64_t parameters;                        // of rank 2, of both layers
+  };
+  for (const Named& c : std::vector<Named>{
+           {"llama-tiny", {"q_proj", "v_proj"}, {"self_attn.q_proj", "self_attn.v_proj"}, 2 * 2 * (64 + 48)},
+           {"llama-tiny", {"k_proj", "wo"}, {"self_attn.k_proj", "self_attn.o_proj"}, 2 * 2 * (48 + 64)},
+           {"llama-tiny",
+            {"o_proj", "gate_proj", "up_proj", "down_proj"},
+            {"mlp.down_proj", "mlp.gate_proj", "mlp.up_proj", "self_attn.o_proj"},
+            2 * 2 * (64 + 3 * 96)},
+           {"llama-tiny", {"*.self_attn.q_*"}, {"self_attn.q_proj"}, 2 * 2 * 64},
+           {"gpt-neox-tiny",
+            {"query_key_value", "dense"},
+            {"attention.dense", "attention.query_key_value"},
+            2 * 2 * (64 + 128)},
+           {"gpt-neox-tiny",
+            {"dense_h_to_4h", "dense_4h_to_h"},
+            {"mlp.dense_4h_to_h", "mlp.dense_h_to_4h"},
+            2 * 2 * 2 * 96},
+           {"dcformer-tiny", {"wv", "w1"}, {"attention.wv", "feed_forward.w1"}, 2 * 2 * (64 + 96)}}) {
+    BOOST_TEST_CONTEXT(c.preset << " " << c.targets[0]) {
+      const ScratchFolder scratch;
+      FolderData base = folder_of(c.preset);
+      base.write(scratch.path() / "model");
+      const models::LoadedModel loaded = models::load_model(scratch.path() / "model");
+      const Tensor plain = logits_of(*loaded.model);
+      const int64_t before = nn::count(*loaded.model);
+      models::add_lora(*loaded.model, {.rank = 2, .alpha = 5, .targets = c.targets}, {7, 0});
+      BOOST_TEST(nn::count(*loaded.model) - before == c.parameters);
+      BOOST_TEST(same_bytes(logits_of(*loaded.model), plain));
+      for (nn::NamedTensor& p : nn::parameters(*loaded.model))
+        if (p.name.ends_with(kB)) p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({4, 4}, p.name.c_str())));
+      const fs::path out = scratch.path() / "lora";
+      fs::create_directories(out);
+      models::save_adapter(*loaded.model, out, "../model");
+      const json config = io::read_json_file((out / models::kAdapterConfig).string());
+      BOOST_TEST(config["base_model_name_or_path"] == "../model");
+      const Tensors pairs = pairs_in(out);
+      std::set<std::string> layers;
+      for (const auto& [name, x] : pairs)
+        if (const size_t at = name.find("layers.0."); at != std::string::npos && name.ends_with(kA))
+          layers.insert(name.substr(at + 9, name.size() - at - 9 - kA.size()));
+      BOOST_TEST(layers == std::set<std::string>(c.layers.begin(), c.layers.end()), boost::test_tools::per_element());
+      BOOST_TEST(config["target_modules"].size() == 2 * c.layers.size());
+
+      if (c.preset == "dcformer-tiny") base.separate();
+      merged(base, pairs, 2.5).write(scratch.path() / "sum");
+      const Tensor expected = logits_of(*models::load_model(scratch.path() / "sum").model);
+      BOOST_TEST(!is_close(expected, plain, 1e-3));
+      BOOST_TEST(is_close(logits_of(*loaded.model), expected, 1e-12));
+      BOOST_TEST(is_close(logits_of(*models::load_model(out).model), expected, 1e-12));
+    }
+  }
+}
+
+// modules_to_save of PEFT: complete weights in the file.
+BOOST_AUTO_TEST_CASE(complete_weights_replace_those_of_the_base) {
+  const ScratchFolder scratch;
+  FolderData base = folder_of("llama-tiny");
+  base.write(scratch.path() / "model");
+  const fs::path out = scratch.path() / "lora";
+  Tensors tensors = llama_pairs();
+  json config = kConfig;
+  FolderData sum = merged(base, tensors, 2.5);
+  for (const std::string name : {"lm_head", "model.embed_tokens", "model.layers.1.input_layernorm"}) {
+    const Tensor value = normal_tensor(base.tensors.at(name + ".weight").shape(), 1, child({8, 0}, name.c_str()));
+    tensors[kPrefix + name + ".weight"] = sum.tensors.at(name + ".weight") = value;
+    config["modules_to_save"].push_back(name.substr(name.rfind('.') + 1));
+  }
+  write_adapter(out, tensors, config);
+  sum.write(scratch.path() / "sum");
+  const models::LoadedModel loaded = models::load_model(out);
+  BOOST_TEST(is_close(logits_of(*loaded.model), logits_of(*models::load_model(scratch.path() / "sum").model), 1e-12));
+  BOOST_TEST(loaded.replaced ==
+                 std::vector<std::string>({"tok_embeddings.weight", "layers.1.attention_norm.weight", "output.weight"}),
+             boost::test_tools::per_element());
+  BOOST_TEST(loaded.notes.back().find("output.weight are those of ") != std::string::npos, loaded.notes.back());
+
+  const auto rejects = [&](const std::function<void(Tensors&, json&)>& change, const std::string& words) {
+    Tensors changed = tensors;
+    json changed_config = config;
+    change(changed, changed_config);
+    write_adapter(out, changed, changed_config);
+    BRAID_CHECK_FAILS(models::load_model(out), ErrorKind::input, words);
+  };
+  rejects([](Tensors& t, json&) { t.erase(kPrefix + "lm_head.weight"); },
+          "no weight of lm_head, which modules_to_save names");
+  rejects([](Tensors&, json& c) { c["modules_to_save"] = "score"; }, "no weight of score");
+  rejects([](Tensors&, json& c) { c["modules_to_save"] = {1}; }, "bad modules_to_save in ");
+  rejects(
+      [](Tensors& t, json&) {
+        t[kPrefix + "lm_head.weight"] = zeros({260, 32});
+      },
+      "has shape (260, 32), expected (258, 32)");
+  rejects(
+      [](Tensors& t, json&) {
+        t[kPrefix + "model.layers.0.self_attn.k_proj.weight"] = zeros({32, 32});
+      },
+      "q_proj.weight is missing, beside which the model has one weight");
+  rejects([](Tensors& t, json&) { t[kPrefix + "score.weight"] = zeros({2, 32}); }, "is none of its weights");
+  base.replace("\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true");
+  base.tensors.erase("lm_head.weight");
+  base.write(scratch.path() / "model");
+  rejects(
+      [](Tensors& t, json& c) {
+        t.erase(kPrefix + "lm_head.weight");
+        c["modules_to_save"] = {"embed_tokens", "input_layernorm"};
+      },
+      "embed_tokens.weight is also the output projection of the model (tie_word_embeddings)");
 }
 
 BOOST_AUTO_TEST_CASE(the_base_is_named_or_given) {
@@ -193,7 +313,9 @@ BOOST_AUTO_TEST_CASE(the_base_is_named_or_given) {
     write_adapter(out, llama_pairs(), config);
     BOOST_TEST(models::base_folder(out, model) == model);
     if (name.is_null()) fails(ErrorKind::input, out, {}, "LoRA for a model that is in another folder; name");
-    if (name == "meta/llama") fails(ErrorKind::input, out, {}, "base_model_name_or_path \"meta/llama\"; name");
+    if (name == "meta/llama")
+      fails(ErrorKind::input, out, {},
+            "; Braid downloads no models: hf download meta/llama --local-dir llama does, then name that folder");
     if (name == "../model" || name == model.string()) BOOST_TEST(fs::equivalent(models::base_folder(out), model));
   }
   fails(ErrorKind::setting, model, model, "has a model of its own");
@@ -212,7 +334,6 @@ BOOST_AUTO_TEST_CASE(what_is_not_implemented_is_named) {
   for (const auto& [key, value] : std::map<std::string, json>{{"use_dora", true},
                                                               {"fan_in_fan_out", true},
                                                               {"bias", "all"},
-                                                              {"modules_to_save", {"lm_head"}},
                                                               {"rank_pattern", {{"q_proj", 4}}},
                                                               {"alpha_pattern", {{"q_proj", 4}}},
                                                               {"layer_replication", {{0, 2}}},

@@ -163,9 +163,10 @@ BOOST_AUTO_TEST_CASE(the_adapter_has_the_form_of_peft) {
 BOOST_AUTO_TEST_CASE(what_does_not_fit_is_named) {
   models::Dcformer model(small_config(), {1, 0});
   BRAID_CHECK_FAILS(models::add_lora(model, {.rank = 2, .targets = {"*.q_proj"}}, {}), ErrorKind::setting,
-                    "lora.targets: no name matches '*.q_proj'", "layers.*.");
+                    "lora.targets: no linear layer that can have LoRA is called '*.q_proj'", "layers.*.attention.wqkv",
+                    "in files w1, w2, w3, wk, wo, wq, wqkv, wv");
   BRAID_CHECK_FAILS(models::add_lora(model, {.rank = 2, .targets = {"output"}}, {}), ErrorKind::setting,
-                    "no name matches 'output'");
+                    "is called 'output'", "the output projection has none");
   ScratchFolder folder;
   Training t;
   const auto save = [&](const std::function<void(nlohmann::json&, std::vector<nn::NamedTensor>&)>& change) {

@@ -6,6 +6,7 @@
 #include "braid/models/inference/generate.h"
 #include "braid/models/training/trainer.h"
 #include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/memory.h"
 #include "braid/tensor/parallel.h"
 #include "tests/models/folders/support.h"
 #include "tests/support/places.h"
@@ -89,7 +90,25 @@ BOOST_AUTO_TEST_CASE(a_tied_output_projection_takes_weights_of_8_bits) {
       if (row.key == "weights_int8") BOOST_TEST(row.value == bytes);
 }
 
-// A folder of bf16 is never held in more than its bytes: quantised from bf16, it is the model quantised from f32.
+// Weights become 8-bit ones as they are read: at no time is there more than the table in f32, the 8-bit weights and
+// what one tensor needs.
+BOOST_AUTO_TEST_CASE(no_complete_model_is_held_beside_weights_of_8_bits) {
+  models::Dcformer model(models::configure("dcformer-tiny", {{"dim", "128"}, {"n_layer", "8"}, {"vocab_size", "40"}}),
+                         {1, 0});
+  ScratchFolder scratch;
+  models::save_model(model, nullptr, scratch.path());
+  const auto peak = [&](const models::LoadOptions& options) {
+    reset_peak_memory(kCpu);
+    const int64_t before = memory_by_use(kCpu).peak();
+    models::load_model(scratch.path(), options);
+    return memory_by_use(kCpu).peak() - before;
+  };
+  const double full = peak({}), half = peak({.dtype = DType::bf16}), eight = peak({.int8_weights = true});
+  BOOST_TEST(eight < half);
+  BOOST_TEST(half < full);
+}
+
+// A folder of 16 bits: quantised from these, it is the model quantised from f32.
 BOOST_AUTO_TEST_CASE(weights_of_16_bits_are_quantised_as_stored) {
   for (DType type : {DType::bf16, DType::f16}) {
     ScratchFolder scratch;

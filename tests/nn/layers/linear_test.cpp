@@ -48,6 +48,43 @@ BOOST_AUTO_TEST_CASE(lora_is_a_low_rank_change_of_the_weight) {
   BOOST_CHECK_THROW(make(b, a), Error);
 }
 
+// Pairs of some of the outputs: the others are those of the weight alone.
+BOOST_AUTO_TEST_CASE(parts_of_the_outputs_have_pairs_of_their_own) {
+  const Tensor x = randn({4, 5}, {11, 1}, DType::f64), a = randn({2, 5}, {12, 1}, DType::f64),
+               b = randn({2, 2}, {13, 1}, DType::f64), c = randn({2, 5}, {14, 1}, DType::f64),
+               d = randn({1, 2}, {15, 1}, DType::f64);
+  const auto make = [&](int64_t first) {
+    nn::Linear linear(5, 6, {.bias = true}, {1, 1});
+    nn::to(linear, DType::f64);
+    linear.set_lora({{"q", 0, a.clone(), b.clone()}, {"v", first, c.clone(), d.clone()}}, 3);
+    return linear;
+  };
+  nn::Linear apart = make(4), merged = make(4);
+  check_gradient_flow(apart, cast(apart(x), DType::f32));
+  std::vector<std::string> names;
+  for (const nn::NamedTensor& p : nn::parameters(apart)) names.push_back(p.name);
+  BOOST_TEST(names == std::vector<std::string>({"weight", "bias", "q.lora_A.weight", "q.lora_B.weight",
+                                                "v.lora_A.weight", "v.lora_B.weight"}),
+             boost::test_tools::per_element());
+  merged.merge_lora();
+  BOOST_TEST(nn::parameters(merged).size() == 2u);
+  NoGrad off;
+  BOOST_TEST(is_close(apart(x), merged(x), 1e-14));
+  nn::Linear plain(5, 6, {.bias = true}, {1, 1});
+  nn::to(plain, DType::f64);
+  const auto added = [&](const Tensor& down, const Tensor& up) {
+    return scale(matmul(matmul(x, transpose(down, 0, 1)), transpose(up, 0, 1)), 1.5);
+  };
+  const Tensor y = plain(x);
+  BOOST_TEST(is_close(apart(x),
+                      concat({add(slice(y, 1, 0, 2), added(a, b)), slice(y, 1, 2, 4),
+                              add(slice(y, 1, 4, 5), added(c, d)), slice(y, 1, 5, 6)},
+                             1),
+                      1e-14));
+  BOOST_CHECK_THROW(make(1), Error);  // rows of q
+  BOOST_CHECK_THROW(make(6), Error);  // beyond the weight
+}
+
 namespace {
 class TwoLayers final : public nn::Module {
  public:

@@ -13,7 +13,7 @@ constexpr const char* kBiases = "attention_bias and mlp_bias of config.json name
 Dialect llama() {
   Dialect d;
   d.model_type = "llama";
-  d.also_reads = {"mistral"};
+  d.also_reads = {{"mistral", "without sliding_window"}};
   d.architectures = {"LlamaForCausalLM", "MistralForCausalLM"};
   d.keys = {{"vocab_size", "vocab_size", "32000"},
             {"hidden_size", "dim", "4096"},
@@ -120,7 +120,8 @@ FolderTable dialect_folder(const Dialect& d, const DcformerConfig& c) {
 
 const Dialect* find_reading_dialect(const std::string& model_type) {
   for (const Dialect& d : dialects())
-    if (std::ranges::count(d.also_reads, model_type) > 0) return &d;
+    for (const auto& [also, condition] : d.also_reads)
+      if (also == model_type) return &d;
   return find_dialect(model_type);
 }
 

@@ -18,7 +18,8 @@ struct KeyName {
 
 struct Dialect {
   std::string model_type;
-  std::vector<std::string> also_reads;     // other values of model_type, of models that may be the same
+  // Other values of model_type, of models that are the same on a condition ("without ...").
+  std::vector<std::pair<std::string, std::string>> also_reads;
   std::vector<std::string> architectures;  // that compute this model; the first one is written
   std::vector<KeyName> keys;
 

@@ -1,4 +1,4 @@
-// Nine tokenizers of every supported form against the package `tokenizers`: ids, texts, templates, streams, rejections.
+// Tokenizers of every supported form against the package `tokenizers`: ids, texts, templates, streams, rejections.
 #include <boost/test/unit_test.hpp>
 
 #include "braid/models/data/tokenizers/tokenizer.h"
@@ -39,6 +39,24 @@ struct Differences {
   }
 };
 }  // namespace
+
+// Unigram as T5, ALBERT and LLaMA have it, WordPiece as BERT has it, and WordLevel.
+BOOST_AUTO_TEST_CASE(other_models_than_bpe) {
+  const std::vector<json> strings = golden_lines("strings.jsonl");
+  for (const std::string name : {"unigram_t5", "unigram_albert", "unigram_bytes", "word_piece", "word_level"}) {
+    const auto tokenizer = golden_tokenizer(name);
+    Differences d{name};
+    size_t i = 0;
+    for (const json& line : golden_lines(name + "/ids.jsonl")) {
+      const json& t = strings.at(i++)["t"];
+      const auto text = t.get<std::string>();
+      const auto ids = line["ids"].get<Ids>();
+      d.compare(tokenizer->encode(text, true), ids, t, "ids");
+      d.compare(tokenizer->decode(ids), line.value("d", text), t, "text");
+    }
+    d.none(6000);
+  }
+}
 
 BOOST_AUTO_TEST_CASE(ids_and_texts_of_every_string) {
   const std::vector<json> strings = golden_lines("strings.jsonl");

@@ -1,6 +1,7 @@
 // Normalizers, pre-tokenizers, regular expressions and tables, each alone.
 #include <boost/test/unit_test.hpp>
 
+#include "braid/models/data/tokenizers/bpe_tokenizer.h"
 #include "braid/models/data/tokenizers/decoder.h"
 #include "braid/models/data/tokenizers/normalizer.h"
 #include "braid/models/data/tokenizers/pre_tokenizer.h"
@@ -187,6 +188,91 @@ BOOST_AUTO_TEST_CASE(ready_pipelines) {
   BOOST_TEST(words("gpt-neox", "It's 1234 e\u0301\n") == (Strings{"It", "'s", "Ġ1234", "ĠÃ©", "Ċ"}));
   BOOST_TEST(words("llama-3", "IT'S 1234 e\u0301\n") == (Strings{"IT", "'S", "Ġ", "123", "4", "Ġe", "ÌģĊ"}));
   BRAID_CHECK_FAILS(text_pipeline("word"), ErrorKind::setting, "gpt-neox or llama-3", "found 'word'");
+}
+
+namespace {
+json unigram_file() {
+  return json::parse(R"({"version": "1.0", "added_tokens": [], "model": {"type": "Unigram", "unk_id": 0, "vocab":
+      [["<unk>", 0], ["a", -1.5], ["ab", -2.0], ["b", -1.0], ["aa", -2.5], ["\u00e9", -3], ["xy", -1]]}})");
+}
+}  // namespace
+
+// The sum of scores counts, the first of equal ones stays; unknown neighbours are one piece, looked up as a whole.
+BOOST_AUTO_TEST_CASE(unigram_takes_the_best_path) {
+  const auto ids = [&](const nlohmann::json& file, const std::string& text) {
+    return parse_tokenizer(file.dump(), "t.json")->encode(text);
+  };
+  using Ids = std::vector<int32_t>;
+  const nlohmann::json file = unigram_file();
+  BOOST_TEST(ids(file, "ab") == Ids({2}), boost::test_tools::per_element());
+  BOOST_TEST(ids(file, "aab") == Ids({1, 2}), boost::test_tools::per_element());
+  BOOST_TEST(ids(file, "aaa") == Ids({1, 4}), boost::test_tools::per_element());
+  BOOST_TEST(ids(file, "a??\u00e9?") == Ids({1, 0, 5, 0}), boost::test_tools::per_element());
+  BOOST_TEST(ids(file, "xyx") == Ids({6, 0}), boost::test_tools::per_element());
+  nlohmann::json bytes = file;
+  bytes["model"]["byte_fallback"] = true;
+  for (const char* token : {"<0xC3>", "<0xBC>"}) bytes["model"]["vocab"].push_back(json::array({token, -9}));
+  BOOST_TEST(ids(bytes, "\u00fc\u00fca") == Ids({7, 8, 7, 8, 1}), boost::test_tools::per_element());
+  BOOST_TEST(ids(bytes, "\u00fc?") == Ids({0}), boost::test_tools::per_element());
+  for (const auto& [place, value, part] : std::vector<std::tuple<const char*, nlohmann::json, const char*>>{
+           {"/model/unk_id", nullptr, "unk_id: expected an integer from 0 to 6"},
+           {"/model/unk_id", 7, "unk_id: expected an integer from 0 to 6"},
+           {"/model/vocab", nlohmann::json::array(), "vocab: expected at least one token"},
+           {"/model/vocab/1", json::array({"a"}), "vocab: expected pairs of a token and a score"},
+           {"/model/vocab", "a", "vocab: expected a list"},
+           {"/normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", "?"}}, "in base 64"},
+           {"/normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", "/////w=="}}, "in base 64"}}) {
+    nlohmann::json bad = file;
+    bad[nlohmann::json::json_pointer(place)] = value;
+    BRAID_CHECK_FAILS(parse_tokenizer(bad.dump(), "t.json"), ErrorKind::input, "tokenizer in t.json", part);
+  }
+}
+
+// A table that leads outside of itself replaces nothing.
+BOOST_AUTO_TEST_CASE(a_damaged_table_of_replacements_is_no_error) {
+  nlohmann::json file = unigram_file();
+  for (const char* table : {"BAAAAAD8//8=", "BAAAAP//////", "BAAAAAAAAAA="}) {
+    file["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", table}};
+    BOOST_TEST(parse_tokenizer(file.dump(), "t.json")->encode("ab") == std::vector<int32_t>({2}),
+               boost::test_tools::per_element());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(unigram_takes_linear_time) {
+  const nlohmann::json file = unigram_file();
+  const BpeTokenizer tokenizer(Section(file, "t.json", ""));
+  auto steps = [&, before = int64_t{0}](size_t n) mutable {
+    std::string text;
+    while (text.size() < n) text += "aab?";
+    tokenizer.encode(text);
+    const int64_t all = tokenizer.merge_steps(), own = all - before;
+    before = all;
+    return own;
+  };
+  steps(100);
+  const int64_t once = steps(50'000), ten_times = steps(500'000);
+  BOOST_TEST(once > 0);
+  BOOST_TEST(ten_times <= 10 * once + 100);
+}
+
+BOOST_AUTO_TEST_CASE(word_piece_takes_the_longest_beginning) {
+  nlohmann::json file = {{"version", "1.0"},
+                         {"added_tokens", nlohmann::json::array()},
+                         {"pre_tokenizer", {{"type", "WhitespaceSplit"}}},
+                         {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}},
+                         {"model",
+                          {{"type", "WordPiece"},
+                           {"unk_token", "[U]"},
+                           {"continuing_subword_prefix", "##"},
+                           {"max_input_chars_per_word", 5},
+                           {"vocab", {{"[U]", 0}, {"ab", 1}, {"a", 2}, {"##c", 3}, {"##bc", 4}, {".", 5}}}}}};
+  const auto tokenizer = parse_tokenizer(file.dump(), "t.json");
+  BOOST_TEST(tokenizer->name() == "word-piece");
+  const std::vector<int32_t> ids = {1, 3, 2, 0, 0, 1, 3, 4, 5};
+  BOOST_TEST(tokenizer->encode("abc a abd accccc abcbc .") == ids, boost::test_tools::per_element());
+  BOOST_TEST(tokenizer->decode(ids) == "abc a [U] [U] abcbc.");
+  file["model"]["unk_token"] = "none";
+  BRAID_CHECK_FAILS(parse_tokenizer(file.dump(), "t.json"), ErrorKind::input, "unk_token: expected an entry");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

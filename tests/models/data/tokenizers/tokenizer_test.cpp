@@ -105,7 +105,9 @@ BOOST_AUTO_TEST_CASE(other_files_are_other_tokenizers) {
     BRAID_CHECK_FAILS(models::text::load_tokenizer(dir), ErrorKind::input, "tokenizer in " + dir, part);
   };
   rejects("/model/merges", nlohmann::json::array({"A bb"}), "'bb' is not in it");
-  rejects("/model/type", "WordPiece", "'WordPiece'");
+  rejects("/model/type", "WordTree", "'WordTree'; BPE, Unigram, WordPiece and WordLevel are");
+  for (const char* type : {"WordPiece", "WordLevel", "Unigram"})
+    rejects("/model/type", type, std::string(type) + " behind ByteLevel");
   rejects("/model/vocab/A", 66, "one token with id 66");
   rejects("/model/vocab/more", 300, "256");
   rejects("/added_tokens/0", 7, "added_tokens[0].id");
