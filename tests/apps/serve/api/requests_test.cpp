@@ -230,7 +230,7 @@ BOOST_AUTO_TEST_CASE(conversations) {
   bad(R"("messages": [{"role": "assistant", "tool_calls": [{"MARKER": 1}]}])", "messages[0].tool_calls", "expected");
   bad(R"("messages": [{"role": "assistant", "function_call": {"name": "MARKER"}}])", "messages[0].function_call",
       "is not supported");
-  bad(fine + R"("max_tokens": 0)", "max_tokens", "at least 1");
+  bad(fine + R"("max_tokens": 0)", "max_tokens", "an integer of at least 1, or -1: as many as fit, found the number 0");
   bad(fine + R"("max_completion_tokens": 0)", "max_completion_tokens", "at least 1");
   bad(fine + R"("logprobs": 1)", "logprobs", "true or false");
   bad(fine + R"("top_logprobs": 1)", "top_logprobs", "needs 'logprobs'");
