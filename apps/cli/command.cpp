@@ -324,7 +324,7 @@ std::string memory_advice(const Command& command) {
   std::vector<std::string> ways;
   for (const Flag& flag : command.flags) {
     const bool has_int8 = std::ranges::count(flag.rule.choices, "int8") > 0;
-    if (flag.name == "dtype") ways.push_back(has_int8 ? "--dtype bf16 or int8" : "--dtype bf16");
+    if (flag.name == "dtype") ways.insert(ways.begin(), has_int8 ? "--dtype bf16 or int8" : "--dtype bf16");
     if (flag.name == "sequences" || flag.name == "positions" || flag.name == "batch" || flag.name == "tokens")
       ways.push_back("a smaller --" + flag.name);
   }
