@@ -187,7 +187,7 @@ jinja::Text FolderTemplate::render(const std::vector<ChatTurn>& turns, const Cha
   return (some && with_tools_ ? *with_tools_ : *plain_).render(variables);
 }
 
-// Renders short conversations: a template that cannot be rendered is found before the first request. What it refuses
+// Renders short conversations: a template that cannot be rendered is found before the first request. What it rejects
 // itself (raise_exception) depends on the messages.
 void FolderTemplate::probe(const Tokenizer& tokenizer) {
   const ChatTurn question{"user", "question-7c1"}, answer{"assistant", "answer-7c1"};

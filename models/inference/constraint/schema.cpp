@@ -128,7 +128,8 @@ class SchemaCompiler {
     for (const auto& [name, value] : at.schema.items()) {
       if (is_annotation(name)) continue;
       const auto known = std::ranges::find(kKeywords, name, [](const auto& k) { return std::string(k.first); });
-      if (known == std::end(kKeywords)) at.fail(str("the keyword '", detail::preview(name), "' is not supported"));
+      if (known == std::end(kKeywords))
+        at.fail(str("has the keyword '", detail::preview(name), "', which is not supported"));
       if (*known->second && std::ranges::count(implied, known->second) == 0) implied.push_back(known->second);
     }
     if (types.empty() && implied.size() > 1) at.fail("has keywords of several types: expected 'type' beside them");

@@ -196,13 +196,14 @@ BOOST_AUTO_TEST_CASE(errors_come_before_any_work) {
       error({{"response_format", {{"type", "json_schema"}, {"json_schema", {{"name", "n"}, {"schema", schema}}}}}});
   BOOST_TEST(format["param"] == "response_format.json_schema.schema");
   BOOST_TEST(format["code"] == "invalid_schema");
-  BOOST_TEST(format["message"] ==
-             "bad value of 'response_format.json_schema.schema': cannot use the schema: '#/properties/a' the keyword "
-             "'pattern' is not supported");
+  BOOST_TEST(
+      format["message"] ==
+      "bad value of 'response_format.json_schema.schema': cannot use the schema: '#/properties/a' has the keyword "
+      "'pattern', which is not supported");
   const json tools =
       error({{"tools", {{{"type", "function"}, {"function", {{"name", "f"}, {"parameters", schema}}}}}}});
   BOOST_TEST(tools["param"] == "tools");
-  BOOST_TEST(tools["message"].get<std::string>().find("'tools[0]/properties/a' the keyword 'pattern'") !=
+  BOOST_TEST(tools["message"].get<std::string>().find("'tools[0]/properties/a' has the keyword 'pattern'") !=
              std::string::npos);
 }
 

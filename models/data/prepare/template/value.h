@@ -91,7 +91,7 @@ struct Value {
   }
 };
 
-// raise_exception('...') was called: the template refuses its messages.
+// raise_exception('...') was called: the template rejects its messages.
 class Raised : public Error {
  public:
   using Error::Error;

@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(errors_name_the_field) {
   bad(format(R"({"type": "json_schema", "json_schema": {"strict": 1, "schema": {}}})"),
       "response_format.json_schema.strict", "true or false");
   bad(format(R"({"type": "json_schema", "json_schema": {"schema": {"properties": {"p": {"pattern": "MARKER"}}}}})"),
-      "response_format.json_schema.schema", "'#/properties/p' the keyword 'pattern' is not supported");
+      "response_format.json_schema.schema", "'#/properties/p' has the keyword 'pattern', which is not supported");
   const auto tool = [](const std::string& function) {
     return R"("tools": [{"type": "function", "function": )" + function + "}]";
   };
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(errors_name_the_field) {
   const ChatRequest unsupported =
       chat_with(tool(R"({"name": "f", "parameters": {"type": "object", "minProperties": 1}})"));
   BOOST_CHECK_EXCEPTION(call_grammar(unsupported.tools, {"<c>", "</c>"}, ""), ApiError,
-                        rejects(400, "tools", "'tools[0]' the keyword 'minProperties' is not supported"));
+                        rejects(400, "tools", "'tools[0]' has the keyword 'minProperties', which is not supported"));
   bad(R"("tool_choice": "required")", "tool_choice", "needs 'tools'");
   bad(kTools + R"(, "tool_choice": "MARKER")", "tool_choice", "found a string");
   bad(kTools + R"(, "tool_choice": {"type": "function", "function": {"name": "MARKER"}})", "tool_choice.function.name",

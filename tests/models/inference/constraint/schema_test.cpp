@@ -148,15 +148,15 @@ BOOST_AUTO_TEST_CASE(bounds_of_integers_are_exact) {
 
 BOOST_AUTO_TEST_CASE(what_is_not_supported_is_named) {
   const std::pair<const char*, std::vector<std::string>> rows[] = {
-      {R"({"type": "string", "pattern": "a+"})", {"'#' the keyword 'pattern' is not supported"}},
+      {R"({"type": "string", "pattern": "a+"})", {"'#' has the keyword 'pattern', which is not supported"}},
       {R"({"properties": {"a": {"type": "array", "uniqueItems": true}}})",
-       {"'#/properties/a' the keyword 'uniqueItems'"}},
+       {"'#/properties/a' has the keyword 'uniqueItems'"}},
       {R"({"properties": {"x/y": {"multipleOf": 2}}})", {"'#/properties/x~1y'", "'multipleOf'"}},
       {R"({"items": {"anyOf": [true, {"not": {}}]}})", {"'#/items/anyOf/1'", "'not'"}},
       {R"({"if": true, "then": true})", {"'if'"}},
       {R"({"patternProperties": {}})", {"'patternProperties'"}},
       {R"({"minProperties": 1})", {"'minProperties'"}},
-      {R"({"typ": "string"})", {"'typ' is not supported"}},
+      {R"({"typ": "string"})", {"has the keyword 'typ', which is not supported"}},
       {R"({"type": "text"})", {"'type' must be object, array, string, number, integer, boolean or null"}},
       {R"({"type": []})", {"found an empty list"}},
       {R"({"minLength": 1, "minItems": 1})", {"keywords of several types"}},
