@@ -2,11 +2,11 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <iostream>
 
 #include "apps/chat/commands.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
+#include "apps/cli/prompt.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/terminal_text.h"
 #include "apps/cli/text.h"
@@ -57,14 +57,14 @@ int run_chat(const Arguments& arguments) {
   if (terminal)
     std::printf("Say something; /help lists commands, Ctrl-D ends; chat template %s.\n", chosen.name.c_str());
   const bool stats = arguments.has("stats");
-  for (std::string line;;) {
+  for (;;) {
     if (terminal) std::fputs("> ", stdout);
     std::fflush(stdout);
-    if (!std::getline(std::cin, line)) break;
-    if (line.ends_with('\r')) line.pop_back();
-    if (trim(line).empty()) continue;
+    const std::optional<std::string> line = read_line();
+    if (!line) break;
+    if (trim(*line).empty()) continue;
     try {
-      const ChatLine taken = take_line(line, conversation);
+      const ChatLine taken = take_line(*line, conversation);
       if (taken.kind == ChatLine::Kind::quit) break;
       if (taken.kind == ChatLine::Kind::done) std::fputs(taken.words.c_str(), stdout);
       if (taken.kind == ChatLine::Kind::text)

@@ -1,11 +1,13 @@
 #include "apps/cli/prompt.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
 
 #include "apps/cli/text.h"
+#include "braid/tensor/io/file_system.h"
 #include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/reader.h"
 
@@ -14,6 +16,12 @@ namespace {
 
 constexpr std::string_view kPlace = "{prompt}";
 constexpr int64_t kLongestText = int64_t{1} << 30;
+
+// std::cin takes an error for the end.
+void check_standard_input() {
+  check(std::ferror(stdin) == 0, ErrorKind::input,
+        [] { return "cannot read standard input: " + io::system_message(); });
+}
 
 }  // namespace
 
@@ -62,8 +70,19 @@ std::string prompt_text(const Arguments& arguments) {
 }
 
 std::string read_whole_text(const std::string& file) {
-  if (file == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  return io::read_text_file(file, kLongestText);
+  if (file != "-") return io::read_text_file(file, kLongestText);
+  std::string text(std::istreambuf_iterator<char>(std::cin), {});
+  check_standard_input();
+  return text;
+}
+
+std::optional<std::string> read_line() {
+  std::string line;
+  const bool some = static_cast<bool>(std::getline(std::cin, line));
+  check_standard_input();
+  if (!some) return std::nullopt;
+  if (line.ends_with('\r')) line.pop_back();
+  return line;
 }
 
 std::vector<int32_t> encode_prompt(const models::text::Tokenizer& tokenizer, const models::LanguageModel& model,

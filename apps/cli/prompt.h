@@ -1,6 +1,7 @@
 // Prompts of the commands that take text, read and checked before anything is computed or printed.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ std::string flag_text(const Arguments& arguments, const std::string& text);
 std::string prompt_text(const Arguments& arguments);
 // All of a file, or of standard input for "-". Error(input) when it cannot be read.
 std::string read_whole_text(const std::string& file);
+// The next line of standard input, without its end; none behind the last one. Error(input) when it cannot be read.
+std::optional<std::string> read_line();
 
 // The tokens of a prompt, at least one: a text begins after the end of another. begins: it is the beginning of a text,
 // which the tokenizer's template may mark. Error(input) when the tokenizer has ids

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <iostream>
 #include <optional>
 #include <utility>
 
+#include "apps/cli/prompt.h"
 #include "apps/generate/printer.h"
 
 namespace braid::apps {
@@ -15,18 +15,16 @@ namespace {
 
 // The next line of rank 0's standard input; none at its end. The other ranks wait as long as the user thinks.
 std::optional<std::string> next_line(const dist::Communicator& world, double timeout) {
-  std::string line;
-  bool some = false;
+  std::optional<std::string> read;
   if (world.rank() == 0) {
     if (::isatty(STDIN_FILENO)) {
       std::fputs("> ", stdout);
       std::fflush(stdout);
     }
-    some = static_cast<bool>(std::getline(std::cin, line));
-    if (line.ends_with('\r')) line.pop_back();
+    read = read_line();
   }
   world.set_timeout(0);
-  line = world.gather_text((some ? "+" : "") + line)[0];
+  const std::string line = world.gather_text(read ? "+" + *read : "")[0];
   world.set_timeout(timeout);
   if (line.empty()) return std::nullopt;
   return line.substr(1);

@@ -55,6 +55,19 @@ void fails(const Outcome& result, int code, const std::string& output) {
 
 }  // namespace
 
+// A folder opens and cannot be read.
+BOOST_AUTO_TEST_CASE(standard_input_that_cannot_be_read_is_an_error) {
+  for (const char* command :
+       {"generate MODEL -p - -n 1", "generate MODEL -i -n 1", "chat MODEL -n 1", "dump MODEL -p -"}) {
+    std::string line = command;
+    line.replace(line.find("MODEL"), 5, all().bytes);
+    const Outcome result = run(line + " < /");
+    BOOST_TEST(result.code == 3, command);
+    BOOST_TEST(result.output.find("error: cannot read standard input: Is a directory") != std::string::npos,
+               command << ": " << result.output);
+  }
+}
+
 // Most ids of this model have no token.
 BOOST_AUTO_TEST_CASE(ids_that_the_tokenizer_does_not_have_are_never_drawn) {
   for (const char* how : {"-t 0", "-t 1", "-t 5 --top-k 1500"}) {
