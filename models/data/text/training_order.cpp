@@ -35,7 +35,7 @@ void TrainingOrder::continue_after(const std::vector<EarlierLength>& earlier) {
       whole = true, read = 0, ++epoch_;
       const int64_t epochs = now.size() > 0 ? left / now.size() : 0;
       epoch_ += epochs, left -= epochs * now.size();
-      check(now.size() > 0, ErrorKind::setting, [&] { return str("no sequence of ", seq_len, " tokens in the data"); });
+      if (now.size() == 0) fail(ErrorKind::setting, str("no sequence of ", seq_len, " tokens in the data"));
     }
   }
   set_length(data_.seq_len());

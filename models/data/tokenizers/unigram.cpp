@@ -62,7 +62,8 @@ const std::string* Unigram::token(int32_t id) const {
 // The tokens that the text begins with, from short to long.
 template <class Action>
 void Unigram::each_prefix(std::string_view text, Scratch& scratch, const Action& action) const {
-  auto [begin, end] = first_[static_cast<unsigned char>(text[0])];
+  const auto& range = first_[static_cast<unsigned char>(text[0])];
+  size_t begin = range.first, end = range.second;
   const auto byte_at = [&](size_t place, size_t depth) {
     ++scratch.steps;
     return static_cast<unsigned char>(tokens_[static_cast<size_t>(sorted_[place])][depth]);

@@ -97,7 +97,7 @@ class SchemaCompiler {
         words.push_back(value.dump());
     if (words.empty()) at.fail("permits no value: none of its values has the type");
     std::ranges::sort(words);
-    words.erase(std::ranges::unique(words).begin(), words.end());
+    words.erase(std::unique(words.begin(), words.end()), words.end());
     w_.words(words);
   }
 
