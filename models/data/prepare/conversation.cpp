@@ -60,7 +60,7 @@ struct Line {
   // What stands beside a conversation for the system.
   std::vector<ChatTurn> system(const json& object) const {
     const json beside = object.value("system", json());
-    if (!beside.is_string() || beside == "") return {};
+    if (!beside.is_string() || beside.get_ref<const std::string&>().empty()) return {};
     return {{"system", beside.get<std::string>()}};
   }
   json tools(const json& object) const {
@@ -75,7 +75,8 @@ struct Line {
     std::vector<ChatTurn> turns = system(object);
     std::string asked = text(object, "instruction");
     const json input = object.value("input", json());
-    if (!input.is_null() && input != "") asked += "\n" + text(object, "input");
+    const bool none = input.is_null() || (input.is_string() && input.get_ref<const std::string&>().empty());
+    if (!none) asked += "\n" + text(object, "input");
     turns.push_back({"user", asked});
     turns.push_back({kAnswering, text(object, "output")});
     return turns;
@@ -100,7 +101,7 @@ json read_calls(const json& calls, const BadMessage& bad) {
   for (json& call : result) {
     const json function = call.is_object() ? call.value("function", json()) : json();
     const json name = function.is_object() ? function.value("name", json()) : json();
-    if (!name.is_string() || name == "") bad("tool_calls", expected, call);
+    if (!name.is_string() || name.get_ref<const std::string&>().empty()) bad("tool_calls", expected, call);
     json arguments = function.value("arguments", json::object());
     if (arguments.is_string()) {
       const std::string text = arguments.get<std::string>();

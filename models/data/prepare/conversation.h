@@ -6,7 +6,7 @@ namespace braid::models::text {
 
 struct Conversation {
   std::vector<ChatTurn> turns;
-  ChatJson tools = nullptr;
+  ChatJson tools = ChatJson(ChatJson::value_t::null);
 };
 
 // Without a chat template two turns, prompt and answer. Throws as make_sample().

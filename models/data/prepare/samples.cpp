@@ -173,7 +173,8 @@ class SamplePreparation {
     if (fraction == 0 || s.drawn.info.documents > 0 || (!held.empty() && draw >= s.place.held_draw))
       return s.train.write(sample);
     if (!held.empty()) s.train.write(held[0]);
-    held.assign(1, std::move(sample));
+    held.clear();
+    held.push_back(std::move(sample));
     s.place.held_draw = draw;
   }
   void settle(double fraction) {

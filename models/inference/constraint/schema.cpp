@@ -208,7 +208,7 @@ class SchemaCompiler {
 };
 
 ordered_json parsed(std::string_view schema, const std::string& path) {
-  const ordered_json root = ordered_json::parse(schema, nullptr, false);
+  ordered_json root = ordered_json::parse(schema, nullptr, false);
   if (root.is_discarded()) SchemaAt{root, path}.fail("is no JSON");
   return root;
 }
