@@ -71,9 +71,9 @@ int run_chat(const Arguments& arguments) {
         print_answer([&](auto print, auto stop) { return conversation.say(taken.words, print, stop); }, stats);
       if (taken.kind == ChatLine::Kind::again)
         print_answer([&](auto print, auto stop) { return conversation.again(print, stop); }, stats);
-    } catch (const Error& error) {                            // of this line alone: the conversation continues
-      const bool refused = error.kind() == ErrorKind::input;  // by the folder's chat template
-      if (!refused && error.kind() != ErrorKind::setting && error.kind() != ErrorKind::output) throw;
+    } catch (const Error& error) {                             // of this line alone: the conversation continues
+      const bool rejected = error.kind() == ErrorKind::input;  // by the folder's chat template
+      if (!rejected && error.kind() != ErrorKind::setting && error.kind() != ErrorKind::output) throw;
       std::fprintf(stderr, "%s\n", error.what());
     }
   }

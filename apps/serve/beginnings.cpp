@@ -13,7 +13,7 @@
 namespace braid::apps::serve {
 namespace {
 
-constexpr size_t kMost = 3, kWords = 5, kLongestBeginning = 60;
+constexpr size_t kMaxBeginnings = 3, kWords = 5, kMaxBytes = 60;
 constexpr int64_t kLargestFile = 64 << 20;
 
 std::string read_if_there(const std::filesystem::path& file) {
@@ -21,8 +21,8 @@ std::string read_if_there(const std::filesystem::path& file) {
 }
 
 void add(std::vector<std::string>& all, const std::string& text) {
-  const bool shown = !detail::trim(text).empty() && text.size() <= kLongestBeginning;
-  if (shown && all.size() < kMost && std::ranges::find(all, text) == all.end()) all.push_back(text);
+  const bool shown = !detail::trim(text).empty() && text.size() <= kMaxBytes;
+  if (shown && all.size() < kMaxBeginnings && std::ranges::find(all, text) == all.end()) all.push_back(text);
 }
 
 }  // namespace

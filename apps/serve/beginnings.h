@@ -6,12 +6,12 @@
 
 namespace braid::apps::serve {
 
-// At most three. Of a checkpoint of a run: sample.prompt, and how sentences of its newest sample begin; none for other
-// folders, and where the run's files cannot be read.
+// At most three: sample.prompt and the beginnings of sentences in the newest sample of the run that the checkpoint
+// belongs to. Empty for other folders, and where the run's files cannot be read.
 std::vector<std::string> beginnings_of(const std::filesystem::path& model_folder);
 
-// The first words of different sentences of a text, `words` of each; not of those with two blanks in a row, which a
-// model writes that has hardly been trained.
+// The first `words` words of each sentence of a text, without duplicates. Skips sentences with two blanks in a row,
+// which hardly trained models write.
 std::vector<std::string> sentence_beginnings(const std::string& text, size_t words);
 
 }  // namespace braid::apps::serve

@@ -37,7 +37,7 @@ struct AdapterConfig {
   double alpha = 0;                   // with use_rslora sqrt(r) times lora_alpha
   std::vector<std::string> complete;  // modules_to_save: layers whose complete weights are in the file
 };
-// The layers with pairs follow from the tensors. Error(input) names a key whose value is not implemented.
+// The layers with pairs follow from the tensors. Error(input) names a key whose value is not supported.
 AdapterConfig read_adapter_config(const std::filesystem::path& folder);
 
 struct LoadedAdapter {

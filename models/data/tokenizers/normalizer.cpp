@@ -1,7 +1,5 @@
 #include "braid/models/data/tokenizers/normalizer.h"
 
-#include <algorithm>
-
 #include "braid/models/data/tokenizers/older_classes.h"
 #include "braid/models/data/tokenizers/pattern.h"
 #include "braid/models/data/tokenizers/precompiled.h"
@@ -47,14 +45,13 @@ std::string clean_text(std::string_view text) {
 
 // The ranges are the package's.
 std::string blanks_around_ideographs(std::string_view text) {
-  static constexpr CodeRange ideographs[] = {{0x4E00, 0x9FFF},   {0x3400, 0x4DBF},   {0x20000, 0x2A6DF},
-                                             {0x2A700, 0x2B73F}, {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF},
-                                             {0xF900, 0xFAFF},   {0x2F800, 0x2FA1F}};
+  static constexpr CodeRange ideographs[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},
+                                             {0x20000, 0x2A6DF}, {0x2A700, 0x2B73F}, {0x2B740, 0x2B81F},
+                                             {0x2B920, 0x2CEAF}, {0x2F800, 0x2FA1F}};
   std::string result;
   for (size_t at = 0; at < text.size();) {
     const char32_t c = next_code_point(text, at);
-    const bool ideograph =
-        std::ranges::any_of(ideographs, [&](const CodeRange& range) { return range.first <= c && c <= range.last; });
+    const bool ideograph = contains(ideographs, c);
     if (ideograph) result += ' ';
     append_utf8(result, c);
     if (ideograph) result += ' ';

@@ -2,9 +2,6 @@
 
 #include <utf8proc.h>
 
-#include <algorithm>
-#include <span>
-
 #include "braid/models/data/tokenizers/unicode.h"
 
 namespace braid::models::text {
@@ -12,11 +9,6 @@ namespace braid::models::text {
 namespace {
 
 utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
-
-bool is_among(char32_t c, std::span<const CodeRange> ranges) {
-  const auto after = std::ranges::upper_bound(ranges, c, {}, &CodeRange::first);
-  return after != ranges.begin() && c <= std::prev(after)->last;
-}
 
 }  // namespace
 
@@ -39,7 +31,7 @@ bool is_mark(char32_t c) {
   if (c == 0x1CF2 || c == 0x1CF3) return true;
   const utf8proc_category_t kind = category(c);
   const bool mark = kind == UTF8PROC_CATEGORY_MN || kind == UTF8PROC_CATEGORY_MC || kind == UTF8PROC_CATEGORY_ME;
-  return mark && !is_among(c, unknown_marks);
+  return mark && !contains(unknown_marks, c);
 }
 
 bool is_nonspacing_mark(char32_t c) {
@@ -60,7 +52,7 @@ bool is_nonspacing_mark(char32_t c) {
       {0x11D97, 0x11D97}, {0x11EF3, 0x11EF4}, {0x16F4F, 0x16F4F}, {0x16FE4, 0x16FE4}, {0x1CF00, 0x1CF2D},
       {0x1CF30, 0x1CF46}, {0x1E000, 0x1E006}, {0x1E008, 0x1E018}, {0x1E01B, 0x1E021}, {0x1E023, 0x1E024},
       {0x1E026, 0x1E02A}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF}, {0x1E944, 0x1E94A}};
-  return c == 0x1734 || (category(c) == UTF8PROC_CATEGORY_MN && !is_among(c, unknown_nonspacing_marks));
+  return c == 0x1734 || (category(c) == UTF8PROC_CATEGORY_MN && !contains(unknown_nonspacing_marks, c));
 }
 
 bool is_punctuation(char32_t c) {
@@ -74,14 +66,14 @@ bool is_punctuation(char32_t c) {
   if (c < 0x80) return c > 0x20 && c < 0x7F && !(c >= '0' && c <= '9') && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
   if (c == 0x166D || c == 0x111C9) return true;
   const utf8proc_category_t kind = category(c);
-  return kind >= UTF8PROC_CATEGORY_PC && kind <= UTF8PROC_CATEGORY_PO && !is_among(c, unknown_punctuation);
+  return kind >= UTF8PROC_CATEGORY_PC && kind <= UTF8PROC_CATEGORY_PO && !contains(unknown_punctuation, c);
 }
 
 bool is_control(char32_t c) {
   static constexpr CodeRange unknown[] = {{0x890, 0x891}, {0x8E2, 0x8E2}, {0x110CD, 0x110CD}, {0x13430, 0x13438}};
   const utf8proc_category_t kind = category(c);
   const bool control = kind == UTF8PROC_CATEGORY_CC || kind == UTF8PROC_CATEGORY_CF || kind == UTF8PROC_CATEGORY_CO;
-  return control && c != '\t' && c != '\n' && c != '\r' && !is_among(c, unknown);
+  return control && c != '\t' && c != '\n' && c != '\r' && !contains(unknown, c);
 }
 
 }  // namespace braid::models::text

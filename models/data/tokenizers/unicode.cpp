@@ -51,13 +51,11 @@ bool is_white_space(char32_t c) {
          (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-namespace {
 bool contains(std::span<const CodeRange> ranges, char32_t c) {
   const auto after = std::upper_bound(ranges.begin(), ranges.end(), c,
                                       [](char32_t value, const CodeRange& range) { return value < range.first; });
   return after != ranges.begin() && c <= std::prev(after)->last;
 }
-}  // namespace
 
 // Alphabetic, a mark, a decimal digit, a connector or a joiner. Alphabetic is a letter, a letter number, a spacing mark
 // or one of 130 circled and squared Latin letters.

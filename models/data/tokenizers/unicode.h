@@ -37,6 +37,7 @@ int byte_of_character(char32_t c);  // -1: not in the alphabet
 struct CodeRange {
   char32_t first, last;
 };
+bool contains(std::span<const CodeRange> ranges, char32_t c);  // of ascending ranges
 struct CategoryRange {
   char32_t first, last;
   char category[3];  // "Lo"

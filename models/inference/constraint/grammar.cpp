@@ -22,19 +22,12 @@ class GrammarCheck {
     check(open_.insert(rule).second, ErrorKind::input,
           [&] { return named(rule) + " refers to itself without another value around it"; });
     bool empty = false;
-    std::vector<uint32_t> left{rule};
-    for (std::set<uint32_t> seen; !left.empty();) {
-      const uint32_t pc = left.back();
-      left.pop_back();
-      if (!seen.insert(pc).second) continue;
-      const Grammar::Instruction& i = grammar_.code[pc];
-      if (i.op == Op::split) left.push_back(i.b);
-      if (i.op == Op::split || i.op == Op::jump) left.push_back(i.a);
+    walk(rule, [&](const Grammar::Instruction& i) {
       if (i.op == Op::back) empty = true;
-      if (i.op != Op::call && i.op != Op::repeat) continue;
+      if (i.op != Op::call && i.op != Op::repeat) return false;
       recursion(i.a);
-      if (i.op == Op::call ? empty_[i.a] : i.b == 0) left.push_back(pc + 1);
-    }
+      return i.op == Op::call ? empty_[i.a] : i.b == 0;
+    });
     open_.erase(rule);
     empty_[rule] = empty;
   }
@@ -56,26 +49,34 @@ class GrammarCheck {
   }
 
  private:
+  // Visits each instruction that is reached from `first`: behind splits and jumps, and behind those for which
+  // passes(instruction) is true.
+  template <class Passes>
+  void walk(uint32_t first, const Passes& passes) const {
+    std::vector<uint32_t> left{first};
+    for (std::set<uint32_t> seen; !left.empty();) {
+      const uint32_t pc = left.back();
+      left.pop_back();
+      if (!seen.insert(pc).second) continue;
+      const Grammar::Instruction& i = grammar_.code[pc];
+      if (i.op == Op::split) left.push_back(i.b);
+      if (i.op == Op::split || i.op == Op::jump) left.push_back(i.a);
+      if (passes(i)) left.push_back(pc + 1);
+    }
+  }
   std::string named(uint32_t rule) const {
     const auto found = std::ranges::find(names_, rule, &std::pair<uint32_t, std::string>::first);
     return found == names_.end() || found->second.empty() ? "the schema" : "'" + found->second + "'";
   }
   // Whether the end of a rule is reached when `complete` are the rules that reach theirs.
   bool completes(uint32_t rule, const std::set<uint32_t>& complete) const {
-    std::vector<uint32_t> left{rule};
-    for (std::set<uint32_t> seen; !left.empty();) {
-      const uint32_t pc = left.back();
-      left.pop_back();
-      if (!seen.insert(pc).second) continue;
-      const Grammar::Instruction& i = grammar_.code[pc];
-      if (i.op == Op::back || i.op == Op::accept) return true;
-      if (i.op == Op::split) left.push_back(i.b);
-      if (i.op == Op::split || i.op == Op::jump) left.push_back(i.a);
-      const bool passes = i.op == Op::bytes || (i.op == Op::call && complete.contains(i.a)) ||
-                          (i.op == Op::repeat && (i.b == 0 || complete.contains(i.a)));
-      if (passes) left.push_back(pc + 1);
-    }
-    return false;
+    bool reached = false;
+    walk(rule, [&](const Grammar::Instruction& i) {
+      if (i.op == Op::back || i.op == Op::accept) reached = true;
+      return i.op == Op::bytes || (i.op == Op::call && complete.contains(i.a)) ||
+             (i.op == Op::repeat && (i.b == 0 || complete.contains(i.a)));
+    });
+    return reached;
   }
 
   const Grammar& grammar_;

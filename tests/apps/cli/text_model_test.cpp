@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(chat_talks_with_it) {
   const size_t own = tokenizer->encode("[user] Hi [/][assistant]").size();
   BOOST_TEST(has(talk(""), "prompt of " + std::to_string(own) + ","));
   BOOST_TEST(has(talk("--chat folder"), "prompt of " + std::to_string(own) + ","));
-  // A line that the template refuses ends nothing.
+  // A line that the template rejects ends nothing.
   const Outcome many = run("chat " + folder.model + " -n 1", "printf 'a\\nb\\nc\\n/history\\n' |");
   BOOST_TEST(many.code == 0, many.output);
   BOOST_TEST(has(many.output, "line 1: the template says: too many messages"), many.output);
@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(prepare_counts_its_answers) {
              other.output);
   BOOST_TEST(models::text::read_manifest(data).fingerprint != manifest.fingerprint);
   BOOST_TEST(models::text::read_manifest(data).samples->folder == "");
-  // Lines that the template refuses, and no template.
+  // Lines that the template rejects, and no template.
   const std::string one = R"({"role": "user", "content": "x"}, )";
   test::write(lines, R"({"messages": [)" + one + one + one + one + R"({"role": "assistant", "content": "5"}]})" + "\n");
   const Outcome refused = run("prepare " + lines + " --chat folder --tokenizer " + folder.model + " -o " + data + "-2");

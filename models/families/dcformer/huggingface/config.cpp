@@ -81,7 +81,7 @@ void reject_unsupported(const Dialect& d, const json& object, const std::string&
   const bool by_default = !object.contains("sliding_window") && object["model_type"] == "mistral";
   if (by_default || (window && !window->is_null()))
     bad_config("bad value for sliding_window", file, "null", by_default ? "none, which means 4096" : shown(*window),
-               "this kind of local attention is not implemented");
+               "this kind of local attention is not supported");
   if (const json* types = find_key(object, "layer_types"); types && !types->is_null()) {
     for (const json& type : types->is_array() ? *types : json::array({*types}))
       if (type != "full_attention")

@@ -79,7 +79,7 @@ RopeScaling read_scaling(const json& dict, const std::string& name, const std::s
     scaling.kind = Kind::llama3;
   else
     bad_config("bad value for the type of " + name, file, "default, linear or llama3", shown(*type),
-               "other kinds of scaling are not implemented");
+               "other kinds of scaling are not supported");
   if (older && !older->is_null() && *older != *type)
     bad_config(name + ".rope_type and " + name + ".type contradict each other", file, "one kind of scaling",
                shown(*type) + " and " + shown(*older));

@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(which_template_of_a_folder) {
   several.load();
   BOOST_TEST(several.text({{"user", ""}}) == "file <|im_end|> .None");
   BOOST_TEST(several.folder().file() == "chat_template.jinja");
-  // What cannot be rendered is found at once; what the template refuses itself is not.
+  // What cannot be rendered is found at once; what the template rejects itself is not.
   BRAID_CHECK_FAILS(Folder("a\n{{ x|groupby('y') }}"), ErrorKind::input,
                     "chat template of tokenizer_config.json, line 2: the filter 'groupby' is not supported");
   BRAID_CHECK_FAILS(Folder("{{ strftime_now('%Y') }}"), ErrorKind::input,

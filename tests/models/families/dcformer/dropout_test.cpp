@@ -7,6 +7,7 @@
 #include "braid/models/training/trainer.h"
 #include "tests/models/randomise.h"
 #include "tests/support/compare.h"
+#include "tests/support/gradcheck_model.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -54,15 +55,8 @@ BOOST_AUTO_TEST_CASE(the_derivative_with_dropout) {
   for (const char* preset : {"dcformer-tiny", "pythia-tiny"}) {
     models::Dcformer model = make_model(preset, 0.3);
     const models::Batch b = batch();
-    std::vector<Tensor> inputs;
-    for (const nn::NamedTensor& p : nn::parameters(model)) inputs.push_back(p.value.detach().clone());
-    const GradcheckResult result = gradcheck(
-        [&](const std::vector<Tensor>& in) {
-          size_t next = 0;
-          nn::replace_parameters(model, [&](const std::string&, const Tensor&) { return in[next++]; });
-          return static_cast<models::Model&>(model).loss_sum(b);
-        },
-        inputs);
+    const GradcheckResult result =
+        gradcheck_model(model, [&](const auto&) { return static_cast<models::Model&>(model).loss_sum(b); });
     BOOST_TEST(result.error < 1e-7, preset << ": " << result.where);
   }
 }

@@ -14,6 +14,7 @@
 #include "braid/models/registry.h"
 #include "tests/models/families/seq2seq/support.h"
 #include "tests/support/compare.h"
+#include "tests/support/gradcheck_model.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -33,15 +34,7 @@ BOOST_AUTO_TEST_CASE(the_derivative_of_a_whole_model) {
   c.decoder_layers = 1;
   Seq2Seq model = random_seq2seq(c);
   const Batch b = seq2seq_batch(c);
-  std::vector<Tensor> inputs;
-  for (const nn::NamedTensor& p : nn::parameters(model)) inputs.push_back(p.value.detach().clone());
-  const GradcheckResult result = gradcheck(
-      [&](const std::vector<Tensor>& in) {
-        size_t next = 0;
-        nn::replace_parameters(model, [&](const std::string&, const Tensor&) { return in[next++]; });
-        return model.loss_sum(b);
-      },
-      inputs);
+  const GradcheckResult result = gradcheck_model(model, [&](const auto&) { return model.loss_sum(b); });
   BOOST_TEST(result.error < 1e-7, result.where);
 }
 
@@ -60,15 +53,7 @@ BOOST_AUTO_TEST_CASE(dropout_by_the_keys_of_the_samples) {
     BOOST_TEST(std::fabs(model.loss_sum(b).item() - sum) < 1e-12 * std::fabs(sum));
   }
   model.set_dropout(0.3);
-  std::vector<Tensor> inputs;
-  for (const nn::NamedTensor& p : nn::parameters(model)) inputs.push_back(p.value.detach().clone());
-  const GradcheckResult result = gradcheck(
-      [&](const std::vector<Tensor>& in) {
-        size_t next = 0;
-        nn::replace_parameters(model, [&](const std::string&, const Tensor&) { return in[next++]; });
-        return model.loss_sum(b);
-      },
-      inputs);
+  const GradcheckResult result = gradcheck_model(model, [&](const auto&) { return model.loss_sum(b); });
   BOOST_TEST(result.error < 1e-7, result.where);
 }
 

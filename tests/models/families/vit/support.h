@@ -6,6 +6,7 @@
 #include "tests/models/randomise.h"
 #include "tests/models/support.h"
 #include "tests/support/compare.h"
+#include "tests/support/gradcheck_model.h"
 
 namespace braid::test {
 
@@ -49,15 +50,11 @@ inline models::Batch vit_batch(const models::VitConfig& c, int64_t B, uint64_t s
 inline GradcheckResult gradcheck_vit(const models::VitConfig& c) {
   models::Vit model = random_vit(c);
   const models::Batch batch = vit_batch(c, 2);
-  std::vector<Tensor> inputs{batch.at("pixel_values")};
-  for (const nn::NamedTensor& p : nn::parameters(model)) inputs.push_back(p.value.detach().clone());
-  return gradcheck(
-      [&](const std::vector<Tensor>& in) {
-        size_t next = 1;
-        nn::replace_parameters(model, [&](const std::string&, const Tensor&) { return in[next++]; });
-        return model.loss_sum({{"pixel_values", in[0]}, {"labels", batch.at("labels")}});
-      },
-      inputs);
+  return gradcheck_model(model,
+                         [&](const std::vector<Tensor>& in) {
+                           return model.loss_sum({{"pixel_values", in[0]}, {"labels", batch.at("labels")}});
+                         },
+                         {batch.at("pixel_values")});
 }
 
 // A saved model comes back with its configuration and the same logits.

@@ -1,4 +1,4 @@
-// Schemas: what their grammars read, and what is refused.
+// Schemas: what their grammars read, and what is rejected.
 #include <boost/test/unit_test.hpp>
 
 #include "tests/models/inference/constraint/constrained_texts.h"
