@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "braid/tensor/base/strings.h"
+
 namespace braid::detail {
 
 namespace {
@@ -25,7 +27,7 @@ std::vector<std::string> words(const std::string& line) {
 }
 
 bool has(const std::string& list, std::string_view name) {  // "cpu,cpuacct" has "cpu"
-  return ("," + list + ",").find("," + std::string(name) + ",") != std::string::npos;
+  return std::ranges::count(split(list, ','), name) > 0;
 }
 
 // The positive numbers at the beginning of a file: none where it says "max" or -1, or is not there.
