@@ -1,10 +1,12 @@
 // The graph and the backward walk. Iterative throughout: a chain of a million ops must not overflow the stack, neither
 // in the walk nor when the graph is freed.
 #include <unordered_map>
+#include <unordered_set>
 
 #include "braid/autograd/debug.h"
 #include "braid/autograd/detail/node.h"
 #include "braid/autograd/detail/segment.h"
+#include "braid/autograd/ops.h"
 #include "braid/tensor/base/recording.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
@@ -17,6 +19,8 @@ namespace {
 void accumulate(Tensor& sum, Tensor g) {
   if (!sum) {
     sum = std::move(g);
+  } else if (detail::recording) {
+    sum = add(sum, g);
   } else if (sum.unique_storage() && sum.is_contiguous()) {
     sum.add_(g);
   } else {
@@ -26,23 +30,27 @@ void accumulate(Tensor& sum, Tensor g) {
   }
 }
 
-// The same for a leaf, whose gradient must be its own: copied when it is a view, repeats elements or is held elsewhere.
+// g with memory of its own: copied when it is a view, repeats elements or is held elsewhere.
+Tensor own(Tensor g) { return g.unique_storage() && g.is_contiguous() ? g : g.clone(); }
+
 void accumulate_in_leaf(Node& leaf, Tensor g) {
-  if (!leaf.gradient && !(g.unique_storage() && g.is_contiguous())) g = g.clone();
+  if (!leaf.gradient) g = own(std::move(g));
   accumulate(leaf.gradient, std::move(g));
   count_as(leaf.gradient, MemoryUse::gradients);
 }
 
-std::shared_ptr<Node> make_node(const char* op, detail::Inputs inputs, Backward backward, bool saves) {
+std::shared_ptr<Node> make_node(const char* op, detail::Inputs inputs, Backward backward,
+                                detail::ClosureTraits traits) {
   auto node = std::make_shared<Node>();
   node->op = op;
+  node->differentiable = traits.differentiable;
   node->inputs.reserve(inputs.size());
   for (const Tensor& x : inputs) {
     Node::Input& input = node->inputs.emplace_back();
     if (!x) continue;
     input.node = x.node();
     input.shape = x.shape();
-    if (saves) input.saved = SavedVersion(x);
+    if (traits.saves) input.saved = SavedVersion(x);
   }
   node->backward = std::move(backward);
   return node;
@@ -66,26 +74,57 @@ void check_not_written(const Node& node) {
 // One pass: counts the consumers of each node that it meets, and runs a node when all of them have run.
 class Walk {
  public:
+  // To every leaf.
+  explicit Walk(BackwardOptions options) : keep_(options.keep) {}
+
+  // To the nodes of xs alone. What lies on no way from y to them is skipped.
+  Walk(const Tensor& y, const std::vector<Tensor>& xs, const GradOptions& options)
+      : keep_(options.keep || options.create_graph), create_graph_(options.create_graph) {
+    for (const Tensor& x : xs) wanted_[x.node().get()];
+    skip_all_but_ways_to_wanted(y.node().get());
+  }
+
   // Walks back from y. Inside the closure of a segment y is its result, computed again, and the graph behind it joins
   // the pass: the ops that now use what the segment captured take the place of the segment as its consumers.
   void from(const Tensor& y, Tensor dy, const std::vector<Tensor>& captured) {
-    const NoGrad off;
-    const MemoryScope scope(MemoryUse::workspace);
+    const ScopedValue<bool> recording(detail::recording, create_graph_);
+    const MemoryScope scope(create_graph_ ? MemoryUse::activations : MemoryUse::workspace);
     Ready ready;
     count(y.node().get());
     for (const Tensor& x : captured) {
       for (Node::Input& input : running_->inputs) {
-        if (input.node == x.node()) send(std::move(input.node), {}, ready);
+        if (input.node == x.node()) send(input.node, {}, ready);
       }
     }
     send(y.node(), std::move(dy), ready);
     run(ready);
   }
 
+  Tensor gradient(const Tensor& x) const { return wanted_.at(x.node().get()); }
+
   static thread_local Walk* current;  // whose closure this thread executes
 
  private:
   using Ready = std::vector<std::shared_ptr<Node>>;
+
+  void skip_all_but_ways_to_wanted(Node* root) {
+    std::vector<Node*> stack{root};
+    std::unordered_set<Node*> met, done;
+    while (!stack.empty()) {
+      Node* node = stack.back();
+      if (met.insert(node).second) {  // its inputs first
+        for (const Node::Input& input : node->inputs) {
+          if (input.node && !met.contains(input.node.get())) stack.push_back(input.node.get());
+        }
+        continue;
+      }
+      stack.pop_back();
+      if (!done.insert(node).second) continue;
+      bool needed = wanted_.contains(node);
+      for (const Node::Input& input : node->inputs) needed |= input.node && !skipped_.contains(input.node.get());
+      if (!needed) skipped_.insert(node);
+    }
+  }
 
   // One more consumer of this node; a node met for the first time is one of its own inputs.
   void count(Node* root) {
@@ -93,8 +132,10 @@ class Walk {
     while (!stack.empty()) {
       Node* node = stack.back();
       stack.pop_back();
+      if (skipped_.contains(node)) continue;
       check(!node->used, node->op,
-            "history already used: backward() was called twice through this op; run the forward pass again");
+            "history already used: backward() was called twice through this op; run the forward pass again, or pass "
+            "keep = true to the first call");
       if (++consumers_[node] > 1) continue;
       for (const Node::Input& input : node->inputs) {
         if (input.node) stack.push_back(input.node.get());
@@ -103,11 +144,12 @@ class Walk {
   }
 
   // A consumer of the node has run and sent this gradient, or none.
-  void send(std::shared_ptr<Node> node, Tensor g, Ready& ready) {
+  void send(const std::shared_ptr<Node>& node, Tensor g, Ready& ready) {
+    if (skipped_.contains(node.get())) return;
     if (g) accumulate(arrived_[node.get()], std::move(g));
     if (--consumers_[node.get()] > 0) return;
     consumers_.erase(node.get());
-    ready.push_back(std::move(node));
+    ready.push_back(node);
   }
 
   void run(Ready& ready) {
@@ -116,9 +158,11 @@ class Walk {
       ready.pop_back();
       Tensor g = std::move(arrived_[node.get()]);
       arrived_.erase(node.get());
+      const auto wanted = wanted_.find(node.get());
+      if (wanted != wanted_.end()) wanted->second = g;
       if (!node->is_leaf()) {
         run(*node, std::move(g), ready);
-      } else if (g) {
+      } else if (g && wanted == wanted_.end()) {
         accumulate_in_leaf(*node, std::move(g));
         if (node->hook) node->hook(node->gradient);
       }
@@ -130,6 +174,8 @@ class Walk {
     check_not_written(node);
     Grads grads(node.inputs.size());
     if (g) {
+      check(!create_graph_ || node.differentiable, node.op,
+            "has no second derivative: its derivative cannot be recorded (create_graph)");
       const ScopedValue<Walk*> walk(current, this);
       const ScopedValue<Node*> running(running_, &node);
       grads = node.backward(g);
@@ -138,10 +184,14 @@ class Walk {
     check(grads.size() == node.inputs.size(), node.op, [&] {
       return str("its derivative returned ", grads.size(), " gradients for ", node.inputs.size(), " inputs");
     });
-    node.used = true;
-    node.backward = nullptr;  // frees what the closure saved
-    node.recomputed = nullptr;
-    std::vector<Node::Input> inputs = std::exchange(node.inputs, {});
+    std::vector<Node::Input> freed;
+    if (!keep_) {
+      node.used = true;
+      node.backward = nullptr;  // frees what the closure saved
+      node.recomputed = nullptr;
+      freed = std::exchange(node.inputs, {});
+    }
+    const std::vector<Node::Input>& inputs = keep_ ? node.inputs : freed;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i].node) continue;
       if (grads[i]) {
@@ -150,10 +200,13 @@ class Walk {
         });
         if (debug().any()) watch(node.op, str("derivative for input ", i), grads[i]);
       }
-      send(std::move(inputs[i].node), std::move(grads[i]), ready);
+      send(inputs[i].node, std::move(grads[i]), ready);
     }
   }
 
+  bool keep_ = false, create_graph_ = false;
+  std::unordered_map<Node*, Tensor> wanted_;   // and their gradients
+  std::unordered_set<Node*> skipped_;          // of the graph behind y
   std::unordered_map<Node*, int> consumers_;   // that have not run yet
   std::unordered_map<Node*, Tensor> arrived_;  // sums of gradients
   Node* running_ = nullptr;
@@ -184,10 +237,10 @@ void no_gradient(const char* op, const Tensor& x) {
         "has no derivative, but its input requires a gradient; call it under NoGrad or on x.detach()");
 }
 
-Tensor detail::record(const char* op, Tensor y, Inputs inputs, Backward backward, bool saves) {
+Tensor detail::record(const char* op, Tensor y, Inputs inputs, Backward backward, ClosureTraits traits) {
   if (debug().any()) watch(op, "", y);
   if (!braid::recording(inputs)) return y;
-  return with_history(y, make_node(op, inputs, std::move(backward), saves), saves);
+  return with_history(y, make_node(op, inputs, std::move(backward), traits), traits.saves);
 }
 
 // The graph of an op with two results:
@@ -197,39 +250,68 @@ Tensor detail::record(const char* op, Tensor y, Inputs inputs, Backward backward
 //
 // A result's node sends the op's a gradient without elements, as a sign that it was used.
 std::vector<Tensor> detail::record_many(const char* op, std::vector<Tensor> ys, Inputs inputs, BackwardMany backward,
-                                        bool saves) {
+                                        ClosureTraits traits) {
   if (debug().any())
     for (size_t i = 0; i < ys.size(); ++i) watch(op, str("result ", i), ys[i]);
   if (!braid::recording(inputs)) return ys;
   auto arrived = std::make_shared<std::vector<Tensor>>(ys.size());
   auto op_node = make_node(
       op, inputs,
-      [arrived, backward = std::move(backward)](const Tensor&) { return backward(std::exchange(*arrived, {})); },
-      saves);
+      [arrived, n = ys.size(), backward = std::move(backward)](const Tensor&) {
+        return backward(std::exchange(*arrived, std::vector<Tensor>(n)));
+      },
+      traits);
   std::vector<Tensor> outs;
   for (size_t i = 0; i < ys.size(); ++i) {
     auto node = std::make_shared<Node>();
     node->op = op;
+    node->differentiable = traits.differentiable;
     node->inputs.push_back({op_node, {0}, {}});
     node->backward = [arrived, i](const Tensor& dy) -> Grads {
       (*arrived)[i] = dy;
       return {empty({0})};
     };
-    outs.push_back(with_history(ys[i], std::move(node), saves));
+    outs.push_back(with_history(ys[i], std::move(node), traits.saves));
   }
   return outs;
 }
 
-void backward(const Tensor& y, Tensor dy) {
-  check(requires_grad(y), "backward", "the tensor has no history: nothing it depends on requires a gradient");
+namespace {
+// dy, or its default; checked against y.
+Tensor start(const char* op, const Tensor& y, Tensor dy) {
+  check(requires_grad(y), op, "the tensor has no history: nothing it depends on requires a gradient");
   if (!dy) {
-    check(y.numel() == 1, "backward", [&] { return str("needs a gradient for a result of shape ", y.shape()); });
+    check(y.numel() == 1, op, [&] { return str("needs a gradient for a result of shape ", y.shape()); });
     dy = full(y.shape(), 1.0, y.dtype(), y.device());
   }
-  check(dy.shape() == y.shape() && dy.dtype() == y.dtype(), "backward", [&] {
+  check(dy.shape() == y.shape() && dy.dtype() == y.dtype(), op, [&] {
     return str("the gradient is ", dy.dtype(), " ", dy.shape(), ", the result ", y.dtype(), " ", y.shape());
   });
-  Walk().from(y, std::move(dy), {});
+  return dy;
+}
+}  // namespace
+
+void backward(const Tensor& y, Tensor dy, BackwardOptions options) {
+  dy = start("backward", y, std::move(dy));
+  Walk(options).from(y, std::move(dy), {});
+}
+
+std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, GradOptions options) {
+  Tensor dy = start("grad", y, std::move(options.dy));
+  for (size_t i = 0; i < xs.size(); ++i)
+    check(requires_grad(xs[i]), "grad", [&] { return str("xs[", i, "] does not require a gradient"); });
+  std::vector<Tensor> grads;
+  {
+    Walk walk(y, xs, options);
+    walk.from(y, std::move(dy), {});
+    for (const Tensor& x : xs) grads.push_back(walk.gradient(x));
+  }
+  for (size_t i = 0; i < xs.size(); ++i) {
+    check(grads[i] || options.allow_unused, "grad",
+          [&] { return str("y does not depend on xs[", i, "]; pass allow_unused = true for an empty result there"); });
+    if (grads[i] && !options.create_graph) grads[i] = own(std::move(grads[i]));
+  }
+  return grads;
 }
 
 void detail::backward_in_segment(const Tensor& y, const Tensor& dy, const std::vector<Tensor>& captured) {

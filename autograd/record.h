@@ -28,18 +28,53 @@ constexpr bool saves_tensors = !std::is_trivially_destructible_v<std::remove_cvr
 using Inputs = std::span<const Tensor>;
 inline Inputs span_of(std::initializer_list<Tensor> list) { return {list.begin(), list.size()}; }
 
-Tensor record(const char* op, Tensor y, Inputs inputs, Backward backward, bool saves);
+template <class F>
+struct Differentiable {
+  F closure;
+};
+template <class F>
+constexpr bool is_differentiable = false;
+template <class F>
+constexpr bool is_differentiable<Differentiable<F>> = true;
+
+// What the engine knows of a closure before it runs.
+struct ClosureTraits {
+  bool saves;           // it holds tensors
+  bool differentiable;  // marked as such
+};
+template <class F>
+constexpr ClosureTraits traits = {saves_tensors<F>, is_differentiable<std::remove_cvref_t<F>>};
+
+template <class F>
+F&& closure_of(F&& f) {
+  return std::forward<F>(f);
+}
+template <class F>
+F closure_of(Differentiable<F>&& f) {
+  return std::move(f.closure);
+}
+
+Tensor record(const char* op, Tensor y, Inputs inputs, Backward backward, ClosureTraits traits);
 std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, Inputs inputs, BackwardMany backward,
-                                bool saves);
+                                ClosureTraits traits);
 }  // namespace detail
 
+// Marks a closure whose result can be differentiated again: it computes with ops that record, from dy and from the
+// inputs as the op got them (not detached). Where a kernel is faster it may use it while recording({x, dy}) is false,
+// which is so unless grad() was called with create_graph. A closure without this mark throws there: "no second
+// derivative".
+template <class F>
+detail::Differentiable<std::remove_cvref_t<F>> differentiable(F&& closure) {
+  return {std::forward<F>(closure)};
+}
+
 // Returns a new handle on y's storage that stores how to push a gradient back to `inputs`, or y itself when none of
-// them requires a gradient. The closure F is called as Backward says, once, with recording off, and is then freed. It
-// may capture y: the handle returned is a different one, so no cycle can form. If it holds tensors, backward() throws
-// when an input or the result has been written in place in the meantime.
+// them requires a gradient. The closure F is called as Backward says, with recording off, and is freed after one pass.
+// It may capture y: the handle returned is a different one, without history, so no cycle can form. If it holds tensors,
+// backward() throws when an input or the result has been written in place in the meantime.
 template <class F>
 Tensor record(const char* op, Tensor y, std::span<const Tensor> inputs, F&& backward) {
-  return detail::record(op, std::move(y), inputs, std::forward<F>(backward), detail::saves_tensors<F>);
+  return detail::record(op, std::move(y), inputs, detail::closure_of(std::forward<F>(backward)), detail::traits<F>);
 }
 template <class F>
 Tensor record(const char* op, Tensor y, std::initializer_list<Tensor> inputs, F&& backward) {
@@ -50,8 +85,8 @@ Tensor record(const char* op, Tensor y, std::initializer_list<Tensor> inputs, F&
 template <class F>
 std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, std::initializer_list<Tensor> inputs,
                                 F&& backward) {
-  return detail::record_many(op, std::move(ys), detail::span_of(inputs), std::forward<F>(backward),
-                             detail::saves_tensors<F>);
+  return detail::record_many(op, std::move(ys), detail::span_of(inputs), detail::closure_of(std::forward<F>(backward)),
+                             detail::traits<F>);
 }
 
 // True when some input requires a gradient and recording is on: then an op must save what its derivative needs.
@@ -97,8 +132,21 @@ void set_grad(const Tensor& leaf, Tensor gradient);  // takes the handle; the le
 void zero_grad(const Tensor& leaf);
 
 // Pushes dy (default: 1, for a tensor of one element) back from y to every leaf that it depends on. The history is used
-// up: a second call throws "[softmax] history already used".
-void backward(const Tensor& y, Tensor dy = {});
+// up, unless options say `keep`: a second call throws "[softmax] history already used".
+struct BackwardOptions {
+  bool keep = false;  // the history, so that backward() or grad() can use it again
+};
+void backward(const Tensor& y, Tensor dy = {}, BackwardOptions options = {});
+
+// The gradients of y, or of sum(y dy), with respect to xs: leaves or results of recorded ops. Nothing is accumulated in
+// leaves and no hook is called. Throws where y does not depend on one of xs, unless allow_unused.
+struct GradOptions {
+  Tensor dy = {};             // default: 1, for a y of one element
+  bool keep = false;          // as of backward()
+  bool create_graph = false;  // record the gradients' own computation, so that they can be differentiated; implies keep
+  bool allow_unused = false;  // an empty Tensor where y does not depend on x
+};
+std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, GradOptions options = {});
 
 // Calls hook(gradient) during backward() as soon as this leaf's gradient of the pass is complete (data parallelism
 // starts its reduction there): once per pass, however many ops and recomputed segments use the leaf. The hook must not

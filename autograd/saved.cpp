@@ -62,6 +62,11 @@ Tensor recomputable_view(const Tensor& x, Tensor y, std::function<Tensor(const T
       std::move(y), [of_x, view = std::move(view)] { return view(value_of(*of_x)); }, of_x->views + 1);
 }
 
-Tensor Saved::get() const { return again_ ? value_of(*again_) : values_; }
+Tensor Saved::get() const {
+  if (!again_) return values_;
+  Tensor x = value_of(*again_).detach();
+  x.set_node(node_, true);
+  return x;
+}
 
 }  // namespace braid

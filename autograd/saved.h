@@ -28,16 +28,18 @@ Tensor recomputable_view(const Tensor& x, Tensor y, std::function<Tensor(const T
 class Saved {
  public:
   Saved() = default;
-  explicit Saved(const Tensor& x) : again_(detail::recomputed(x)), values_(again_ ? Tensor() : x) {}
+  explicit Saved(const Tensor& x)
+      : again_(detail::recomputed(x)), node_(again_ ? x.node() : nullptr), values_(again_ ? Tensor() : x) {}
 
   explicit operator bool() const { return again_ || values_; }
   bool is_recomputed() const { return again_ != nullptr; }
-  // The values. If they are recomputed, they have no history, and one computation serves all that saved the tensor.
+  // The tensor, with its history. If the values are recomputed, one computation serves all that saved the tensor.
   // Throws when a tensor that they are computed from has been written in place.
   Tensor get() const;
 
  private:
   std::shared_ptr<detail::Recomputed> again_;
+  std::shared_ptr<Node> node_;  // of the recomputed tensor
   Tensor values_;
 };
 

@@ -39,6 +39,7 @@ struct Node {
 
   const char* op = "leaf";
   bool used = false;
+  bool differentiable = false;  // the closure, see record.h
   std::vector<Input> inputs;
   SavedVersion result;
   Backward backward;  // empty for leaves

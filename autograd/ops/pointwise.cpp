@@ -63,7 +63,7 @@ Tensor affine(const char* name, const Tensor& x, double a, double b) {
   check_float(name, x);
   Tensor y = empty_like(x);
   backend(x.device()).pointwise.unary(UnaryOp::affine, a, b, x, y);
-  return record(name, y, {x}, [a](const Tensor& dy) -> Grads { return {a == 1 ? dy : scale(dy, a)}; });
+  return record(name, y, {x}, differentiable([a](const Tensor& dy) -> Grads { return {a == 1 ? dy : scale(dy, a)}; }));
 }
 
 // The properties of an input that a derivative needs when it does not need the values.
@@ -79,18 +79,18 @@ struct InputInfo {
 Tensor add(const Tensor& x, const Tensor& y) {
   return record(
       "add", combine("add", BinaryOp::add, x, y), {x, y},
-      [fx = InputInfo(x), fy = InputInfo(y)](const Tensor& dz) -> Grads {
+      differentiable([fx = InputInfo(x), fy = InputInfo(y)](const Tensor& dz) -> Grads {
         return {fx.needs_grad ? sum_to(dz, fx.shape) : Tensor(), fy.needs_grad ? sum_to(dz, fy.shape) : Tensor()};
-      });
+      }));
 }
 
 // z = x - y   dx = dz, dy = -dz
 Tensor sub(const Tensor& x, const Tensor& y) {
   return record(
       "sub", combine("sub", BinaryOp::sub, x, y), {x, y},
-      [fx = InputInfo(x), fy = InputInfo(y)](const Tensor& dz) -> Grads {
+      differentiable([fx = InputInfo(x), fy = InputInfo(y)](const Tensor& dz) -> Grads {
         return {fx.needs_grad ? sum_to(dz, fx.shape) : Tensor(), fy.needs_grad ? neg(sum_to(dz, fy.shape)) : Tensor()};
-      });
+      }));
 }
 
 // z = x y   dx = dz y, dy = dz x
@@ -98,10 +98,13 @@ Tensor mul(const Tensor& x, const Tensor& y) {
   InputInfo fx(x), fy(y);
   // Each factor is kept only if the other one's gradient needs it.
   Tensor keep_x = fy.needs_grad ? x : Tensor(), keep_y = fx.needs_grad ? y : Tensor();
-  return record("mul", combine("mul", BinaryOp::mul, x, y), {x, y}, [=](const Tensor& dz) -> Grads {
-    return {keep_y ? mul_reduce_to(dz, keep_y, fx.shape) : Tensor(),
-            keep_x ? mul_reduce_to(dz, keep_x, fy.shape) : Tensor()};
-  });
+  const auto slope = [](const Tensor& dz, const Tensor& factor, const Shape& shape) {
+    if (!factor) return Tensor();
+    return recording({dz, factor}) ? sum_to(mul(dz, factor), shape) : mul_reduce_to(dz, factor, shape);
+  };
+  return record("mul", combine("mul", BinaryOp::mul, x, y), {x, y}, differentiable([=](const Tensor& dz) -> Grads {
+                  return {slope(dz, keep_y, fx.shape), slope(dz, keep_x, fy.shape)};
+                }));
 }
 
 Tensor div(const Tensor& x, const Tensor& y) { return binary("div", BinaryOp::div, x, y); }

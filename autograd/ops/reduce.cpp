@@ -46,9 +46,9 @@ Tensor reduced(const char* op, ReduceOp kind, const Tensor& x, const Shape& kept
 // y = sum of x over the axes where `kept` has size 1, in the shape `result`.   dx = dy repeated
 Tensor sum_kept(const char* op, const Tensor& x, const Shape& kept, const Shape& result) {
   Tensor y = reduced(op, ReduceOp::sum, x, kept, x.dtype()).reshaped(result);
-  return record(op, y, {x}, [from = x.shape(), kept](const Tensor& dy) -> Grads {
-    return {dy.contiguous().reshaped(kept).expanded(from)};
-  });
+  return record(op, y, {x}, differentiable([from = x.shape(), kept](const Tensor& dy) -> Grads {
+                  return {expand(reshape(dy, kept), from)};
+                }));
 }
 
 // y = sum / n. The sum of 16-bit values is f32: in 16 bits it would round twice, or overflow. The mean of nothing is

@@ -23,19 +23,19 @@ Tensor permuted(const Tensor& x, const Shape& order) {
 
 Tensor contiguous(const Tensor& x) {
   if (x.is_contiguous()) return x;
-  return record("contiguous", x.detach().clone(), {x}, [](const Tensor& dy) -> Grads { return {dy}; });
+  return record("contiguous", x.detach().clone(), {x}, differentiable([](const Tensor& dy) -> Grads { return {dy}; }));
 }
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
   Tensor y = record("reshape", x.detach().contiguous().reshaped(shape), {x},
-                    [from = x.shape()](const Tensor& dy) -> Grads { return {dy.contiguous().reshaped(from)}; });
+                    differentiable([from = x.shape()](const Tensor& dy) -> Grads { return {reshape(dy, from)}; }));
   return recomputable_view(x, std::move(y),
                            [shape](const Tensor& again) { return again.contiguous().reshaped(shape); });
 }
 
 Tensor transpose(const Tensor& x, int axis0, int axis1) {
   return record("transpose", x.detach().transposed(axis0, axis1), {x},
-                [=](const Tensor& dy) -> Grads { return {dy.transposed(axis0, axis1)}; });
+                differentiable([=](const Tensor& dy) -> Grads { return {transpose(dy, axis0, axis1)}; }));
 }
 
 // Axis i of y is axis axes[i] of x.
@@ -51,7 +51,7 @@ Tensor permute(const Tensor& x, Axes axes) {
 // Every repeated element collects the gradients of its copies.
 Tensor expand(const Tensor& x, const Shape& shape) {
   return record("expand", x.detach().expanded(shape), {x},
-                [from = x.shape()](const Tensor& dy) -> Grads { return {sum_to(dy, from)}; });
+                differentiable([from = x.shape()](const Tensor& dy) -> Grads { return {sum_to(dy, from)}; }));
 }
 
 Tensor squeeze(const Tensor& x, int axis) {
