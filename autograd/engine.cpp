@@ -1,5 +1,6 @@
 // The graph and the backward walk. Iterative throughout: a chain of a million ops must not overflow the stack, neither
 // in the walk nor when the graph is freed.
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -92,8 +93,8 @@ class Walk {
     Ready ready;
     count(y.node().get());
     for (const Tensor& x : captured) {
-      for (Node::Input& input : running_->inputs) {
-        if (input.node == x.node()) send(input.node, {}, ready);
+      for (Node::Input& input : *running_) {
+        if (input.node == x.node()) send(std::exchange(input.node, nullptr), {}, ready);
       }
     }
     send(y.node(), std::move(dy), ready);
@@ -119,11 +120,13 @@ class Walk {
         continue;
       }
       stack.pop_back();
-      if (!done.insert(node).second) continue;
-      bool needed = wanted_.contains(node);
-      for (const Node::Input& input : node->inputs) needed |= input.node && !skipped_.contains(input.node.get());
-      if (!needed) skipped_.insert(node);
+      if (done.insert(node).second && !wanted_.contains(node) && !leads_to_wanted(*node)) skipped_.insert(node);
     }
+  }
+
+  bool leads_to_wanted(const Node& node) const {
+    return std::ranges::any_of(
+        node.inputs, [&](const Node::Input& input) { return input.node && !skipped_.contains(input.node.get()); });
   }
 
   // One more consumer of this node; a node met for the first time is one of its own inputs.
@@ -144,12 +147,12 @@ class Walk {
   }
 
   // A consumer of the node has run and sent this gradient, or none.
-  void send(const std::shared_ptr<Node>& node, Tensor g, Ready& ready) {
+  void send(std::shared_ptr<Node> node, Tensor g, Ready& ready) {
     if (skipped_.contains(node.get())) return;
     if (g) accumulate(arrived_[node.get()], std::move(g));
     if (--consumers_[node.get()] > 0) return;
     consumers_.erase(node.get());
-    ready.push_back(node);
+    ready.push_back(std::move(node));
   }
 
   void run(Ready& ready) {
@@ -159,10 +162,12 @@ class Walk {
       Tensor g = std::move(arrived_[node.get()]);
       arrived_.erase(node.get());
       const auto wanted = wanted_.find(node.get());
-      if (wanted != wanted_.end()) wanted->second = g;
-      if (!node->is_leaf()) {
+      if (wanted != wanted_.end()) {
+        wanted->second = g;
+        if (leads_to_wanted(*node)) run(*node, std::move(g), ready);
+      } else if (!node->is_leaf()) {
         run(*node, std::move(g), ready);
-      } else if (g && wanted == wanted_.end()) {
+      } else if (g) {
         accumulate_in_leaf(*node, std::move(g));
         if (node->hook) node->hook(node->gradient);
       }
@@ -172,26 +177,26 @@ class Walk {
   // A node is run when all its consumers have, even if none of them sent a gradient: then it passes on nothing.
   void run(Node& node, Tensor g, Ready& ready) {
     check_not_written(node);
+    std::vector<Node::Input> inputs;
+    if (keep_) inputs = node.inputs;
     Grads grads(node.inputs.size());
     if (g) {
       check(!create_graph_ || node.differentiable, node.op,
             "has no second derivative: its derivative cannot be recorded (create_graph)");
       const ScopedValue<Walk*> walk(current, this);
-      const ScopedValue<Node*> running(running_, &node);
+      const ScopedValue<std::vector<Node::Input>*> running(running_, keep_ ? &inputs : &node.inputs);
       grads = node.backward(g);
     }
     g = Tensor();
     check(grads.size() == node.inputs.size(), node.op, [&] {
       return str("its derivative returned ", grads.size(), " gradients for ", node.inputs.size(), " inputs");
     });
-    std::vector<Node::Input> freed;
     if (!keep_) {
       node.used = true;
       node.backward = nullptr;  // frees what the closure saved
       node.recomputed = nullptr;
-      freed = std::exchange(node.inputs, {});
+      inputs = std::exchange(node.inputs, {});
     }
-    const std::vector<Node::Input>& inputs = keep_ ? node.inputs : freed;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i].node) continue;
       if (grads[i]) {
@@ -200,16 +205,16 @@ class Walk {
         });
         if (debug().any()) watch(node.op, str("derivative for input ", i), grads[i]);
       }
-      send(inputs[i].node, std::move(grads[i]), ready);
+      send(std::move(inputs[i].node), std::move(grads[i]), ready);
     }
   }
 
   bool keep_ = false, create_graph_ = false;
-  std::unordered_map<Node*, Tensor> wanted_;   // and their gradients
-  std::unordered_set<Node*> skipped_;          // of the graph behind y
-  std::unordered_map<Node*, int> consumers_;   // that have not run yet
-  std::unordered_map<Node*, Tensor> arrived_;  // sums of gradients
-  Node* running_ = nullptr;
+  std::unordered_map<Node*, Tensor> wanted_;     // and their gradients
+  std::unordered_set<Node*> skipped_;            // of the graph behind y
+  std::unordered_map<Node*, int> consumers_;     // that have not run yet
+  std::unordered_map<Node*, Tensor> arrived_;    // sums of gradients
+  std::vector<Node::Input>* running_ = nullptr;  // the inputs of the node whose closure is executed
 };
 
 constinit thread_local Walk* Walk::current = nullptr;

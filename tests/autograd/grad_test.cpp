@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(kept_history_serves_again) {
   BOOST_TEST(is_close(values(grad(y, {x}, {.keep = true})[0]), {4, 6}, 0));
   backward(y);
   BOOST_TEST(is_close(values(grad(x)), {8, 12}, 0));
-  BRAID_CHECK_FAILS(backward(y), ErrorKind::input, "history already used", "keep = true");
+  BRAID_CHECK_FAILS(backward(y), ErrorKind::misuse, "history already used", "keep = true");
 }
 
 BOOST_AUTO_TEST_CASE(a_part_of_the_graph_that_is_not_needed_is_kept) {
@@ -59,11 +59,11 @@ BOOST_AUTO_TEST_CASE(a_part_of_the_graph_that_is_not_needed_is_kept) {
 
 BOOST_AUTO_TEST_CASE(an_unused_tensor_is_an_error_or_an_empty_result) {
   const Tensor x = leaf({1}), other = leaf({1});
-  BRAID_CHECK_FAILS(grad(sum(x), {x, other}), ErrorKind::input, "y does not depend on xs[1]", "allow_unused");
+  BRAID_CHECK_FAILS(grad(sum(x), {x, other}), ErrorKind::misuse, "y does not depend on xs[1]", "allow_unused");
   const std::vector<Tensor> grads = grad(sum(x), {x, other}, {.allow_unused = true});
   BOOST_TEST(!!grads[0]);
   BOOST_TEST(!grads[1]);
-  BRAID_CHECK_FAILS(grad(sum(x), {zeros({1})}), ErrorKind::input, "xs[0] does not require a gradient");
+  BRAID_CHECK_FAILS(grad(sum(x), {zeros({1})}), ErrorKind::misuse, "xs[0] does not require a gradient");
 }
 
 BOOST_AUTO_TEST_CASE(second_and_third_derivatives) {
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(a_penalty_on_gradients_reaches_the_weights) {
 BOOST_AUTO_TEST_CASE(an_op_without_second_derivative_says_so) {
   const Tensor x = leaf({1, 2});
   const Tensor y = record("one_way", x.detach().clone(), {x}, [](const Tensor& dy) -> Grads { return {dy}; });
-  BRAID_CHECK_FAILS(grad(sum(y), {x}, {.create_graph = true}), ErrorKind::input, "[one_way] has no second derivative");
+  BRAID_CHECK_FAILS(grad(sum(y), {x}, {.create_graph = true}), ErrorKind::misuse, "[one_way] has no second derivative");
   BOOST_TEST(is_close(values(grad(sum(y), {x})[0]), {1, 1}, 0));
 }
 
