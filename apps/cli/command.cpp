@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <system_error>
 #include <thread>
 
 #include "apps/cli/text.h"
@@ -332,6 +333,17 @@ std::string memory_advice(const Command& command) {
   return "; it takes less with " + join(ways, ", ");
 }
 
+Unhandled describe_unhandled(const std::exception& error) {
+  const auto* system = dynamic_cast<const std::system_error*>(&error);
+  for (const std::errc cause : {std::errc::resource_unavailable_try_again, std::errc::too_many_files_open,
+                                std::errc::too_many_files_open_in_system, std::errc::not_enough_memory}) {
+    if (system && system->code() == cause)
+      return {int(ErrorKind::setting), str("the system gives no more threads, open files or memory: ", error.what(),
+                                           "; raise the limits that `ulimit -a` shows, or end other programs")};
+  }
+  return {exit_internal, str("internal error: ", error.what(), "; please report this as a bug")};
+}
+
 int run_program(const std::vector<Command>& commands, const std::vector<std::string>& arguments) {
   if (braid::detail::restore_float_mode())
     std::fputs(
@@ -352,7 +364,8 @@ int run_program(const std::vector<Command>& commands, const std::vector<std::str
   } catch (const std::bad_alloc&) {
     return report_error(int(ErrorKind::setting), "out of memory");
   } catch (const std::exception& error) {
-    return report_error(exit_internal, str("internal error: ", error.what(), "; please report this as a bug"));
+    const Unhandled found = describe_unhandled(error);
+    return report_error(found.code, found.message);
   } catch (...) {
     return report_error(exit_internal, "internal error: unknown exception; please report this as a bug");
   }

@@ -100,6 +100,14 @@ int run_program(const std::vector<Command>& commands, const std::vector<std::str
 // Prints the one line on stderr that every failure ends with. Returns code.
 int report_error(int code, const std::string& message);
 
+// What to say of an error of the system that no code handles: that it gives no more threads, open files or memory
+// (code 2), or that it is a bug (exit_internal).
+struct Unhandled {
+  int code;
+  std::string message;
+};
+Unhandled describe_unhandled(const std::exception& error);
+
 inline constexpr int exit_stopped = 75;   // stopped on request, state saved
 inline constexpr int exit_internal = 70;  // a bug, or memory that could not be had
 

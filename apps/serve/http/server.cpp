@@ -111,8 +111,11 @@ struct Server::Listener {
   std::thread thread;
 };
 
-Server::Server(Service& service, ServerOptions options, BoundAddress address)
-    : listener_(std::make_unique<Listener>(service, std::move(options), std::move(address))) {}
+Server::Server(Service& service, ServerOptions options, BoundAddress address) try
+    : listener_(std::make_unique<Listener>(service, std::move(options), std::move(address))) {
+} catch (const boost::system::system_error& e) {  // which is no std::system_error
+  throw std::system_error(e.code(), "no server can be started");
+}
 Server::~Server() { listener_->stop(std::chrono::milliseconds(0)); }
 
 int Server::port() const { return listener_->port; }

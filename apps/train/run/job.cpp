@@ -65,7 +65,9 @@ int Job::run(const std::function<int()>& body) {
     code = static_cast<int>(ErrorKind::setting);
     message = "out of memory; use more processes, a smaller model, train.batch_size or data.seq_len";
   } catch (const std::exception& e) {
-    message = str("internal error: ", e.what(), "; please report this as a bug");
+    const Unhandled found = describe_unhandled(e);
+    code = found.code;
+    message = found.message;
   }
   // Rank 0 prints an error that several ranks run into, such as a rank that does not answer, and ends the others while
   // they wait here.

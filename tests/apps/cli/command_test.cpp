@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
+#include <cerrno>
 #include <limits>
 #include <new>
+#include <system_error>
 
 #include "apps/cli/commands.h"
 #include "apps/cli/version.h"
@@ -195,6 +197,10 @@ BOOST_AUTO_TEST_CASE(exceptions_become_exit_codes) {
   BOOST_TEST(code_of([](const Arguments&) -> int { fail("matmul", "sizes"); }) == 70);
   BOOST_TEST(code_of([](const Arguments&) -> int { throw std::bad_alloc(); }) == 2);
   BOOST_TEST(code_of([](const Arguments&) -> int { throw std::runtime_error("x"); }) == 70);
+  BOOST_TEST(code_of([](const Arguments&) -> int {
+               throw std::system_error(EAGAIN, std::generic_category());  // as std::thread throws it
+             }) == 2);
+  BOOST_TEST(code_of([](const Arguments&) -> int { throw std::system_error(EBADF, std::generic_category()); }) == 70);
   BOOST_TEST(code_of([](const Arguments&) -> int { throw 1; }) == 70);
 }
 
