@@ -1,6 +1,6 @@
 # The libraries that Braid links, for its own build and for users of the installed library: Threads::Threads, ZLIB::ZLIB,
-# braid::zstd, braid::pcre2 and braid::utf8proc always; braid::dnnl (oneDNN), braid::png, braid::jpeg, braid::mpi, braid::nccl and braid::cudnn where they are found and
-# BRAID_DNNL, BRAID_PNG, BRAID_JPEG, BRAID_MPI, BRAID_NCCL, BRAID_CUDNN (AUTO, ON, OFF) do not say OFF. NCCL and cuDNN belong to the CUDA
+# braid::zstd, braid::pcre2 and braid::utf8proc always; braid::dnnl (oneDNN), braid::lapack, braid::png, braid::jpeg, braid::mpi, braid::nccl and braid::cudnn where they are found and
+# BRAID_DNNL, BRAID_LAPACK, BRAID_PNG, BRAID_JPEG, BRAID_MPI, BRAID_NCCL, BRAID_CUDNN (AUTO, ON, OFF) do not say OFF. NCCL and cuDNN belong to the CUDA
 # device: BRAID_CUDA=OFF leaves them out.
 # zstd, PCRE2, utf8proc, NCCL and cuDNN have no CMake package everywhere, and the package of oneDNN requires OpenCL, which
 # is not used: all of them are searched for directly.
@@ -51,6 +51,18 @@ braid_find(jpeg jpeglib.h jpeg "install libjpeg-dev")
 braid_find(utf8proc utf8proc.h utf8proc "install libutf8proc-dev")
 if(NOT TARGET braid::utf8proc)
   message(FATAL_ERROR "utf8proc.h or libutf8proc was not found: install libutf8proc-dev")
+endif()
+
+if(NOT "${BRAID_LAPACK}" STREQUAL "OFF" AND NOT TARGET braid::lapack)
+  find_library(BRAID_LAPACK_LIBRARY lapack)
+  find_library(BRAID_BLAS_LIBRARY blas)
+  if(BRAID_LAPACK_LIBRARY AND BRAID_BLAS_LIBRARY)
+    add_library(braid::lapack INTERFACE IMPORTED GLOBAL)
+    target_link_libraries(braid::lapack INTERFACE ${BRAID_LAPACK_LIBRARY} ${BRAID_BLAS_LIBRARY})
+  elseif("${BRAID_LAPACK}" STREQUAL "ON")
+    message(FATAL_ERROR "BRAID_LAPACK is ON, but liblapack or libblas was not found: install liblapack-dev, or build "
+      "Braid with -DBRAID_LAPACK=OFF")
+  endif()
 endif()
 
 if(NOT BRAID_MPI STREQUAL "OFF" AND NOT TARGET braid::mpi)

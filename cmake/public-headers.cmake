@@ -9,10 +9,12 @@ set(BRAID_PUBLIC_HEADERS
   autograd/convolution.h
   autograd/dcmha.h
   autograd/debug.h
+  autograd/fft.h
   autograd/gradcheck.h
   autograd/graph_dot.h
   autograd/graph_svg.h
   autograd/int8.h
+  autograd/linalg.h
   autograd/ops.h
   autograd/recompute.h
   autograd/record.h

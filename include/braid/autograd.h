@@ -3,6 +3,8 @@
 // Operations, each beside its derivative.
 #include "braid/autograd/composed.h"
 #include "braid/autograd/convolution.h"
+#include "braid/autograd/fft.h"
+#include "braid/autograd/linalg.h"
 #include "braid/autograd/ops.h"
 
 // Gradients: leaves, backward(), ops of your own.

@@ -21,6 +21,7 @@ set(arrows
   "tensor/dry: tensor"
   "tensor/io: tensor tensor/base"
   "tensor/kernels: tensor tensor/base tensor/dry"
+  "tensor/linalg: tensor tensor/kernels"
   "tensor/cpu/gemm: tensor tensor/base"
   "tensor/cpu/attention: tensor tensor/base tensor/kernels"
   "tensor/cpu: tensor tensor/base tensor/kernels tensor/cpu/gemm tensor/cpu/attention"

@@ -1,0 +1,38 @@
+// What the ops of linear algebra share. For autograd/ops/*.cpp.
+#pragma once
+#include "braid/autograd/ops.h"
+
+namespace braid::matrices {
+
+inline void check_matrices(const char* op, const Tensor& a) {
+  check(a.dtype() == DType::f32 || a.dtype() == DType::f64, op,
+        [&] { return str("needs f32 or f64, got ", a.dtype(), "; cast it"); });
+  check(a.rank() >= 2, op, [&] { return str("needs matrices (..., m, n), got shape ", a.shape()); });
+}
+inline void check_square(const char* op, const Tensor& a) {
+  check_matrices(op, a);
+  check(a.dim(-1) == a.dim(-2), op, [&] { return str("needs square matrices, got shape ", a.shape()); });
+}
+
+// The axes before the last two.
+inline Shape batch_of(const Tensor& x) {
+  Shape batch;
+  for (int axis = 0; axis < x.rank() - 2; ++axis) batch.push_back(x.dim(axis));
+  return batch;
+}
+inline Shape with_matrix(Shape batch, int64_t rows, int64_t columns) {
+  batch.push_back(rows);
+  batch.push_back(columns);
+  return batch;
+}
+
+// f on the host, for a tensor of any device.
+template <class F>
+Tensor on_host(const Tensor& x, F&& f) {
+  return x.device() == kCpu ? f(x) : to(f(to(x, kCpu)), x.device());
+}
+
+// A constant matrix of the size of like's last two axes (n, n): these values below, on and above the diagonal.
+Tensor triangle(const Tensor& like, double below, double diagonal, double above);
+
+}  // namespace braid::matrices
