@@ -8,6 +8,8 @@
 #include "braid/autograd/ops.h"
 
 // Gradients: leaves, backward(), ops of your own.
+#include "braid/autograd/closure.h"
+#include "braid/autograd/functional.h"
 #include "braid/autograd/recompute.h"
 #include "braid/autograd/record.h"
 
