@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(a_sample_with_fewer_keys_gives_what_it_gives_alone) {
         for (int64_t b = 0; b < B; ++b) {
           std::vector<Tensor> alone = leaves_of(sample(inputs.all, b, kLengths[static_cast<size_t>(b)]));
           const Tensor want = attend(alone, options);
-          BOOST_TEST(is_close(y.sliced(0, b, b + 1).to_vector<double>(), want.to_vector<double>(), 1e-13));
+          BOOST_TEST(is_close(y.detach().sliced(0, b, b + 1).to_vector<double>(), want.to_vector<double>(), 1e-13));
           backward(want, dy.sliced(0, b, b + 1));
           for (size_t i = 0; i < leaves.size(); ++i) {
             if (leaves[i].dim(0) != B) continue;  // the static term is shared
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(a_sample_without_keys_gives_zeros_and_no_gradients) {
     const Tensor y = attend(leaves, options);
     backward(y, random({B, T, N, d}, 98));
     for (const int64_t b : {0, 2}) {
-      for (const double x : y.sliced(0, b, b + 1).to_vector<double>()) BOOST_TEST(x == 0);
+      for (const double x : y.detach().sliced(0, b, b + 1).to_vector<double>()) BOOST_TEST(x == 0);
       for (size_t i = 0; i < 3; ++i)
         for (const double x : grad(leaves[i]).sliced(0, b, b + 1).to_vector<double>()) BOOST_TEST(x == 0);
     }
@@ -256,8 +256,8 @@ BOOST_AUTO_TEST_CASE(the_place_of_the_bias_matters_under_compose_alone) {
 
 BOOST_AUTO_TEST_CASE(dropout_keeps_the_mean_and_follows_its_key) {
   // All probabilities are 1/400 and all values 1: y is the share of kept keys over 1 - p.
-  const Tensor q = zeros({2, 30, 4, 2}, DType::f64), k = zeros({2, 400, 4, 2}, DType::f64);
-  const Tensor v = ones({2, 400, 4, 2}, DType::f64);
+  const Tensor q = zeros({2, 500, 4, 1}, DType::f64), k = zeros({2, 400, 4, 1}, DType::f64);
+  const Tensor v = ones({2, 400, 4, 1}, DType::f64);
   SdpaOptions options;
   options.mask = {false, 0, 0};
   options.dropout = 0.25;
@@ -267,9 +267,9 @@ BOOST_AUTO_TEST_CASE(dropout_keeps_the_mean_and_follows_its_key) {
   double sum = 0, squares = 0;
   for (const double x : y) sum += x, squares += (x - 1) * (x - 1);
   const auto n = static_cast<double>(y.size());
-  BOOST_TEST(std::fabs(sum / n - 1) < 0.01);
+  BOOST_TEST(std::fabs(sum / n - 1) < 0.002);
   // The variance of a share of 400: p / (1 - p) / 400.
-  BOOST_TEST(squares / n == 0.25 / 0.75 / 400, boost::test_tools::tolerance(0.25));
+  BOOST_TEST(squares / n == 0.25 / 0.75 / 400, boost::test_tools::tolerance(0.1));
   BOOST_TEST((run() == y));
   options.dropout_key = RandomKey(2);
   BOOST_TEST((run() != y));
