@@ -17,6 +17,7 @@ set(BRAID_PUBLIC_HEADERS
   autograd/graph_svg.h
   autograd/int8.h
   autograd/linalg.h
+  autograd/math.h
   autograd/ops.h
   autograd/recompute.h
   autograd/record.h

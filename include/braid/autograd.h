@@ -5,6 +5,7 @@
 #include "braid/autograd/convolution.h"
 #include "braid/autograd/fft.h"
 #include "braid/autograd/linalg.h"
+#include "braid/autograd/math.h"
 #include "braid/autograd/ops.h"
 
 // Gradients: leaves, backward(), ops of your own.
