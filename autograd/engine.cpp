@@ -119,7 +119,6 @@ class Walk {
         run(*node, std::move(g), ready);
       } else if (g) {
         detail::accumulate_in_leaf(*node, std::move(g));
-        if (node->hook) node->hook(node->gradient);
       }
     }
   }
@@ -154,6 +153,8 @@ class Walk {
           return str("its derivative has shape ", grads[i].shape(), " for input ", i, " of shape ", inputs[i].shape);
         });
         if (debug().any()) watch(node.op, str("derivative for input ", i), grads[i]);
+        // A closure may record for a use of its own (EnableGrad); its gradients are values all the same.
+        if (!create_graph_ && requires_grad(grads[i])) grads[i] = grads[i].detach();
       }
       send(std::move(inputs[i].node), std::move(grads[i]), ready);
     }

@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include "braid/autograd/detail/accumulate.h"
+#include "braid/autograd/hooks.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/base/lock_at_fork.h"
 #include "braid/tensor/base/recording.h"
@@ -19,24 +20,66 @@ Tensor& require_grad(Tensor& x, bool on) {
 
 namespace {
 
+using Hooks = std::shared_ptr<const detail::GradHooks>;
+
 // The gradient of a leaf, which threads take, add to and put back: whoever finds one put back meanwhile adds that too.
 class LeafGradients {
  public:
   LeafGradients() { detail::lock_at_fork(mutex_); }
-  Tensor take(Node& leaf) {
+  struct Taken {
+    Tensor sum;
+    Tensor
+        lent;  // the same where somebody else reads it, such as a hook on another thread: it is not added to in place
+  };
+  Taken take(Node& leaf) {
     const std::lock_guard lock(mutex_);
-    return std::exchange(leaf.gradient, {});
+    Taken taken{std::exchange(leaf.gradient, {}), {}};
+    if (taken.sum && !taken.sum.unique_storage()) taken.lent = taken.sum;
+    return taken;
   }
-  bool put(Node& leaf, const Tensor& sum) {
+  // False where another sum has been put meanwhile. With hooks `sum` stays a handle, for them to read.
+  bool put(Node& leaf, Tensor& sum, Hooks& hooks) {
     const std::lock_guard lock(mutex_);
     if (leaf.gradient) return false;
-    leaf.gradient = sum;
+    hooks = leaf.hooks;
+    leaf.gradient = hooks ? sum : std::move(sum);
     return true;
+  }
+  // Ends the reading of a sum: only after this does take() find it alone.
+  void give_back(Tensor& sum) {
+    const std::lock_guard lock(mutex_);
+    sum = Tensor();
+  }
+  // Replaces the list of hooks by what change(list) makes of it.
+  template <class Change>
+  void change_hooks(Node& leaf, Change change) {
+    const std::lock_guard lock(mutex_);
+    detail::GradHooks list = leaf.hooks ? *leaf.hooks : detail::GradHooks{};
+    change(list);
+    leaf.hooks = list.empty() ? nullptr : std::make_shared<const detail::GradHooks>(std::move(list));
   }
 
  private:
   std::mutex mutex_;  // for the moment of an exchange alone: one serves all leaves
 };
+
+LeafGradients& leaf_gradients() {
+  static LeafGradients& instance = *new LeafGradients;  // until the program ends
+  return instance;
+}
+
+void call_hooks(const detail::GradHooks& hooks, Tensor sum) {
+  struct Reading {
+    Tensor sum;
+    ~Reading() { leaf_gradients().give_back(sum); }
+  } reading{std::move(sum)};
+  const uint32_t version = reading.sum.storage().version();
+  for (const std::shared_ptr<const GradHook>& hook : hooks) {
+    (*hook)(reading.sum);
+    check(reading.sum.storage().version() == version, "on_grad",
+          "a hook wrote to the gradient in place; replace it by tap() on the way, or by set_grad() after the pass");
+  }
+}
 
 }  // namespace
 
@@ -57,16 +100,23 @@ void detail::accumulate(Tensor& sum, Tensor g) {
 Tensor detail::own(Tensor g) { return g.unique_storage() && g.is_contiguous() ? g : g.clone(); }
 
 void detail::accumulate_in_leaf(Node& leaf, Tensor g) {
-  static LeafGradients& gradients = *new LeafGradients;  // until the program ends
-  Tensor sum = gradients.take(leaf);
-  if (sum)
-    accumulate(sum, std::move(g));
-  else
-    sum = own(std::move(g));
-  count_as(sum, MemoryUse::gradients);
-  while (!gradients.put(leaf, sum)) {
-    if (Tensor other = gradients.take(leaf)) accumulate(sum, std::move(other));
+  LeafGradients& gradients = leaf_gradients();
+  Tensor sum;
+  {
+    LeafGradients::Taken before = gradients.take(leaf);
+    sum = std::move(before.sum);
+    if (sum)
+      accumulate(sum, std::move(g));
+    else
+      sum = own(std::move(g));
   }
+  count_as(sum, MemoryUse::gradients);
+  Hooks hooks;
+  while (!gradients.put(leaf, sum, hooks)) {
+    LeafGradients::Taken other = gradients.take(leaf);
+    if (other.sum) accumulate(sum, std::move(other.sum));
+  }
+  if (hooks) call_hooks(*hooks, std::move(sum));
 }
 
 namespace {
@@ -86,8 +136,20 @@ void set_grad(const Tensor& leaf, Tensor gradient) {
   });
   leaf_node(leaf, "set_grad").gradient = std::move(gradient);
 }
-void on_grad(const Tensor& leaf, std::function<void(const Tensor&)> hook) {
-  leaf_node(leaf, "on_grad").hook = std::move(hook);
+
+HookHandle on_grad(const Tensor& leaf, GradHook hook) {
+  check(bool(hook), "on_grad", "needs a function; remove() of the handle that on_grad() returned takes a hook away");
+  Node& node = leaf_node(leaf, "on_grad");
+  const auto shared = std::make_shared<const GradHook>(std::move(hook));
+  leaf_gradients().change_hooks(node, [&](detail::GradHooks& list) { list.push_back(shared); });
+  return {leaf.node(), shared};
+}
+
+void HookHandle::remove() {
+  const std::shared_ptr<Node> leaf = leaf_.lock();
+  const std::shared_ptr<const GradHook> hook = hook_.lock();
+  if (leaf && hook) leaf_gradients().change_hooks(*leaf, [&](detail::GradHooks& list) { std::erase(list, hook); });
+  hook_.reset();
 }
 
 }  // namespace braid

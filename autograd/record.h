@@ -114,9 +114,4 @@ struct GradOptions {
 };
 std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, GradOptions options = {});
 
-// Calls hook(gradient) during backward() as soon as this leaf's gradient of the pass is complete (data parallelism
-// starts its reduction there): once per pass, however many ops and recomputed segments use the leaf. The hook must not
-// capture the leaf itself: that would be a cycle.
-void on_grad(const Tensor& leaf, std::function<void(const Tensor& gradient)> hook);
-
 }  // namespace braid

@@ -15,6 +15,7 @@ set(BRAID_PUBLIC_HEADERS
   autograd/gradcheck.h
   autograd/graph_dot.h
   autograd/graph_svg.h
+  autograd/hooks.h
   autograd/int8.h
   autograd/linalg.h
   autograd/math.h
@@ -113,6 +114,7 @@ set(BRAID_PUBLIC_HEADERS
   nn/module.h
   nn/name_pattern.h
   nn/observer.h
+  nn/outputs.h
   nn/optim/clip.h
   nn/optim/groups.h
   nn/optim/master_weights.h

@@ -8,7 +8,7 @@ namespace braid::detail {
 void accumulate(Tensor& sum, Tensor g);
 // g with memory of its own: copied when it is a view, repeats elements or is held elsewhere.
 Tensor own(Tensor g);
-// Adds g to the gradient of a leaf, which other threads may do at the same time.
+// Adds g to the gradient of a leaf, which other threads may do at the same time, and calls its hooks.
 void accumulate_in_leaf(Node& leaf, Tensor g);
 
 }  // namespace braid::detail

@@ -1,5 +1,6 @@
 // The node of the graph that record() builds. For autograd/*.cpp only.
 #pragma once
+#include "braid/autograd/hooks.h"
 #include "braid/autograd/saved.h"
 
 namespace braid {
@@ -19,6 +20,8 @@ struct SavedVersion {
 };
 
 namespace detail {
+using GradHooks = std::vector<std::shared_ptr<const GradHook>>;
+
 // A result that consumers compute again in their derivatives instead of saving it (saved.h).
 struct Recomputed {
   const char* op = "";
@@ -44,8 +47,8 @@ struct Node {
   SavedVersion result;
   Backward backward;  // empty for leaves
   std::shared_ptr<detail::Recomputed> recomputed;
-  Tensor gradient;                          // leaves only
-  std::function<void(const Tensor&)> hook;  // leaves only
+  Tensor gradient;                                 // leaves only
+  std::shared_ptr<const detail::GradHooks> hooks;  // leaves only; replaced as a whole, so that a pass can call them
 
   Node() = default;
   Node(const Node&) = delete;

@@ -80,14 +80,15 @@ DataParallel::DataParallel(std::vector<nn::NamedTensor> parameters, const Holder
 
 DataParallel::~DataParallel() {
   for (Bucket& bucket : buckets_) {
-    for (Entry& entry : bucket.entries)
-      if (!bucket.frozen) on_grad(entry.parameter.value, nullptr);
+    for (Entry& entry : bucket.entries) entry.hook.remove();
   }
 }
 
 void DataParallel::watch(size_t b) {
-  for (size_t e = 0; e < buckets_[b].entries.size(); ++e)
-    on_grad(buckets_[b].entries[e].parameter.value, [this, b, e](const Tensor&) { gradient_ready(b, e); });
+  for (size_t e = 0; e < buckets_[b].entries.size(); ++e) {
+    Entry& entry = buckets_[b].entries[e];
+    entry.hook = on_grad(entry.parameter.value, [this, b, e](const Tensor&) { gradient_ready(b, e); });
+  }
 }
 
 bool DataParallel::freeze(int64_t updates) {

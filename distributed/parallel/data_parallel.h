@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/autograd/hooks.h"
 #include "braid/distributed/comm/communicator.h"
 #include "braid/nn/module.h"
 
@@ -70,6 +71,7 @@ class DataParallel {
     Partition parts;     // of the flattened parameter over its holders, one range each
     Range at;            // its range in the bucket
     bool ready = false;  // the gradient is complete
+    HookHandle hook = {};
   };
   struct Bucket {
     Communicator holders;

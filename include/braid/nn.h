@@ -4,6 +4,7 @@
 #include "braid/nn/init.h"
 #include "braid/nn/module.h"
 #include "braid/nn/observer.h"
+#include "braid/nn/outputs.h"
 
 // Layers.
 #include "braid/nn/layers/dropout.h"

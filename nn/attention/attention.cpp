@@ -1,6 +1,7 @@
 #include "braid/nn/attention/attention.h"
 
 #include "braid/autograd/ops.h"
+#include "braid/nn/outputs.h"
 
 namespace braid::nn {
 
@@ -55,7 +56,7 @@ Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
   options.impl = o.impl;
   options.workspace = o.workspace;
   const Tensor y = pass.attend(in, options, heads);  // (B, T, N, d)
-  return out_.row_parallel(reshape(y, {B, T, N * d}), pass.shards.get());
+  return output(*this, out_.row_parallel(reshape(y, {B, T, N * d}), pass.shards.get()));
 }
 
 void Attention::visit(Visitor& v) const {

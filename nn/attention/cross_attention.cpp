@@ -1,6 +1,7 @@
 #include "braid/nn/attention/cross_attention.h"
 
 #include "braid/autograd/ops.h"
+#include "braid/nn/outputs.h"
 
 namespace braid::nn {
 
@@ -46,7 +47,7 @@ Tensor CrossAttention::operator()(const Tensor& x, const Source& source) const {
   const HeadMixing pre = with_key_wise(own.pre, source.pre), post = with_key_wise(own.post, source.post);
   const Tensor y = query_ || key_ ? dcmha(q, source.k, source.v, pre, post, how)
                                   : scaled_dot_product_attention(q, source.k, source.v, how);  // (B, T, N, d)
-  return out_(reshape(y, {B, T, N * head_dim_}));
+  return output(*this, out_(reshape(y, {B, T, N * head_dim_})));
 }
 
 void CrossAttention::visit(Visitor& v) const {

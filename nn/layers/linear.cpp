@@ -2,6 +2,7 @@
 
 #include "braid/autograd/int8.h"
 #include "braid/autograd/ops.h"
+#include "braid/nn/outputs.h"
 
 namespace braid::nn {
 
@@ -17,12 +18,21 @@ Tensor Linear::product(const Tensor& x, const Tensor& bias) const {
   return lora_.empty() ? y : add(y, scale(lora_product(x), lora_scale()));
 }
 
-Tensor Linear::operator()(const Tensor& x) const { return product(x, bias_); }
+Tensor Linear::operator()(const Tensor& x) const { return output(*this, product(x, bias_)); }
+
+LinearPair Linear::both(const Linear& a, const Linear& b, const Tensor& x) {
+  const auto plain = [](const Linear& l) { return !l.scale_ && !l.bias_ && l.lora_.empty(); };
+  if (!plain(a) || !plain(b)) return {a(x), b(x)};
+  LinearPair pair = linear_pair(x, a.weight_, b.weight_);
+  output(a, pair.a);
+  output(b, pair.b);
+  return pair;
+}
 
 Tensor Linear::row_parallel(const Tensor& x, const ShardContext* shards) const {
   if (!shards) return (*this)(x);
   Tensor y = shards->reduce_rows(product(x, {}));
-  return bias_ ? add(y, bias_) : y;
+  return output(*this, bias_ ? add(y, bias_) : y);
 }
 
 }  // namespace braid::nn

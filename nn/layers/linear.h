@@ -35,10 +35,7 @@ class Linear final : public Module {
     }
   }
   // a(x) and b(x), in one product where their weights allow it (autograd/ops.h, linear_pair).
-  static LinearPair both(const Linear& a, const Linear& b, const Tensor& x) {
-    const auto plain = [](const Linear& l) { return !l.scale_ && !l.bias_ && l.lora_.empty(); };
-    return plain(a) && plain(b) ? linear_pair(x, a.weight_, b.weight_) : LinearPair{a(x), b(x)};
-  }
+  static LinearPair both(const Linear& a, const Linear& b, const Tensor& x);
   const Tensor& weight() const { return weight_; }
   // Merges LoRA into the weights and replaces them by 8-bit ones (quantize.h).
   void quantize();

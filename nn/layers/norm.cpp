@@ -1,15 +1,18 @@
 #include "braid/nn/layers/norm.h"
 
 #include "braid/nn/init.h"
+#include "braid/nn/outputs.h"
 
 namespace braid::nn {
 
 RmsNorm::RmsNorm(int64_t width, double eps, const char* name)
     : name_(name), eps_(eps), weight_(parameter(Init::constant(1).make({width}, {}))) {}
 
-Tensor RmsNorm::operator()(const Tensor& x) const { return rms_norm(x, weight_, eps_); }
+Tensor RmsNorm::operator()(const Tensor& x) const { return output(*this, rms_norm(x, weight_, eps_)); }
 SumAndNorm RmsNorm::operator()(const Tensor& x, const Tensor& residual) const {
-  return add_rms_norm(x, residual, weight_, eps_);
+  SumAndNorm both = add_rms_norm(x, residual, weight_, eps_);
+  output(*this, both.y);
+  return both;
 }
 
 LayerNorm::LayerNorm(int64_t width, double eps)
@@ -17,9 +20,11 @@ LayerNorm::LayerNorm(int64_t width, double eps)
       weight_(parameter(Init::constant(1).make({width}, {}))),
       bias_(parameter(Init::constant(0).make({width}, {}))) {}
 
-Tensor LayerNorm::operator()(const Tensor& x) const { return layer_norm(x, weight_, bias_, eps_); }
+Tensor LayerNorm::operator()(const Tensor& x) const { return output(*this, layer_norm(x, weight_, bias_, eps_)); }
 SumAndNorm LayerNorm::operator()(const Tensor& x, const Tensor& residual) const {
-  return add_layer_norm(x, residual, weight_, bias_, eps_);
+  SumAndNorm both = add_layer_norm(x, residual, weight_, bias_, eps_);
+  output(*this, both.y);
+  return both;
 }
 
 Norm::Norm(Kind kind, int64_t width, double eps) {
@@ -31,10 +36,12 @@ Norm::Norm(Kind kind, int64_t width, double eps) {
 }
 
 Tensor Norm::operator()(const Tensor& x) const {
-  return std::visit([&](const auto& norm) { return norm(x); }, norm_);
+  return output(*this, std::visit([&](const auto& norm) { return norm(x); }, norm_));
 }
 SumAndNorm Norm::operator()(const Tensor& x, const Tensor& residual) const {
-  return std::visit([&](const auto& norm) { return norm(x, residual); }, norm_);
+  SumAndNorm both = std::visit([&](const auto& norm) { return norm(x, residual); }, norm_);
+  output(*this, both.y);
+  return both;
 }
 const Tensor& Norm::weight() const {
   return std::visit([](const auto& norm) -> const Tensor& { return norm.weight(); }, norm_);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "braid/autograd/record.h"
+#include "braid/autograd/ops.h"
 
 namespace braid::nn {
 
@@ -59,9 +59,11 @@ void MasterWeights::attach_cast(bool only_pass) {
     const Entry& e = entries_[next++];
     if (!e.copy) return p;
     const bool as_it_is = only_pass && e.written_by_optimizer;
-    return record("cast", e.copy, {e.master}, [as_it_is, from = e.master.dtype()](const Tensor& dy) -> Grads {
-      return {as_it_is ? dy : dy.to(from)};
-    });
+    return record("cast", e.copy, {e.master},
+                  differentiable([as_it_is, from = e.master.dtype()](const Tensor& dy) -> Grads {
+                    if (recording()) return {cast(dy, from)};
+                    return {as_it_is ? dy : dy.to(from)};
+                  }));
   });
 }
 

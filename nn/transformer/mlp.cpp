@@ -1,6 +1,7 @@
 #include "braid/nn/transformer/mlp.h"
 
 #include "braid/autograd/ops.h"
+#include "braid/nn/outputs.h"
 
 namespace braid::nn {
 
@@ -57,7 +58,7 @@ Tensor Mlp::operator()(const Tensor& x, const Pass& pass) const {
       break;
   }
   if (options_.gates > 0) hidden = gated(hidden, all, pass.shards.get());
-  return down_.row_parallel(hidden, pass.shards.get());
+  return output(*this, down_.row_parallel(hidden, pass.shards.get()));
 }
 
 // Block e of the hidden vector times softmax(mg x)_e.

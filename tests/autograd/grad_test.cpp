@@ -82,11 +82,48 @@ BOOST_AUTO_TEST_CASE(a_penalty_on_gradients_reaches_the_weights) {
   BOOST_TEST(is_close(values(grad(w)), {8. * 5 * 4, 8. * 7 * 9}, 0));
 }
 
+// A closure that records for a use of its own: what reaches the leaf are values, however often it is used.
+BOOST_AUTO_TEST_CASE(gradients_have_no_history_without_create_graph) {
+  const auto cube = [](const Tensor& x) {
+    return record("cube", no_grad([&] { return mul(x, square(x)); }), {x}, [x](const Tensor& dy) -> Grads {
+      const EnableGrad on;
+      return {mul(dy, scale(square(x), 3))};
+    });
+  };
+  const Tensor x = leaf({2, 3});
+  backward(sum(add(cube(x), cube(x))));
+  backward(sum(cube(x)));
+  BOOST_TEST(is_close(values(grad(x)), {3. * 12, 3. * 27}, 0));
+  BOOST_TEST(!requires_grad(grad(x)));
+  BRAID_CHECK_FAILS(backward(sum(grad(x))), ErrorKind::misuse, "no history", "create_graph");
+  const Tensor dx = grad(sum(square(x)), {x})[0];
+  BRAID_CHECK_FAILS(grad(sum(dx), {x}), ErrorKind::misuse, "[grad] the tensor has no history", "create_graph");
+}
+
 BOOST_AUTO_TEST_CASE(an_op_without_second_derivative_says_so) {
   const Tensor x = leaf({1, 2});
   const Tensor y = record("one_way", x.detach().clone(), {x}, [](const Tensor& dy) -> Grads { return {dy}; });
   BRAID_CHECK_FAILS(grad(sum(y), {x}, {.create_graph = true}), ErrorKind::misuse, "[one_way] has no second derivative");
   BOOST_TEST(is_close(values(grad(sum(y), {x})[0]), {1, 1}, 0));
+}
+
+BOOST_AUTO_TEST_CASE(gradgradcheck_finds_a_wrong_second_derivative) {
+  // y = x^3 with a right first derivative, which keeps one of its factors without history.
+  const auto cube = [](bool right) {
+    return [right](const std::vector<Tensor>& in) {
+      const Tensor x = in[0];
+      return record("cube", no_grad([&] { return mul(x, square(x)); }), {x},
+                    differentiable([x, right](const Tensor& dy) -> Grads {
+                      return {mul(dy, scale(mul(x, right ? x : x.detach()), 3))};
+                    }));
+    };
+  };
+  const std::vector<Tensor> inputs{from_vector(std::vector<double>{2, -0.5}, {2})};
+  BOOST_TEST(gradcheck(cube(false), inputs).error < 1e-8);
+  BOOST_TEST(gradgradcheck(cube(true), inputs).error < 1e-8);
+  const GradcheckResult wrong = gradgradcheck(cube(false), inputs);
+  BOOST_TEST(wrong.error > 1e-3);
+  BOOST_TEST(wrong.where.starts_with("input 0, element "), wrong.where);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
