@@ -26,10 +26,10 @@ using Hooks = std::shared_ptr<const detail::GradHooks>;
 class LeafGradients {
  public:
   LeafGradients() { detail::lock_at_fork(mutex_); }
+  // lent: the sum again where somebody else reads it, such as a hook on another thread, so that it is not added to in
+  // place.
   struct Taken {
-    Tensor sum;
-    Tensor
-        lent;  // the same where somebody else reads it, such as a hook on another thread: it is not added to in place
+    Tensor sum, lent;
   };
   Taken take(Node& leaf) {
     const std::lock_guard lock(mutex_);

@@ -114,7 +114,6 @@ set(BRAID_PUBLIC_HEADERS
   nn/module.h
   nn/name_pattern.h
   nn/observer.h
-  nn/outputs.h
   nn/optim/clip.h
   nn/optim/groups.h
   nn/optim/master_weights.h
@@ -124,6 +123,7 @@ set(BRAID_PUBLIC_HEADERS
   nn/optim/rules/adamw.h
   nn/optim/rules/sgd.h
   nn/optim/schedule.h
+  nn/outputs.h
   nn/sample_random.h
   nn/shard_context.h
   nn/shard_rule.h
