@@ -16,7 +16,7 @@ Grads gradients_of_type(DType dtype, const DcmhaGradients& gradients) {
 
 Call::Call(const char* name, const DcmhaInputs& x, const AttentionExtras& with)
     : op(name), recorded(list_of(x)), inputs(map_tensors(x, [](const Tensor& t) { return t.detach(); })), extras(with) {
-  if (!with.empty()) recorded.push_back(with.bias);
+  if (!with.empty()) recorded.insert(recorded.end(), {with.bias, with.attend});
   if (with.bias) extras.bias = with.bias.detach();
   for (const Tensor& t : recorded) {
     required.push_back(requires_grad(t));
@@ -39,7 +39,9 @@ Grads recorded_gradients(const DcmhaInputs& x, const AttentionExtras& extras,
     if (i < list.size()) with.bias = list[i];
     return TensorList{attention_reference(call, parts, with)};
   };
-  return detail::composed_gradients(inputs, definition, {dy});
+  Grads gradients = detail::composed_gradients(inputs, definition, {dy});
+  if (!extras.empty()) gradients.emplace_back();  // of attend
+  return gradients;
 }
 
 }  // namespace braid::attention

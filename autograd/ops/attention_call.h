@@ -38,7 +38,7 @@ Grads gradients_of_type(DType dtype, const DcmhaGradients& gradients);
 // graph alive.
 struct Call {
   const char* op;
-  TensorList recorded;         // where there are extras, their bias comes last
+  TensorList recorded;         // with extras then bias and attend, so that a change in place is noticed
   std::vector<bool> required;  // gradients
   DcmhaInputs inputs;
   AttentionExtras extras;

@@ -52,7 +52,8 @@ Tensor chunked(const Call& call, const std::vector<CallPart>& parts, int64_t chu
     DcmhaGradients gradients = gradients_for(x, required, [](const AttentionRole& role, const Tensor& input) {
       return role.positions == queries ? zeros_like(input) : zeros_for_sum(input);
     });
-    const Tensor bias_gradient = extras.bias && required.back() ? zeros_for_sum(extras.bias) : Tensor();
+    const bool needs_bias = extras.bias && required[required.size() - 2];
+    const Tensor bias_gradient = needs_bias ? zeros_for_sum(extras.bias) : Tensor();
     for (const CallPart& block : blocks) {
       DcmhaInputs leaves = map_tensors(part_of(x, block), [](const Tensor& t) { return t.detach(); });
       AttentionExtras block_extras = part_of(extras, x, block);
@@ -73,7 +74,7 @@ Tensor chunked(const Call& call, const std::vector<CallPart>& parts, int64_t chu
         entries_of(bias_gradient, block).add_(grad(block_extras.bias).to(bias_gradient.dtype()));
     }
     Grads list = gradients_of_type(x.q.dtype(), gradients);
-    if (!extras.empty()) list.push_back(bias_gradient ? bias_gradient.to(extras.bias.dtype()) : Tensor());
+    if (!extras.empty()) list.insert(list.end(), {needs_bias ? bias_gradient.to(extras.bias.dtype()) : Tensor(), {}});
     return list;
   };
   return record(call.op, y, std::span<const Tensor>(call.recorded), differentiable(backward_pass));
