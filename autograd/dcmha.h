@@ -15,6 +15,8 @@
 //   S' = Compose_pre(S + bias) or Compose_pre(S) + bias, masked entries -> -inf; P = softmax(S'),
 //   P' = D(Compose_post(P)), masked entries -> 0
 // A masked entry has no probability, also where post-compose reads heads in which it is not masked.
+// A query whose entries are all masked gives zeros, and no gradient. Second derivatives, with any option, are those of
+// the definition, whose scores are then stored whole.
 #pragma once
 #include <vector>
 
