@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t B = 3, T = 5, S = 7, N = 4, d = 6, G = 2, M = N / G, R = 2;
 
-Tensor random(const Shape& shape, uint64_t key) { return scale(randn(shape, RandomKey(key), DType::f64), 0.4); }
+Tensor random(const Shape& shape, uint64_t key) { return scale(randn(shape, RandomKey{key}, DType::f64), 0.4); }
 
 // q, k, v, and every term of both mixings.
 struct Inputs {
@@ -228,7 +228,7 @@ BOOST_AUTO_TEST_CASE(derivatives_of_everything_and_of_the_bias) {
         options.bias = in.back();
         options.bias_place = place;
         options.dropout = 0.3;
-        options.dropout_key = RandomKey(5);
+        options.dropout_key = RandomKey{5};
         options.chunk = chunk;
         return attend(in, options);
       };
@@ -261,7 +261,7 @@ BOOST_AUTO_TEST_CASE(dropout_keeps_the_mean_and_follows_its_key) {
   SdpaOptions options;
   options.mask = {false, 0, 0};
   options.dropout = 0.25;
-  options.dropout_key = RandomKey(1);
+  options.dropout_key = RandomKey{1};
   const auto run = [&] { return scaled_dot_product_attention(q, k, v, options).to_vector<double>(); };
   const std::vector<double> y = run();
   double sum = 0, squares = 0;
@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(dropout_keeps_the_mean_and_follows_its_key) {
   // The variance of a share of 400: p / (1 - p) / 400.
   BOOST_TEST(squares / n == 0.25 / 0.75 / 400, boost::test_tools::tolerance(0.1));
   BOOST_TEST((run() == y));
-  options.dropout_key = RandomKey(2);
+  options.dropout_key = RandomKey{2};
   BOOST_TEST((run() != y));
 }
 
@@ -285,7 +285,7 @@ BOOST_AUTO_TEST_CASE(one_pattern_of_dropout_in_every_implementation_and_type) {
     options.impl = impl;
     options.chunk = chunk;
     options.dropout = 0.5;
-    options.dropout_key = RandomKey(9, 4);
+    options.dropout_key = RandomKey{9, 4};
     // Values of one-hot keys: y are the probabilities themselves, 0 or 2 / S.
     const Tensor v = expand(unsqueeze(unsqueeze(eye(S1, type), 1), 0), {samples, S1, 2, S1});
     return ne(scaled_dot_product_attention(q, k, v, options), 0.0);  // (samples, T, 2, S)
