@@ -15,6 +15,8 @@
 //   S' = Compose_pre(S + bias) or Compose_pre(S) + bias, masked entries -> -inf; P = softmax(S'),
 //   P' = D(Compose_post(P)), masked entries -> 0
 // A masked entry has no probability, also where post-compose reads heads in which it is not masked.
+// A query whose entries are all masked gives zeros, and no gradient. Second derivatives, with any option, are those of
+// the definition, whose scores are then stored whole.
 #pragma once
 #include <vector>
 
@@ -46,18 +48,33 @@ std::vector<Document> documents_of(const Tensor& positions);
 // The same documents with `first` subtracted from their positions.
 std::vector<Document> counted_from(std::vector<Document> documents, int64_t first);
 
+// Where causal queries stand among the keys that their sample has. It matters where T is not their number.
+enum class CausalAlignment : uint8_t {
+  top_left,      // query 0 at key 0: torch's is_causal
+  bottom_right,  // query T - 1 at the last key: FlashAttention since 2.1
+};
+
 enum class BiasPlace : uint8_t { before_compose, after_compose };  // of the scores
 
 struct SdpaOptions {
   AttentionMask mask = {};
-  // (B): the keys that each sample has; the others do not exist. Empty: S. In every implementation, at no cost.
+  // Beside mask.offset, which is added: bottom_right adds the keys of the sample - T. Queries before the first key give
+  // 0.
+  CausalAlignment alignment = CausalAlignment::top_left;
+  // (B): the keys that each sample has; the others do not exist and are not read. Empty: S. From a tensor (B) i64 or
+  // i32: lengths.to_vector<int64_t>(). In every implementation: samples of one length that follow each other are one
+  // call of the kernels.
   std::vector<int64_t> key_lengths = {};
-  // The options from here to `dropout` take the definition, in blocks of query rows that backward computes again:
-  // memory for one block of scores; `impl` must be automatic or reference.
-  Tensor attend = {};  // (1 or B, 1 or N, T, S) u8: 0 masks an entry
-  Tensor bias = {};    // (1 or B, 1 or N, T, S), added to the scores; its gradient is formed
+  // With one of attend, bias and dropout, or values of another size (B, S, Nkv, dv), the call is computed in blocks of
+  // query rows (chunked; memory for the scores of one block) or by the reference; `fused` is an error.
+  Tensor attend = {};  // (1 or B, 1 or N, T, S) u8: 0 masks an entry, whose value must still be finite
+  // (1 or B, 1 or N, T, S) of the queries' type, added to the scores; its gradient is formed. An entry of -inf masks
+  // where the bias is added after Compose or without it; before Compose it must be finite.
+  Tensor bias = {};
   BiasPlace bias_place = BiasPlace::before_compose;
-  double dropout = 0;  // probability, in [0, 1), that an entry of P' becomes 0
+  // Probability, in [0, 1), that an entry of P' becomes 0. Which do is a function of the key, N and the entry's sample,
+  // head, query row and key alone: the same in every implementation, type and block, with more keys and more rows.
+  double dropout = 0;
   RandomKey dropout_key = {};
   double scale = 0;  // of the scores; 0 means 1/sqrt(d)
   AttentionImpl impl = AttentionImpl::automatic;

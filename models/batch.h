@@ -3,6 +3,8 @@
 //   text     input_ids (B, T), targets (B, T)     i32 or i64; a negative target is not counted (text_batch)
 //            positions (B, T), optional           the position of each token in its document, for document masking.
 //                                                 Always on the CPU, which plans attention by it
+//   pairs    source_lengths (B), optional         symbols that each source has, the others are padding; i32 or i64.
+//                                                 Always on the CPU
 //   any      sample_keys (B) i64, optional        in training: keys of the dropout of each sample; without them there
 //                                                 is none. Always on the CPU
 #pragma once
@@ -16,6 +18,7 @@
 namespace braid::models {
 
 inline constexpr const char* kPositions = "positions";
+inline constexpr const char* kSourceLengths = "source_lengths";
 inline constexpr const char* kSampleKeys = "sample_keys";
 
 class Batch {
@@ -32,7 +35,7 @@ class Batch {
   int64_t samples() const;
   // The samples [begin, end), as copies.
   Batch slice(int64_t begin, int64_t end) const;
-  Batch to(Device device) const;  // positions stay on the CPU
+  Batch to(Device device) const;  // but for what is always on the CPU
 
  private:
   std::vector<nn::NamedTensor> tensors_;

@@ -1,20 +1,19 @@
-// The attention ops: the choice of an implementation, and two of the three. The third, the definition, is
-// attention_reference.cpp.
+// The attention ops: the choice of an implementation, and the one by the device's kernels. The others are
+// attention_chunked.cpp and the definition, attention_reference.cpp.
 #include <algorithm>
 #include <tuple>
 
-#include "braid/autograd/detail/composed_gradients.h"
+#include "braid/autograd/attention_maps.h"
 #include "braid/autograd/ops.h"
-#include "braid/autograd/ops/attention_documents.h"
-#include "braid/autograd/ops/attention_inputs.h"
-#include "braid/autograd/ops/attention_reference.h"
+#include "braid/autograd/ops/attention_call.h"
 #include "braid/autograd/saved.h"
-#include "braid/tensor/called_op.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
 #include "braid/tensor/trace_device.h"
 
 namespace braid {
+
+namespace attention {
 
 namespace {
 
@@ -31,146 +30,8 @@ void check_options(const char* op, const SdpaOptions& options) {
         "a window counts keys back from the query: it needs mask.causal = true; without causality use `attend`");
   check(options.key_lengths.empty() || !options.documents, op,
         "takes key_lengths or documents; documents already say which keys a query has");
-}
-
-// ---- the tensors of a call ----
-
-using TensorList = std::vector<Tensor>;  // in the order of for_each_tensor
-
-template <class Call>
-TensorList list_of(const Call& call) {
-  TensorList list;
-  for_each_tensor([&](const AttentionRole&, const Tensor& t) { list.push_back(t); }, call);
-  return list;
-}
-
-// For the inputs whose gradient is required (flags in the order of for_each_tensor): make(role, input).
-template <class Make>
-DcmhaGradients gradients_for(const DcmhaInputs& x, const std::vector<bool>& required, Make&& make) {
-  DcmhaGradients gradients;
-  size_t i = 0;
-  for_each_tensor(
-      [&](const AttentionRole& role, const Tensor& input, Tensor& gradient) {
-        if (required[i++]) gradient = make(role, input);
-      },
-      x, gradients);
-  return gradients;
-}
-
-// For a gradient that several calls add to: a sum in 16 bits would lose what is small beside it.
-Tensor zeros_for_sum(const Tensor& input) {
-  return zeros(input.shape(), accumulate_type(input.dtype()), input.device());
-}
-
-Grads gradients_of_type(DType dtype, const DcmhaGradients& gradients) {
-  Grads list = list_of(gradients);
-  for (Tensor& g : list) {
-    if (g) g = g.to(dtype);
-  }
-  return list;
-}
-
-DcmhaInputs part_of(const DcmhaInputs& x, const QueryBlock& block) {
-  DcmhaInputs part = x;
-  for_each_tensor([&](const AttentionRole& role, Tensor& t) { t = block.part(t, role.positions); }, part);
-  part.mask.offset += block.t0 - block.s0;
-  return part;
-}
-
-// A call as the implementations take it: the op's name, the tensors that it records, and the same tensors without their
-// history, so that a closure keeps no graph alive.
-struct Call {
-  const char* op;
-  TensorList recorded;
-  std::vector<bool> required;  // gradients
-  DcmhaInputs inputs;
-  std::vector<detail::History> histories;  // for closures, which keep no values but those of `inputs`
-
-  Call(const char* name, const DcmhaInputs& x)
-      : op(name), recorded(list_of(x)), inputs(map_tensors(x, [](const Tensor& t) { return t.detach(); })) {
-    for (const Tensor& t : recorded) {
-      required.push_back(requires_grad(t));
-      histories.emplace_back(t);
-    }
-  }
-};
-
-// The derivative by ops that record: that of the definition, document by document.
-Grads recorded_gradients(const DcmhaInputs& x, const std::vector<detail::History>& histories,
-                         const std::vector<QueryBlock>& documents, const Tensor& dy) {
-  TensorList inputs = list_of(x);
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i]) inputs[i] = histories[i].on(inputs[i]);
-  const auto definition = [&](const TensorList& list) {
-    DcmhaInputs call = x;
-    size_t i = 0;
-    for_each_tensor([&](const AttentionRole&, Tensor& t) { t = list[i++]; }, call);
-    return TensorList{documents.empty() ? attention_reference(call) : attention_reference(call, documents)};
-  };
-  return detail::composed_gradients(inputs, definition, {dy});
-}
-
-// ---- chunked ----
-
-// With documents: each of them cut for itself.
-std::vector<QueryBlock> chunks_of(const DcmhaInputs& x, const std::vector<QueryBlock>& documents, int64_t chunk) {
-  std::vector<QueryBlock> blocks;
-  for (const QueryBlock& document : documents) {
-    for (QueryBlock block : chunks_of(part_of(x, document), {}, chunk)) {
-      block.b0 += document.b0, block.t0 += document.t0, block.s0 += document.s0;
-      blocks.push_back(block);
-    }
-  }
-  if (!documents.empty()) return blocks;
-  const int64_t B = x.q.dim(0), T = x.q.dim(1), S = x.k.dim(1);
-  const int64_t keys = x.mask.causal && x.mask.window > 0 ? std::min(S, x.mask.window) : S;
-  const int64_t row_bytes = std::max<int64_t>(1, x.q.dim(2) * keys * size_of(x.q.dtype()));
-  const int64_t rows = chunk > 0 ? chunk : std::clamp<int64_t>(kAttentionChunkBytes / row_bytes, 16, 128);
-  const int64_t samples = std::clamp<int64_t>(kAttentionChunkBytes / (row_bytes * std::min(rows, T)), 1, B);
-  return split_queries(B, T, S, x.mask, samples, rows);
-}
-
-// Whether samples have no key at all: their results are 0, and no kernel is called for them.
-bool has_gaps(const std::vector<QueryBlock>& blocks) {
-  return std::ranges::any_of(blocks, [](const QueryBlock& block) { return block.keys == 0; });
-}
-
-// The reference block by block. Backward recomputes each block, so that nothing but the inputs stays alive in between,
-// and adds the block's gradients to their places: several blocks to those of a key and of the static term.
-Tensor chunked(const Call& call, const std::vector<QueryBlock>& documents, int64_t chunk) {
-  const DcmhaInputs& x = call.inputs;
-  std::vector<QueryBlock> blocks = chunks_of(x, documents, chunk);
-  Tensor y = has_gaps(documents) ? zeros_like(x.q) : empty_like(x.q);
-  std::erase_if(blocks, [](const QueryBlock& block) { return block.keys == 0; });
-  using enum AttentionRole::Positions;
-  {
-    const NoGrad off;
-    for (const QueryBlock& block : blocks) block.part(y, queries).copy_(attention_reference(part_of(x, block)));
-  }
-  auto backward_pass = [x, required = call.required, blocks, documents,
-                        histories = call.histories](const Tensor& dy) -> Grads {
-    if (recording()) return recorded_gradients(x, histories, documents, dy);
-    DcmhaGradients gradients = gradients_for(x, required, [](const AttentionRole& role, const Tensor& input) {
-      return role.positions == queries ? zeros_like(input) : zeros_for_sum(input);
-    });
-    for (const QueryBlock& block : blocks) {
-      DcmhaInputs leaves = map_tensors(part_of(x, block), [](const Tensor& t) { return t.detach(); });
-      for_each_tensor(
-          [](const AttentionRole&, Tensor& leaf, const Tensor& gradient) {
-            if (gradient) require_grad(leaf);
-          },
-          leaves, gradients);
-      const EnableGrad on;
-      backward(attention_reference(leaves), block.part(dy, queries).contiguous());
-      for_each_tensor(
-          [&](const AttentionRole& role, const Tensor& leaf, Tensor& gradient) {
-            if (gradient && grad(leaf)) block.part(gradient, role.positions).add_(grad(leaf).to(gradient.dtype()));
-          },
-          leaves, gradients);
-    }
-    return gradients_of_type(x.q.dtype(), gradients);
-  };
-  return record(call.op, y, std::span<const Tensor>(call.recorded), differentiable(backward_pass));
+  check(options.alignment == CausalAlignment::top_left || !options.documents, op,
+        "documents are aligned by mask.offset: alignment must be top_left");
 }
 
 // ---- fused ----
@@ -228,7 +89,7 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const AttentionPlan& plan) 
   auto backward_pass = [y, lse, plan, &device, saved = SavedInputs(call, x), required = call.required,
                         histories = call.histories](const Tensor& dy) -> Grads {
     const DcmhaInputs inputs = saved.get();
-    if (recording()) return recorded_gradients(inputs, histories, {}, dy);
+    if (recording()) return recorded_gradients(inputs, {}, histories, {}, dy);
     DcmhaGradients gradients = gradients_for(inputs, required, [&plan](const AttentionRole&, const Tensor& input) {
       return gradient_memory(input, plan.backward);
     });
@@ -238,10 +99,15 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const AttentionPlan& plan) 
   return record(call.op, y, std::span<const Tensor>(call.recorded), differentiable(backward_pass));
 }
 
+// Whether samples have no key at all: their results are 0, and no kernel is called for them.
+bool has_gaps(const std::vector<CallPart>& parts) {
+  return std::ranges::any_of(parts, [](const CallPart& part) { return part.keys == 0; });
+}
+
 // Calls each(i) for every document. On the CPU short ones are shared out among the threads, since a short call keeps
 // few of them busy; a long one has all threads to itself.
 template <class Each>
-void for_each_document(const std::vector<QueryBlock>& documents, bool on_cpu, Each&& each) {
+void for_each_document(const std::vector<CallPart>& documents, bool on_cpu, Each&& each) {
   const auto work = [&](size_t i) { return static_cast<double>(documents[i].rows * documents[i].keys); };
   double sum = 0;
   for (size_t i = 0; i < documents.size(); ++i) sum += work(i);
@@ -260,7 +126,7 @@ void for_each_document(const std::vector<QueryBlock>& documents, bool on_cpu, Ea
 // One call of the device's kernels for each document, on its part of the tensors. The parts of one sample are
 // contiguous, as results of kernels must be. Only the static term is shared: the sum over the documents is its
 // gradient, rounded to the inputs' type once (on a GPU, whose kernels write that type, each document's part too).
-Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<QueryBlock>& documents,
+Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<CallPart>& documents,
              const std::vector<AttentionPlan>& plans) {
   using enum AttentionRole::Positions;
   const Backend& device = backend(x.q.device());
@@ -276,7 +142,7 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<QueryBloc
   auto backward_pass = [y, lse, plans, documents, on_cpu, &device, saved = SavedInputs(call, x),
                         required = call.required, histories = call.histories](const Tensor& dy) -> Grads {
     const DcmhaInputs inputs = saved.get();
-    if (recording()) return recorded_gradients(inputs, histories, documents, dy);
+    if (recording()) return recorded_gradients(inputs, {}, histories, documents, dy);
     const DType dtype = inputs.q.dtype(), part_type = on_cpu ? accumulate_type(dtype) : dtype;
     const Tensor d_result = dy.contiguous();
     DcmhaGradients gradients = gradients_for(inputs, required, [](const AttentionRole& role, const Tensor& input) {
@@ -284,7 +150,7 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<QueryBloc
     });
     std::vector<DcmhaGradients> parts(documents.size(), gradients);
     for_each_document(documents, on_cpu, [&](size_t i) {
-      const QueryBlock& document = documents[i];
+      const CallPart& document = documents[i];
       if (document.keys == 0) return;
       for_each_tensor(
           [&](const AttentionRole& role, Tensor& part) {
@@ -320,41 +186,31 @@ AttentionPlan plan_of(const DcmhaInputs& x, bool derivative) {
 Tensor attend(const char* op, const DcmhaInputs& x, const SdpaOptions& options) {
   check_inputs(op, x);
   check_options(op, options);
-  const bool may_fuse = options.impl == AttentionImpl::fused || options.impl == AttentionImpl::automatic;
-  const bool no_elements = x.q.numel() == 0 || x.k.numel() == 0;
-  const std::vector<QueryBlock> documents = options.documents             ? document_blocks(op, x, *options.documents)
-                                            : options.key_lengths.empty() ? std::vector<QueryBlock>()
-                                                                          : length_blocks(op, x, options.key_lengths);
+  const std::vector<CallPart> parts = parts_of(op, x, options);
   const AttentionExtras extras = extras_of(op, x, options);
-  if (extras.attend || extras.bias || extras.dropout > 0 || x.v.dim(3) != x.k.dim(3)) {
-    const bool reference = options.impl == AttentionImpl::reference;
-    check(reference || options.impl == AttentionImpl::automatic, op,
-          "attend, bias, dropout and values of another size take the definition: impl must be automatic or reference");
-    const CalledOp called(op);
-    if (no_elements) return attention_reference(x, extras);
-    const std::vector<QueryBlock> blocks = chunks_of(x, documents, options.chunk);
-    return attention_reference(x, blocks, extras, !reference && blocks.size() > 1);
-  }
-  if (options.impl == AttentionImpl::reference || no_elements)
-    return documents.empty() ? attention_reference(x) : attention_reference(x, documents);
-  const Call call(op, x);
-  if (may_fuse) {
-    const DcmhaInputs prepared = rows_contiguous(call.inputs);
-    std::vector<AttentionPlan> plans;
-    if (documents.empty()) plans.push_back(plan_of(prepared, recording(call.recorded)));
-    for (const QueryBlock& document : documents)
-      plans.push_back(document.keys == 0 ? AttentionPlan{}
-                                         : plan_of(part_of(prepared, document), recording(call.recorded)));
-    std::optional<std::string> unsupported_reason;
-    for (const AttentionPlan& plan : plans)
-      if (plan.unsupported_reason) unsupported_reason = plan.unsupported_reason;
-    check(!unsupported_reason || options.impl == AttentionImpl::automatic, op,
-          [&] { return *unsupported_reason + "; or use AttentionImpl::automatic, which then takes `chunked`"; });
-    if (!unsupported_reason)
-      return documents.empty() ? fused(call, prepared, plans[0]) : fused(call, prepared, documents, plans);
-    add_attention_use("forward", "chunked", *unsupported_reason);
-  }
-  return chunked(call, documents, options.chunk);
+  const bool composed = !extras.empty() || x.v.dim(3) != x.k.dim(3);
+  check(!composed || options.impl != AttentionImpl::fused, op,
+        "attend, bias, dropout and values of another size have no fused kernel: impl must be automatic, chunked or "
+        "reference");
+  const bool no_elements = x.q.numel() == 0 || x.k.numel() == 0 || x.v.numel() == 0;
+  if (options.impl == AttentionImpl::reference || no_elements) return attention_reference(x, parts, extras);
+  const Call call(op, x, extras);
+  if (composed) add_attention_use("forward", "chunked", "no kernel takes attend, bias, dropout or wide values");
+  if (composed || options.impl == AttentionImpl::chunked) return chunked(call, parts, options.chunk);
+  const DcmhaInputs prepared = rows_contiguous(call.inputs);
+  const bool derivative = recording(call.recorded);
+  std::vector<AttentionPlan> plans;
+  if (parts.empty()) plans.push_back(plan_of(prepared, derivative));
+  for (const CallPart& part : parts)
+    plans.push_back(part.keys == 0 ? AttentionPlan{} : plan_of(part_of(prepared, part), derivative));
+  std::optional<std::string> unsupported_reason;
+  for (const AttentionPlan& plan : plans)
+    if (plan.unsupported_reason) unsupported_reason = plan.unsupported_reason;
+  check(!unsupported_reason || options.impl == AttentionImpl::automatic, op,
+        [&] { return *unsupported_reason + "; or use AttentionImpl::automatic, which then takes `chunked`"; });
+  if (!unsupported_reason) return parts.empty() ? fused(call, prepared, plans[0]) : fused(call, prepared, parts, plans);
+  add_attention_use("forward", "chunked", *unsupported_reason);
+  return chunked(call, parts, options.chunk);
 }
 
 // In a type in which scores keep their digits, recorded.
@@ -364,13 +220,15 @@ DcmhaInputs with_wide_type(const DcmhaInputs& x) {
 
 }  // namespace
 
+}  // namespace attention
+
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOptions& options) {
-  return attend("scaled_dot_product_attention", inputs_of(q, k, v, {}, {}, 1, options), options);
+  return attention::attend("scaled_dot_product_attention", inputs_of(q, k, v, {}, {}, 1, options), options);
 }
 
 Tensor dcmha(const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre, const HeadMixing& post,
              const DcmhaOptions& options) {
-  return attend("dcmha", inputs_of(q, k, v, pre, post, options.groups, options), options);
+  return attention::attend("dcmha", inputs_of(q, k, v, pre, post, options.groups, options), options);
 }
 
 AttentionMaps attention_maps(const Tensor& q, const Tensor& k, const HeadMixing& pre, const HeadMixing& post,
@@ -381,8 +239,8 @@ AttentionMaps attention_maps(const Tensor& q, const Tensor& k, const HeadMixing&
         "gives the maps of whole sequences, not of documents or of key_lengths");
   check(!options.attend && !options.bias && options.dropout == 0, "attention_maps",
         "gives the maps without attend, bias and dropout");
-  check_options("attention_maps", options);
-  return reference_maps(with_wide_type(x));
+  attention::check_options("attention_maps", options);
+  return reference_maps(attention::with_wide_type(x));
 }
 
 }  // namespace braid

@@ -66,7 +66,7 @@ AttentionExtras extras_of(const char* op, const DcmhaInputs& x, const SdpaOption
   check_map("bias", o.bias, x.q.dtype());
   check(o.dropout >= 0 && o.dropout < 1, op,
         [&] { return str("dropout must be a probability in [0, 1), got ", std::to_string(o.dropout)); });
-  return {o.attend, o.bias, o.bias_place, o.dropout, o.dropout_key};
+  return {o.attend, o.bias, o.bias_place, o.dropout, o.dropout_key, {}};
 }
 
 DcmhaInputs rows_contiguous(const DcmhaInputs& x) {
@@ -78,7 +78,10 @@ DcmhaInputs inputs_of(const Tensor& q, const Tensor& k, const Tensor& v, const H
                       int64_t groups, const SdpaOptions& o) {
   const bool default_scale = o.scale == 0 && q.rank() == 4;
   const double scale = default_scale ? 1 / std::sqrt(static_cast<double>(q.dim(3))) : o.scale;
-  return {q, k, v, pre, post, groups, o.mask, scale, o.workspace};
+  AttentionMask mask = o.mask;
+  const bool to_last_key = o.alignment == CausalAlignment::bottom_right && o.key_lengths.empty();
+  if (to_last_key && q.rank() == 4 && k.rank() == 4) mask.offset += k.dim(1) - q.dim(1);
+  return {q, k, v, pre, post, groups, mask, scale, o.workspace};
 }
 
 }  // namespace braid

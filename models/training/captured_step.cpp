@@ -32,7 +32,7 @@ void CapturedStep::forget() {
 // where the documents of a batch begin.
 bool CapturedStep::can_capture(const std::vector<Batch>& batches) const {
   for (const Batch& b : batches)
-    if (b.has(kPositions) || b.has(kSampleKeys)) return false;
+    if (b.has(kPositions) || b.has(kSourceLengths) || b.has(kSampleKeys)) return false;
   return enabled_ && static_cast<bool>(backend(device_).stream.begin_capture) && !debug().any();
 }
 

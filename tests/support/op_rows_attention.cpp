@@ -1,8 +1,8 @@
-// DCMHA against the loops of its definition: one pair (query i, key j) at a time, in f64.
+// DCMHA against the loops of its definition.
 #include <cmath>
-#include <limits>
 
 #include "braid/autograd/ops.h"
+#include "tests/support/attention_loops.h"
 #include "tests/support/dcmha_cases.h"
 #include "tests/support/op_table.h"
 
@@ -24,81 +24,6 @@ std::vector<Shape> shapes(const Sizes& z) {
                            Shape{z.B, z.S, z.G, z.M}});
   }
   return all;
-}
-
-double at(const Array& x, std::initializer_list<int64_t> index) {
-  int64_t offset = 0;
-  int axis = 0;
-  for (int64_t i : index) offset = offset * x.shape[axis++] + i;
-  return x.values[static_cast<size_t>(offset)];
-}
-
-// One group's M values of one pair, mixed; `in` are the seven tensors of the stage.
-std::vector<double> mixed(const std::vector<double>& a, const Array* in, int64_t b, int64_t i, int64_t j, int64_t g) {
-  int64_t M = static_cast<int64_t>(a.size()), R = in[1].shape[3];
-  std::vector<double> out(a.size());
-  for (int64_t n = 0; n < M; ++n) {
-    double o = a[static_cast<size_t>(n)] * (1 + at(in[5], {b, i, g, n}) + at(in[6], {b, j, g, n}));
-    for (int64_t m = 0; m < M; ++m) {
-      double p = at(in[0], {g, m, n});
-      for (int64_t r = 0; r < R; ++r) {
-        p += at(in[1], {b, i, g, r, m}) * at(in[2], {b, i, g, r, n}) +
-             at(in[3], {b, j, g, r, m}) * at(in[4], {b, j, g, r, n});
-      }
-      o += a[static_cast<size_t>(m)] * p;
-    }
-    out[static_cast<size_t>(n)] = o;
-  }
-  return out;
-}
-
-// Attention by its definition; plain with three inputs.
-Array attention_by_loops(const std::vector<Array>& in, const DcmhaOptions& options) {
-  const Array &q = in[0], &k = in[1], &v = in[2];
-  int64_t B = q.shape[0], T = q.shape[1], N = q.shape[2], d = q.shape[3], S = k.shape[1], G = options.groups, M = N / G;
-  Array y{q.shape, std::vector<double>(q.values.size())};
-  double infinity = std::numeric_limits<double>::infinity();
-  auto mix = [&](const std::vector<double>& a, size_t first, int64_t b, int64_t i, int64_t j, int64_t g) {
-    return in.size() == 3 ? a : mixed(a, &in[first], b, i, j, g);
-  };
-  for (int64_t b = 0; b < B; ++b) {
-    for (int64_t i = 0; i < T; ++i) {
-      for (int64_t g = 0; g < G; ++g) {
-        std::vector<std::vector<double>> score(static_cast<size_t>(S));  // [j][m]; masked keys stay empty
-        std::vector<double> top(static_cast<size_t>(M), -infinity), sum(static_cast<size_t>(M));
-        for (int64_t j = 0; j < S; ++j) {
-          int64_t query = i + options.mask.offset;
-          bool masked =
-              options.mask.causal && (j > query || (options.mask.window > 0 && j <= query - options.mask.window));
-          if (masked) continue;
-          std::vector<double> a(static_cast<size_t>(M));
-          for (int64_t m = 0; m < M; ++m) {
-            double dot = 0;
-            for (int64_t e = 0; e < d; ++e) dot += at(q, {b, i, g * M + m, e}) * at(k, {b, j, g * M + m, e});
-            a[static_cast<size_t>(m)] = dot / std::sqrt(static_cast<double>(d));
-          }
-          score[static_cast<size_t>(j)] = mix(a, 3, b, i, j, g);
-          for (size_t m = 0; m < top.size(); ++m) top[m] = std::fmax(top[m], score[static_cast<size_t>(j)][m]);
-        }
-        for (auto& s : score) {
-          for (size_t m = 0; m < s.size(); ++m) sum[m] += s[m] = std::exp(s[m] - top[m]);
-        }
-        for (int64_t j = 0; j < S; ++j) {
-          auto& s = score[static_cast<size_t>(j)];
-          if (s.empty()) continue;
-          for (size_t m = 0; m < s.size(); ++m) s[m] /= sum[m];
-          std::vector<double> p = mix(s, 10, b, i, j, g);
-          for (int64_t m = 0; m < M; ++m) {
-            for (int64_t e = 0; e < d; ++e) {
-              y.values[static_cast<size_t>(((b * T + i) * N + g * M + m) * d + e)] +=
-                  p[static_cast<size_t>(m)] * at(v, {b, j, g * M + m, e});
-            }
-          }
-        }
-      }
-    }
-  }
-  return y;
 }
 
 OpRow row(std::string name, DcmhaOptions options, std::vector<Sizes> sizes) {
@@ -147,11 +72,11 @@ Array factors_by_loops(const std::vector<Array>& in) {
     const int64_t c = i % s[3], g = i / s[3] % s[2], t = i / (s[3] * s[2]) % s[1], b = i / (s[3] * s[2] * s[1]);
     for (int64_t f = 0; f < both; ++f) {
       double squares = 0;
-      for (int64_t m = 0; m < M; ++m) squares += std::pow(at(in[0], {g, c, b, t, f, m}), 2);
+      for (int64_t m = 0; m < M; ++m) squares += std::pow(element(in[0], {g, c, b, t, f, m}), 2);
       const double scale = f < both / 2 ? 1 / std::sqrt(squares / static_cast<double>(M) + kFactorsEps) : 1;
-      for (int64_t m = 0; m < M; ++m) y.values.push_back(at(in[0], {g, c, b, t, f, m}) * scale);
+      for (int64_t m = 0; m < M; ++m) y.values.push_back(element(in[0], {g, c, b, t, f, m}) * scale);
     }
-    for (int64_t m = 0; m < M; ++m) y.values.push_back(std::tanh(at(gates, {b, t, g, c, m})));
+    for (int64_t m = 0; m < M; ++m) y.values.push_back(std::tanh(element(gates, {b, t, g, c, m})));
   }
   return y;
 }

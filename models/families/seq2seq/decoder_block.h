@@ -13,8 +13,10 @@ nn::BlockOptions seq2seq_block(const Seq2SeqConfig& config, bool causal);
 class Seq2SeqDecoderBlock final : public nn::Module {
  public:
   Seq2SeqDecoderBlock(const Seq2SeqConfig& config, RandomKey key);
-  // The encoder's states (B, S, D) as every query of this block reads them.
-  nn::CrossAttention::Source source(const Tensor& states) const { return cross_attention_.source(states); }
+  // The encoder's states (B, S, D), of which `lengths` are not padding, as every query of this block reads them.
+  nn::CrossAttention::Source source(const Tensor& states, const std::vector<int64_t>& lengths) const {
+    return cross_attention_.source(states, lengths);
+  }
   // x (B, T, D) -> (B, T, D), whose last addition is left to the norm that follows.
   nn::ResidualStream operator()(const nn::ResidualStream& x, const nn::CrossAttention::Source& source,
                                 const nn::Pass& pass) const;

@@ -25,10 +25,11 @@ std::vector<int32_t> likeliest(const Tensor& logits) {
 
 }  // namespace
 
-std::vector<std::vector<int32_t>> decode_greedily(const Seq2Seq& model, const Tensor& source_ids, int64_t max_symbols) {
+std::vector<std::vector<int32_t>> decode_greedily(const Seq2Seq& model, const Tensor& source_ids, int64_t max_symbols,
+                                                  const std::vector<int64_t>& source_lengths) {
   const NoGrad off;
   const int64_t B = source_ids.dim(0);
-  const Seq2Seq::Encoded source = model.encode(source_ids.to(model.device()));
+  const Seq2Seq::Encoded source = model.encode(source_ids.to(model.device()), nullptr, source_lengths);
   KvCache cache = model.make_cache(max_symbols);
   std::vector<std::vector<int32_t>> found(static_cast<size_t>(B));
   std::vector<int32_t> last(static_cast<size_t>(B), kPairBegin);

@@ -10,8 +10,10 @@
 namespace braid::models {
 
 // The symbols decoded for each row of source_ids (B, S), i32 on the CPU, up to the end symbol, which is not included;
-// at most `max_symbols`. Ties: the first symbol. Error(numerical) when a logit is NaN or Inf.
-std::vector<std::vector<int32_t>> decode_greedily(const Seq2Seq& model, const Tensor& source_ids, int64_t max_symbols);
+// at most `max_symbols`. source_lengths: as of Seq2Seq::encode(). Ties: the first symbol. Error(numerical) when a logit
+// is NaN or Inf.
+std::vector<std::vector<int32_t>> decode_greedily(const Seq2Seq& model, const Tensor& source_ids, int64_t max_symbols,
+                                                  const std::vector<int64_t>& source_lengths = {});
 
 struct ExactMatch {
   int64_t pairs = 0, exact = 0;  // decoded; all symbols right, and the end

@@ -1,5 +1,6 @@
 #include "braid/models/families/seq2seq/model.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "braid/autograd.h"
@@ -7,6 +8,34 @@
 #include "braid/models/families/seq2seq/family.h"
 
 namespace braid::models {
+
+namespace {
+
+std::vector<int64_t> source_lengths(const Batch& batch) {
+  return batch.has(kSourceLengths) ? batch.at(kSourceLengths).to_vector<int64_t>() : std::vector<int64_t>();
+}
+
+void check_lengths(const std::vector<int64_t>& lengths, const Tensor& source_ids) {
+  const int64_t B = source_ids.dim(0), S = source_ids.dim(1);
+  check(std::ssize(lengths) == B, ErrorKind::input,
+        [&] { return str("source_lengths must be (", B, "), found ", lengths.size(), " lengths"); });
+  for (size_t b = 0; b < lengths.size(); ++b)
+    check(lengths[b] >= 1 && lengths[b] <= S, ErrorKind::input,
+          [&] { return str("the length of source ", b, " is ", lengths[b], ", expected 1 to ", S); });
+}
+
+// Each source and what follows it as two documents of the encoder.
+std::vector<Document> with_padding_apart(const std::vector<int64_t>& lengths, int64_t S) {
+  std::vector<Document> documents;
+  for (size_t b = 0; b < lengths.size(); ++b) {
+    const auto sample = static_cast<int64_t>(b);
+    documents.push_back({sample, 0, lengths[b]});
+    if (lengths[b] < S) documents.push_back({sample, lengths[b], S});
+  }
+  return documents;
+}
+
+}  // namespace
 
 Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, RandomKey key, const dist::ProcessMesh& mesh) : config_(config) {
   check(mesh.tensor.size() == 1 && mesh.context.size() == 1, ErrorKind::setting, [&] {
@@ -39,11 +68,16 @@ Tensor Seq2Seq::embed(const Tensor& ids, const Tensor& positions, int64_t first)
   return add(embeddings_(ids), slice(positions, 0, first, first + T));
 }
 
-Seq2Seq::Encoded Seq2Seq::encode(const Tensor& source_ids, const nn::ActivationObserver* observer) const {
-  return encode(source_ids, nn::Pass{.observer = observer, .part = "encoder."});
+Seq2Seq::Encoded Seq2Seq::encode(const Tensor& source_ids, const nn::ActivationObserver* observer,
+                                 const std::vector<int64_t>& lengths) const {
+  return encode(source_ids, lengths, nn::Pass{.observer = observer, .part = "encoder."});
 }
 
-Seq2Seq::Encoded Seq2Seq::encode(const Tensor& source_ids, const nn::Pass& pass) const {
+Seq2Seq::Encoded Seq2Seq::encode(const Tensor& source_ids, std::vector<int64_t> lengths, nn::Pass pass) const {
+  const int64_t S = source_ids.dim(1);
+  if (!lengths.empty()) check_lengths(lengths, source_ids);
+  if (std::ranges::all_of(lengths, [S](int64_t length) { return length == S; })) lengths.clear();
+  if (!lengths.empty()) pass.documents = std::make_shared<const std::vector<Document>>(with_padding_apart(lengths, S));
   const Tensor embedded = pass.dropped(embed(source_ids, source_positions_, 0), "embedding");
   nn::ResidualStream x = pass.observe(embedded, "hidden.0");
   for (size_t i = 0; i < encoder_.size(); ++i) {
@@ -52,7 +86,7 @@ Seq2Seq::Encoded Seq2Seq::encode(const Tensor& source_ids, const nn::Pass& pass)
   }
   const Tensor states = pass.observe(x.with(encoder_norm_).y, "final_norm");  // (B, S, D)
   Encoded encoded;
-  for (const Seq2SeqDecoderBlock& block : decoder_) encoded.layers.push_back(block.source(states));
+  for (const Seq2SeqDecoderBlock& block : decoder_) encoded.layers.push_back(block.source(states, lengths));
   return encoded;
 }
 
@@ -82,8 +116,8 @@ KvCache Seq2Seq::make_cache(int64_t capacity) const {
 Tensor Seq2Seq::loss_sum(const Batch& batch) const {
   const nn::SampleRandom random = dropout_ > 0 ? sample_random(batch) : nn::SampleRandom();
   const auto part = [&](const char* name) { return nn::Pass{.random = random.child(name), .dropout = dropout_}; };
-  const Tensor hidden =
-      decode(batch.at("input_ids"), encode(batch.at("source_ids"), part("encoder")), part("decoder"), 0);
+  const Encoded source = encode(batch.at("source_ids"), source_lengths(batch), part("encoder"));
+  const Tensor hidden = decode(batch.at("input_ids"), source, part("decoder"), 0);
   return linear_cross_entropy(hidden, output_.weight(), batch.at("targets"));
 }
 
@@ -117,11 +151,12 @@ void Seq2Seq::check_batch(const Batch& batch) const {
   check_ids("seq2seq", "source symbol", source, config_.vocab_size);
   check_ids("seq2seq", "input symbol", input, config_.vocab_size);
   check_ids("seq2seq", "target", targets, config_.vocab_size, true);
+  if (batch.has(kSourceLengths)) check_lengths(source_lengths(batch), source);
   check_sample_keys(batch);
 }
 
 void Seq2Seq::observe(const Batch& batch, const nn::ActivationObserver& observer) const {
-  decode(batch.at("input_ids"), encode(batch.at("source_ids"), &observer), nullptr, &observer);
+  decode(batch.at("input_ids"), encode(batch.at("source_ids"), &observer, source_lengths(batch)), nullptr, &observer);
 }
 
 void Seq2Seq::set_attention_workspace(int64_t bytes) {

@@ -6,11 +6,13 @@
 //   target (B, T) ─► embedding ─► decoder blocks: causal attention, cross-attention, Mlp ─► norm ─► logits
 //                                                    queries and query-wise weights from the decoder's states
 //
-// The fill symbols after the end of a source are not masked: all sources have one length, so a pair does not depend on
-// its batch. In one process a complete model; several processes share the samples (data parallel).
+// A source has the length S of the batch, or one of its own (source_lengths): then neither the encoder nor the decoder
+// reads what follows, and a pair gives what it gives alone. In one process a complete model; several processes share
+// the samples (data parallel).
 //
-// A batch: source_ids (B, S), input_ids (B, T), what the decoder reads (teacher forcing), and targets (B, T), of which
-// a negative one is not counted; i32 or i64. With sample_keys it gets the dropout of set_dropout().
+// A batch: source_ids (B, S), input_ids (B, T), what the decoder reads (teacher forcing), targets (B, T), of which a
+// negative one is not counted, and optionally source_lengths (B), each from 1 to S; i32 or i64. With sample_keys it
+// gets the dropout of set_dropout().
 #pragma once
 #include "braid/models/families/seq2seq/decoder_block.h"
 #include "braid/models/language_model.h"
@@ -27,8 +29,10 @@ class Seq2Seq final : public Model {
   struct Encoded {
     std::vector<nn::CrossAttention::Source> layers;
   };
-  // The observer gets encoder.hidden.0 ..., encoder.final_norm (B, S, D) and what the blocks pass.
-  Encoded encode(const Tensor& source_ids, const nn::ActivationObserver* observer = nullptr) const;  // (B, S)
+  // source_ids (B, S); lengths (B), each from 1 to S, empty: all have S. The observer gets encoder.hidden.0 ...,
+  // encoder.final_norm (B, S, D) and what the blocks pass.
+  Encoded encode(const Tensor& source_ids, const nn::ActivationObserver* observer = nullptr,
+                 const std::vector<int64_t>& lengths = {}) const;
   // input_ids (B, T) -> the normalised last hidden state (B, T, D). With a cache they continue it (under NoGrad).
   // The observer gets decoder.hidden.0 ... and decoder.final_norm.
   Tensor decode(const Tensor& input_ids, const Encoded& source, KvCache* cache = nullptr,
@@ -53,7 +57,7 @@ class Seq2Seq final : public Model {
 
  private:
   Tensor embed(const Tensor& ids, const Tensor& positions, int64_t first) const;
-  Encoded encode(const Tensor& source_ids, const nn::Pass& pass) const;
+  Encoded encode(const Tensor& source_ids, std::vector<int64_t> lengths, nn::Pass pass) const;
   Tensor decode(const Tensor& input_ids, const Encoded& source, const nn::Pass& pass, int64_t first) const;
 
   Seq2SeqConfig config_;

@@ -162,6 +162,17 @@ std::vector<int32_t> encode_source(const std::string& source, int64_t length) {
   return ids;
 }
 
+Tensor source_lengths_of(const Tensor& source_ids) {
+  const std::vector<int64_t> ids = source_ids.to_vector<int64_t>();
+  const int64_t B = source_ids.dim(0), S = source_ids.dim(1);
+  std::vector<int64_t> lengths;
+  for (int64_t b = 0; b < B; ++b) {
+    const auto row = ids.begin() + b * S;
+    lengths.push_back(std::min(S, std::find(row, row + S, kPairEnd) - row + 1));
+  }
+  return from_vector(lengths, {B});
+}
+
 std::string decode_symbols(const std::vector<int32_t>& ids) {
   std::string text;
   for (const int32_t id : ids) {

@@ -57,6 +57,9 @@ class PairTask {
 Batch pair_batch(const PairTask& task, text::Split split, const std::vector<int64_t>& indices);
 // A source as the row (S) of a batch. Error(input) for other characters and where it is too long.
 std::vector<int32_t> encode_source(const std::string& source, int64_t length);
+// The symbols of each source (B, S) up to its end, which is one of them, (B) i64: the source_lengths of a batch. S
+// where there is no end.
+Tensor source_lengths_of(const Tensor& source_ids);
 // The characters up to the end symbol; symbols without a character are skipped.
 std::string decode_symbols(const std::vector<int32_t>& ids);
 

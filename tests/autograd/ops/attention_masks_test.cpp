@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "braid/autograd.h"
+#include "tests/support/attention_loops.h"
 #include "tests/support/compare.h"
 #include "tests/support/throws.h"
 
@@ -17,7 +18,7 @@ namespace {
 
 constexpr int64_t B = 3, T = 5, S = 7, N = 4, d = 6, G = 2, M = N / G, R = 2;
 
-Tensor random(const Shape& shape, uint64_t key) { return scale(randn(shape, RandomKey(key), DType::f64), 0.4); }
+Tensor random(const Shape& shape, uint64_t key) { return scale(randn(shape, RandomKey{key}, DType::f64), 0.4); }
 
 // q, k, v, and every term of both mixings.
 struct Inputs {
@@ -148,31 +149,6 @@ BOOST_AUTO_TEST_CASE(masked_entries_are_those_of_a_shorter_source) {
   BOOST_TEST(is_close(attend(inputs.all, by_entry).to_vector<double>(), want, 1e-13));
 }
 
-// softmax(scale q k^T + bias) v by loops, with -inf where mask is 0.
-std::vector<double> by_loops(const std::vector<Tensor>& in,
-                             const std::function<double(int64_t n, int64_t t, int64_t s)>& bias) {
-  const int64_t dv = in[2].dim(3);
-  std::vector<double> y;
-  for (int64_t b = 0; b < B; ++b)
-    for (int64_t t = 0; t < T; ++t)
-      for (int64_t n = 0; n < N; ++n) {
-        std::vector<double> weights;
-        double sum = 0;
-        for (int64_t s = 0; s < S; ++s) {
-          double score = bias(n, t, s);
-          for (int64_t e = 0; e < d; ++e) score += at(in[0], {b, t, n, e}) * at(in[1], {b, s, n, e}) / std::sqrt(6.0);
-          weights.push_back(std::exp(score));
-          sum += weights.back();
-        }
-        for (int64_t e = 0; e < dv; ++e) {
-          double value = 0;
-          for (int64_t s = 0; s < S; ++s) value += weights[static_cast<size_t>(s)] / sum * at(in[2], {b, s, n, e});
-          y.push_back(value);
-        }
-      }
-  return y;
-}
-
 BOOST_AUTO_TEST_CASE(bias_mask_and_wide_values_by_loops) {
   const Inputs inputs;
   // ALiBi: a slope per head; and no head sees the key t + 1, the first head none behind key 4.
@@ -188,17 +164,17 @@ BOOST_AUTO_TEST_CASE(bias_mask_and_wide_values_by_loops) {
         bias.push_back(alibi(n, t, s));
         entries.push_back(seen(n, t, s));
       }
-  SdpaOptions options;
+  DcmhaOptions options;
   options.mask = {false, 0, 0};
   options.bias = from_vector(bias, {1, N, T, S});
   options.attend = from_vector(entries, {1, N, T, S});
   const std::vector<Tensor> in{inputs.all[0], inputs.all[1], random({B, S, N, 9}, 55)};
   const Tensor y = scaled_dot_product_attention(in[0], in[1], in[2], options);
-  BOOST_TEST(str(y.shape()) == str(Shape{B, T, N, 9}));
-  const auto both = [&](int64_t n, int64_t t, int64_t s) {
-    return seen(n, t, s) ? alibi(n, t, s) : -std::numeric_limits<double>::infinity();
-  };
-  BOOST_TEST(is_close(y.to_vector<double>(), by_loops(in, both), 1e-13));
+  std::vector<Array> arrays;
+  for (const Tensor& x : {in[0], in[1], in[2], options.bias}) arrays.push_back({x.shape(), x.to_vector<double>()});
+  const Array want = attention_by_loops(arrays, options);
+  BOOST_TEST(str(y.shape()) == str(want.shape));
+  BOOST_TEST(is_close(y.to_vector<double>(), want.values, 1e-13));
 }
 
 // A masked entry has no probability after mixing, though another head of the group sees the key.
@@ -228,7 +204,7 @@ BOOST_AUTO_TEST_CASE(derivatives_of_everything_and_of_the_bias) {
         options.bias = in.back();
         options.bias_place = place;
         options.dropout = 0.3;
-        options.dropout_key = RandomKey(5);
+        options.dropout_key = RandomKey{5};
         options.chunk = chunk;
         return attend(in, options);
       };
@@ -261,7 +237,7 @@ BOOST_AUTO_TEST_CASE(dropout_keeps_the_mean_and_follows_its_key) {
   SdpaOptions options;
   options.mask = {false, 0, 0};
   options.dropout = 0.25;
-  options.dropout_key = RandomKey(1);
+  options.dropout_key = RandomKey{1};
   const auto run = [&] { return scaled_dot_product_attention(q, k, v, options).to_vector<double>(); };
   const std::vector<double> y = run();
   double sum = 0, squares = 0;
@@ -271,8 +247,108 @@ BOOST_AUTO_TEST_CASE(dropout_keeps_the_mean_and_follows_its_key) {
   // The variance of a share of 400: p / (1 - p) / 400.
   BOOST_TEST(squares / n == 0.25 / 0.75 / 400, boost::test_tools::tolerance(0.1));
   BOOST_TEST((run() == y));
-  options.dropout_key = RandomKey(2);
+  options.dropout_key = RandomKey{2};
   BOOST_TEST((run() != y));
+}
+
+// Which entries are dropped depends on the key and their place alone.
+BOOST_AUTO_TEST_CASE(one_pattern_of_dropout_in_every_implementation_and_type) {
+  const int64_t rows = 40, keys = 50;
+  const auto run = [&](DType type, AttentionImpl impl, int64_t chunk, int64_t samples, int64_t T1, int64_t S1) {
+    const Tensor q = zeros({samples, T1, 2, 2}, type), k = zeros({samples, S1, 2, 2}, type);
+    SdpaOptions options;
+    options.mask = {false, 0, 0};
+    options.impl = impl;
+    options.chunk = chunk;
+    options.dropout = 0.5;
+    options.dropout_key = RandomKey{9, 4};
+    // Values of one-hot keys: y are the probabilities themselves, 0 or 2 / S.
+    const Tensor v = expand(unsqueeze(unsqueeze(eye(S1, type), 1), 0), {samples, S1, 2, S1});
+    return ne(scaled_dot_product_attention(q, k, v, options), 0.0);  // (samples, T, 2, S)
+  };
+  const Tensor want = run(DType::f64, AttentionImpl::reference, 0, 2, rows, keys);
+  const std::vector<uint8_t> all = want.to_vector<uint8_t>();
+  const auto share = static_cast<double>(std::ranges::count(all, 1)) / static_cast<double>(all.size());
+  BOOST_TEST(std::fabs(share - 0.5) < 0.03);
+  for (const int64_t chunk : {0, 1, 7, 16, 100})
+    BOOST_TEST((run(DType::f64, AttentionImpl::chunked, chunk, 2, rows, keys).to_vector<uint8_t>() == all));
+  for (const DType type : {DType::f32, DType::bf16, DType::f16})
+    BOOST_TEST((run(type, AttentionImpl::automatic, 3, 2, rows, keys).to_vector<uint8_t>() == all));
+  // Fewer samples, rows and keys keep theirs.
+  const Tensor part = want.sliced(0, 0, 1).sliced(1, 0, 21).sliced(3, 0, 33).contiguous();
+  BOOST_TEST(
+      (run(DType::f64, AttentionImpl::automatic, 0, 1, 21, 33).to_vector<uint8_t>() == part.to_vector<uint8_t>()));
+}
+
+BOOST_AUTO_TEST_CASE(queries_without_any_key_give_zeros_and_no_gradients) {
+  const Inputs inputs;
+  for (const AttentionImpl impl : {AttentionImpl::automatic, AttentionImpl::reference}) {
+    for (const bool bias_masks : {false, true}) {
+      std::vector<uint8_t> entries(static_cast<size_t>(T * S), 1);
+      std::vector<double> bias(entries.size(), 0.5);
+      for (int64_t s = 0; s < S; ++s) {
+        entries[static_cast<size_t>(2 * S + s)] = 0;  // row 2
+        bias[static_cast<size_t>(2 * S + s)] = -std::numeric_limits<double>::infinity();
+      }
+      DcmhaOptions options;
+      options.mask = {false, 0, 0};
+      options.impl = impl;
+      if (!bias_masks) options.attend = from_vector(entries, {1, 1, T, S});
+      Tensor leaf = from_vector(bias_masks ? bias : std::vector<double>(bias.size(), 0.5), {1, 1, T, S});
+      require_grad(leaf);
+      options.bias = leaf;
+      options.bias_place = BiasPlace::after_compose;
+      std::vector<Tensor> leaves = leaves_of(inputs.all);
+      const Tensor y = attend(leaves, options);
+      backward(y, random({B, T, N, d}, 98));
+      for (const double x : y.detach().sliced(1, 2, 3).to_vector<double>()) BOOST_TEST(x == 0);
+      for (const double x : grad(leaves[0]).sliced(1, 2, 3).to_vector<double>()) BOOST_TEST(x == 0);
+      for (const double x : grad(leaf).sliced(2, 2, 3).to_vector<double>()) BOOST_TEST(x == 0);
+      bool moved = false;
+      for (const double x : grad(leaf).to_vector<double>()) moved = moved || x != 0;
+      BOOST_TEST(moved);
+      for (const Tensor& x : leaves)
+        for (const double g : grad(x).to_vector<double>()) BOOST_TEST_REQUIRE(std::isfinite(g));
+    }
+  }
+}
+
+// T = S + offset queries: the last stands at the last key, in every implementation as by an offset.
+BOOST_AUTO_TEST_CASE(bottom_right_is_the_offset_that_ends_at_the_last_key) {
+  const Inputs inputs;
+  for (const AttentionImpl impl : {AttentionImpl::fused, AttentionImpl::chunked, AttentionImpl::reference}) {
+    DcmhaOptions corner, offset, plain;
+    corner.impl = offset.impl = plain.impl = impl;
+    corner.alignment = CausalAlignment::bottom_right;
+    offset.mask.offset = S - T;
+    const std::vector<double> got = attend(inputs.all, corner).to_vector<double>();
+    BOOST_TEST((got == attend(inputs.all, offset).to_vector<double>()));
+    BOOST_TEST(!is_close(got, attend(inputs.all, plain).to_vector<double>(), 1e-3));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_shared_bias_sums_its_gradient_in_more_than_16_bits) {
+  // Every sample adds d (y dy) / d bias = +-1/4; 1024 of them in bf16 would stop far below the sum.
+  const int64_t samples = 2048;
+  const Tensor q = zeros({samples, 1, 1, 1}, DType::bf16), k = zeros({samples, 2, 1, 1}, DType::bf16);
+  const Tensor v =
+      expand(reshape(from_vector(std::vector<float>{1, 0}, {2}).to(DType::bf16), {1, 2, 1, 1}), {samples, 2, 1, 1});
+  Tensor bias = zeros({1, 1, 1, 2}, DType::bf16);
+  require_grad(bias);
+  SdpaOptions options;
+  options.mask = {false, 0, 0};
+  options.bias = bias;
+  backward(scaled_dot_product_attention(q, k, v, options), full({samples, 1, 1, 1}, 1, DType::bf16));
+  BOOST_TEST((grad(bias).to(DType::f32).to_vector<float>() == std::vector<float>{512, -512}));
+}
+
+BOOST_AUTO_TEST_CASE(a_mask_that_changed_before_the_backward_pass_is_an_error) {
+  std::vector<Tensor> leaves = leaves_of(Inputs().all);
+  DcmhaOptions options;
+  options.attend = full({1, 1, T, S}, 1, DType::u8);
+  const Tensor y = attend(leaves, options);
+  options.attend.fill(0);
+  BRAID_CHECK_FAILS(backward(y, random({B, T, N, d}, 98)), ErrorKind::misuse, "in place");
 }
 
 BOOST_AUTO_TEST_CASE(mistakes) {
@@ -294,7 +370,12 @@ BOOST_AUTO_TEST_CASE(mistakes) {
   fails([](auto& o) { o.attend = zeros({1, 1, 5, 7}); }, "attend must be u8");
   fails([](auto& o) { o.bias = zeros({1, 1, 5, 7}); }, "bias must be f64");
   fails([](auto& o) { o.dropout = 1; }, "dropout must be a probability in [0, 1)");
-  fails([](auto& o) { o.dropout = 0.5, o.impl = AttentionImpl::fused; }, "impl must be automatic or reference");
+  fails([](auto& o) { o.dropout = 0.5, o.impl = AttentionImpl::fused; },
+        "have no fused kernel: impl must be automatic, chunked or");
+  const std::vector<Document> documents{{0, 0, 7}, {1, 0, 7}, {2, 0, 7}};
+  fails([&](auto& o) { o.documents = &documents, o.key_lengths = {1, 2, 3}; }, "takes key_lengths or documents");
+  fails([&](auto& o) { o.documents = &documents, o.alignment = CausalAlignment::bottom_right; },
+        "alignment must be top_left");
   BRAID_CHECK_FAILS(scaled_dot_product_attention(zeros({2, 8, 6, 4}), zeros({2, 8, 5, 4}), zeros({2, 8, 5, 4})),
                     ErrorKind::misuse, "inputs are (B, T, N, d): transpose(x, 1, 2)");
 }

@@ -119,6 +119,56 @@ BOOST_AUTO_TEST_CASE(decoding_with_a_cache_is_decoding_without) {
   }
 }
 
+// A source of its own length is read as if the padding after it did not exist: its pair gives what it gives alone.
+BOOST_AUTO_TEST_CASE(sources_of_unequal_lengths) {
+  const std::vector<int64_t> lengths = {3, 5, 1};
+  for (const bool compose : {false, true}) {
+    const Seq2SeqConfig c = small_seq2seq(compose);
+    Seq2Seq model = random_seq2seq(c), alone = random_seq2seq(c);
+    model.set_dropout(0.2), alone.set_dropout(0.2);
+    const std::vector<int64_t> keys = {3, 4, 9};
+    Batch b = seq2seq_batch(c, 3);
+    b.add({models::kSourceLengths, from_vector(lengths, {3})});
+    b.add({models::kSampleKeys, from_vector(keys, {3})});
+    model.check_batch(b);
+    const Tensor loss = model.loss_sum(b);
+    backward(loss);
+    double sum = 0;
+    for (int64_t i = 0; i < 3; ++i) {
+      const Batch whole = b.slice(i, i + 1);
+      const Batch one{{"source_ids", whole.at("source_ids").sliced(1, 0, lengths[static_cast<size_t>(i)]).contiguous()},
+                      {"input_ids", whole.at("input_ids")},
+                      {"targets", whole.at("targets")},
+                      {models::kSampleKeys, whole.at(models::kSampleKeys)}};
+      const Tensor its_loss = alone.loss_sum(one);
+      sum += its_loss.item();
+      backward(its_loss);
+    }
+    BOOST_TEST(std::fabs(loss.item() - sum) < 1e-12 * sum);
+    const std::vector<nn::NamedTensor> got = nn::parameters(model), want = nn::parameters(alone);
+    for (size_t i = 0; i < got.size(); ++i)
+      BOOST_TEST(is_close(grad(got[i].value).to_vector<double>(), grad(want[i].value).to_vector<double>(), 1e-11),
+                 got[i].name);
+    // Without its length a source reads its padding.
+    const NoGrad off;
+    const auto logits = [&](const std::vector<int64_t>& of) {
+      return model.logits(model.decode(b.at("input_ids"), model.encode(b.at("source_ids"), nullptr, of)));
+    };
+    BOOST_TEST(!is_close(logits(lengths), logits({}), 1e-3));
+    BOOST_TEST(is_close(logits({5, 5, 5}), logits({}), 0));  // bit for bit
+    // Padding of any symbols, and greedy decoding.
+    Tensor other = b.at("source_ids").clone();
+    other.sliced(0, 0, 1).sliced(1, 3, 5).fill(7), other.sliced(0, 2, 3).sliced(1, 1, 5).fill(8);
+    BOOST_TEST(is_close(model.logits(model.decode(b.at("input_ids"), model.encode(other, nullptr, lengths))),
+                        logits(lengths), 0));
+    const auto found = models::decode_greedily(model, other, 4, lengths);
+    for (int64_t i = 0; i < 3; ++i) {
+      const Tensor source = other.sliced(0, i, i + 1).sliced(1, 0, lengths[static_cast<size_t>(i)]).contiguous();
+      BOOST_TEST((models::decode_greedily(model, source, 4)[0] == found[static_cast<size_t>(i)]));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(batches_are_checked) {
   const Seq2SeqConfig c = small_seq2seq();
   const Seq2Seq model = random_seq2seq(c);
@@ -139,6 +189,14 @@ BOOST_AUTO_TEST_CASE(batches_are_checked) {
   rejects("targets", zeros({2, 3}, DType::i64), "do not match input_ids");
   rejects("source_ids", full({2, 5}, 9, DType::i64), "source symbol");
   rejects("targets", full({2, 4}, 9, DType::i64), "target");
+  const auto rejects_lengths = [&](const std::vector<int64_t>& lengths, const char* words) {
+    Batch bad = b;
+    bad.add({models::kSourceLengths, from_vector(lengths, {std::ssize(lengths)})});
+    BOOST_TEST(throws_with([&] { model.check_batch(bad); }, words));
+  };
+  rejects_lengths({5, 6}, "the length of source 1 is 6, expected 1 to 5");
+  rejects_lengths({0, 5}, "the length of source 0 is 0, expected 1 to 5");
+  rejects_lengths({5}, "source_lengths must be (2), found 1 lengths");
 }
 
 BOOST_AUTO_TEST_CASE(presets_and_settings) {

@@ -111,6 +111,11 @@ BOOST_AUTO_TEST_CASE(batches_teach_the_next_symbol) {
       BOOST_TEST(input[static_cast<size_t>(b * T + t)] == target[static_cast<size_t>(b * T + t - 1)]);
     BOOST_TEST(target[static_cast<size_t>((b + 1) * T - 1)] == models::kPairEnd);
   }
+  const std::vector<int64_t> lengths = models::source_lengths_of(batch.at("source_ids")).to_vector<int64_t>();
+  for (int64_t b = 0; b < 2; ++b)
+    BOOST_TEST(lengths[static_cast<size_t>(b)] == std::ssize(task.pair(Split::val, 3 + b).source) + 1);
+  BOOST_TEST((models::source_lengths_of(batch.at("source_ids").sliced(1, 0, 3)).to_vector<int64_t>() ==
+              std::vector<int64_t>{3, 3}));  // no end
   // Behind the end of a shorter target nothing is counted.
   const PairTask sort("sort");
   int64_t index = 0;
