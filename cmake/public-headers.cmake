@@ -16,9 +16,12 @@ set(BRAID_PUBLIC_HEADERS
   autograd/int8.h
   autograd/linalg.h
   autograd/ops.h
+  autograd/order.h
   autograd/recompute.h
   autograd/record.h
+  autograd/reductions.h
   autograd/saved.h
+  autograd/scans.h
   distributed/comm/communicator.h
   distributed/comm/device_ranks.h
   distributed/comm/mpi_session.h

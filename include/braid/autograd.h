@@ -6,6 +6,9 @@
 #include "braid/autograd/fft.h"
 #include "braid/autograd/linalg.h"
 #include "braid/autograd/ops.h"
+#include "braid/autograd/order.h"
+#include "braid/autograd/reductions.h"
+#include "braid/autograd/scans.h"
 
 // Gradients: leaves, backward(), ops of your own.
 #include "braid/autograd/recompute.h"

@@ -11,6 +11,7 @@
 #include "braid/tensor/base/integers.h"
 #include "braid/tensor/cpu/lanes.h"
 #include "braid/tensor/cpu/loops.h"
+#include "braid/tensor/cpu/reduce_integers.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/reduce.h"
 
@@ -351,6 +352,11 @@ void reduce_any(Kind kind, In x, In z, Out y) {
 }
 
 void reduce(ReduceOp op, In x, Out y) {
+  if (!is_float(x.dtype()) && x.numel() > 0) return reduce_integers(op, x, y);
+  if (op == ReduceOp::prod) {
+    check(!is_float(x.dtype()), "reduce", "multiplies integers only");
+    return cpu_backend().copy.fill(1, y);
+  }
   reduce_any(op == ReduceOp::sum ? Kind::sum : op == ReduceOp::max ? Kind::max : Kind::min, x, Tensor(), y);
 }
 
