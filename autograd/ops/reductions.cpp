@@ -25,11 +25,7 @@ Tensor test_over(const char* op, ReduceOp kind, const Tensor& x, Axes over, bool
 
 // The product of each row (..., n) -> (..., 1), as a tree of products of halves, whose derivative needs no division.
 Tensor product_of_rows(Tensor x) {
-  if (x.dim(-1) == 0) {
-    Shape shape = x.shape();
-    shape[-1] = 1;
-    return full(shape, 1, x.dtype(), x.device());
-  }
+  if (x.dim(-1) == 0) return sum(x, {-1}, true) + 1;  // of nothing: 1, and a part of the graph
   while (x.dim(-1) > 1) {
     const int64_t n = x.dim(-1), half = n / 2;
     const Tensor y = mul(slice(x, -1, 0, half), slice(x, -1, half, 2 * half));

@@ -109,6 +109,7 @@ OpRow apart(const char* name, Op op, std::function<Array(const Array&)> referenc
       std::move(cases));
   row.low = -1;
   row.high = 1;
+  row.roundings = 2;  // spread() rounds too
   return row;
 }
 // Of i64 from 0 to 2.
