@@ -133,12 +133,21 @@ Tensor log_sum(const Tensor& x, Axes axes, bool keep) {
   const double largest = largest_of(type);
   if (x.numel() == 0 && numel(kept) > 0)
     fail("logsumexp", str("needs at least one element to reduce, got ", x.shape()));
-  const Tensor values = x.detach().to(type);
-  Tensor m = empty(kept, type, x.device());
-  backend(x.device()).reduce.axes(ReduceOp::max, values, m);
-  m = clamp(m, -largest, largest);
-  const Tensor wide = add(log(sum(exp(sub(values, m)), axes, true)), m), y = wide.to(x.dtype()).reshaped(result);
   const int only = axes.size() == 1 ? normal_axis(axes[0], x.rank(), "logsumexp") : -1;
+  const auto& kernel = backend(x.device()).softmax.log_sum;
+  Tensor y, wide;
+  if (kernel && only >= 0 && only == x.rank() - 1 && x.numel() > 0) {
+    y = empty(dropped_shape(x.shape(), axes), x.dtype(), x.device());
+    kernel(x.detach().contiguous(), y);
+    y = y.reshaped(result);
+  } else {
+    const Tensor values = x.detach().to(type);
+    Tensor m = empty(kept, type, x.device());
+    backend(x.device()).reduce.axes(ReduceOp::max, values, m);
+    m = clamp(m, -largest, largest);
+    wide = add(log(sum(exp(sub(values, m)), axes, true)), m);
+    y = wide.to(x.dtype()).reshaped(result);
+  }
   const std::vector<int> list(axes.begin(), axes.end());
   return record("logsumexp", y, {x}, differentiable([=](const Tensor& dy) -> Grads {
                   if (only >= 0 && !recording({x, dy})) return {mul(softmax(x, only), reshape(dy, kept))};

@@ -73,7 +73,7 @@ ValuesAndIndices kthvalue(const Tensor& x, int64_t k, int axis, bool keep) {
 
 namespace {
 
-// Of rows (..., n), each sorted once -> (...) for each q: (1 - f) s_i + f s_(i+1), i + f = q (n - 1). 16-bit values are
+// Rows (..., n), each sorted once -> (...) for each q: (1 - f) s_i + f s_(i+1), i + f = q (n - 1). 16-bit values are
 // interpolated in f32 and rounded once.
 std::vector<Tensor> quantiles_of_rows(const char* op, const Tensor& x, const std::vector<double>& qs) {
   check_float(op, x);

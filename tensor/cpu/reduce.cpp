@@ -254,6 +254,7 @@ bool make_plan(In x, In z, In y, int factors, bool force, Plan& plan) {
   if (inner >= 0) {
     plan.inner = axes[inner];
     plan.inner_reduced = plan.inner.stride[2] == 0;
+    if (plan.inner_reduced) plan.tile = 1;
   }
   plan.z_repeats = plan.inner.stride[1] == 0;
 

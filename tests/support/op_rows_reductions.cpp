@@ -101,7 +101,7 @@ OpRow one(const char* name, Op op, std::function<Array(const Array&)> reference,
           .reference = [=](const auto& in) { return reference(in[0]); },
           .cases = std::move(cases)};
 }
-// Of elements between which no finite difference changes the order.
+// The inputs are elements between which no finite difference changes the order.
 OpRow apart(const char* name, Op op, std::function<Array(const Array&)> reference,
             std::vector<std::vector<Shape>> cases) {
   OpRow row = one(
@@ -112,7 +112,7 @@ OpRow apart(const char* name, Op op, std::function<Array(const Array&)> referenc
   row.roundings = 2;  // spread() rounds too
   return row;
 }
-// Of i64 from 0 to 2.
+// The input is i64 from 0 to 2.
 OpRow counted(const char* name, Op op, std::function<Array(const Array&)> reference) {
   OpRow row = one(name, std::move(op), std::move(reference), {{{2, 3, 4}}, {{1, 1, 1}}, {{0, 3, 2}}, {{5, 2, 33}}});
   row.index_limits = {3};
