@@ -128,4 +128,16 @@ Tensor einsum(const std::string& subscripts, const Tensor& x, const Tensor& y) {
   return Named{reshape(product, shape), batch + rows + columns}.ordered(result).x;
 }
 
+// y = x   dx = f(dy), or dy
+Tensor tap(const Tensor& x, std::function<Tensor(const Tensor&)> f) {
+  check(bool(f), "tap", "needs a function");
+  return record(
+      "tap", x.detach(), {x}, differentiable([f = std::move(f), shape = x.shape()](const Tensor& dy) -> Grads {
+        const Tensor replaced = f(dy);
+        check(!replaced || replaced.shape() == shape, "tap",
+              [&] { return str("the function returned ", replaced.shape(), " for a gradient of shape ", shape); });
+        return {replaced ? replaced : dy};
+      }));
+}
+
 }  // namespace braid

@@ -65,7 +65,7 @@ Tensor var_kept(const Tensor& x, Axes axes, bool keep, int64_t correction) {
   const Tensor y = (mul_reduce_to(centered, centered, kept) / degrees).to(x.dtype()).reshaped(result);
   const std::vector<int> list(axes.begin(), axes.end());
   return record("var", y, {x}, differentiable([=](const Tensor& dy) -> Grads {
-                  if (recording({x, dy})) {
+                  if (recording()) {
                     const Tensor wide = cast(x, type), slope = sub(wide, mean(wide, list, true)) / (degrees / 2);
                     return {cast(mul(slope, reshape(cast(dy, type), kept)), x.dtype())};
                   }
@@ -96,6 +96,12 @@ Tensor mul_reduce_to(const Tensor& x, const Tensor& y, const Shape& shape) {
   Shape reached;
   for (int a = 0; a < shape.rank(); ++a) reached.push_back(kept[a + shift]);
   return sum.reshaped(reached).expanded(shape);
+}
+
+Tensor product_to(const Tensor& x, const Tensor& y, const Shape& shape) {
+  if (!recording()) return mul_reduce_to(x, y, shape);
+  const Tensor product = mul(x, y);
+  return sum_to(expand(product, broadcast(product.shape(), shape, "sum_product")), shape);
 }
 
 Tensor sum(const Tensor& x) { return sum_kept("sum", x, all_ones(x.rank()), {}); }
@@ -150,11 +156,11 @@ Tensor log_sum(const Tensor& x, Axes axes, bool keep) {
   }
   const std::vector<int> list(axes.begin(), axes.end());
   return record("logsumexp", y, {x}, differentiable([=](const Tensor& dy) -> Grads {
-                  if (only >= 0 && !recording({x, dy})) return {mul(softmax(x, only), reshape(dy, kept))};
+                  if (only >= 0 && !recording()) return {mul(softmax(x, only), reshape(dy, kept))};
                   // Again as a function of x, where the derivative itself is differentiated. exp(-inf - -inf) would be
                   // NaN: such a row has no gradient.
                   const Tensor again = cast(x, type);
-                  const Tensor log_sums = recording({x}) ? reshape(logsumexp(again, list, true), kept) : wide;
+                  const Tensor log_sums = recording() ? reshape(logsumexp(again, list, true), kept) : wide;
                   const Tensor slope =
                       exp(sub(again, clamp(log_sums, -largest, std::numeric_limits<double>::infinity())));
                   return {cast(mul(slope, cast(reshape(dy, kept), type)), x.dtype())};
@@ -187,15 +193,10 @@ Tensor sum_product(const Tensor& x, const Tensor& y, Axes axes) {
   Tensor z = empty(kept_shape("sum_product", common, axes), x.dtype(), x.device());
   backend(x.device()).reduce.sum_product(x.detach().expanded(common), y.detach().expanded(common), z);
   Tensor keep_x = requires_grad(y) ? x : Tensor(), keep_y = requires_grad(x) ? y : Tensor();
-  const auto slope = [common](const Tensor& dz, const Tensor& factor, const Shape& shape) {
-    if (!factor) return Tensor();
-    if (recording({dz, factor})) return sum_to(expand(mul(dz, factor), common), shape);
-    return mul_reduce_to(dz, factor, shape);
-  };
-  return record("sum_product", z, {x, y},
-                differentiable([=, sx = x.shape(), sy = y.shape()](const Tensor& dz) -> Grads {
-                  return {slope(dz, keep_y, sx), slope(dz, keep_x, sy)};
-                }));
+  return record(
+      "sum_product", z, {x, y}, differentiable([=, sx = x.shape(), sy = y.shape()](const Tensor& dz) -> Grads {
+        return {keep_y ? product_to(dz, keep_y, sx) : Tensor(), keep_x ? product_to(dz, keep_x, sy) : Tensor()};
+      }));
 }
 
 }  // namespace braid

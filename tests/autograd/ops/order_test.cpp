@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "braid/autograd.h"
-#include "tests/autograd/ops/second_derivative.h"
 #include "tests/support/compare.h"
 #include "tests/tensor/cpu/support.h"
 
@@ -154,13 +153,6 @@ BOOST_AUTO_TEST_CASE(counts) {
   BOOST_TEST(is_close(histogram(zeros({0}), 3, 0, 1).counts.to_vector<double>(), {0, 0, 0}, 0));
   BOOST_TEST(throws_with([&] { histogram(x, 2, 1, 1); }, "[histogram] needs low < high"));
   BOOST_TEST(throws_with([&] { histogram(x, 0, 0, 1); }, "[histogram] needs at least one bin, got 0"));
-}
-
-BOOST_AUTO_TEST_CASE(second_derivatives_of_sorted_elements) {
-  const Tensor x = from_values({1, -2, 3, 0.5, 4, -1.5}, {2, 3}, DType::f64);
-  BOOST_TEST(has_second_derivative([](const Tensor& v) { return sort(v, 0).values; }, x));
-  BOOST_TEST(has_second_derivative([](const Tensor& v) { return topk(v, 2).values; }, x));
-  BOOST_TEST(has_second_derivative([](const Tensor& v) { return kthvalue(v, 2).values; }, x));
 }
 
 BOOST_AUTO_TEST_CASE(sorted_rows_are_the_same_at_any_thread_count) {

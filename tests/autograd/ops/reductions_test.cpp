@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "braid/autograd.h"
-#include "tests/autograd/ops/second_derivative.h"
 #include "tests/support/compare.h"
 #include "tests/tensor/cpu/support.h"
 
@@ -154,15 +153,6 @@ BOOST_AUTO_TEST_CASE(derivatives_at_zero) {
   BOOST_TEST(norm(from_values({0, 3, kNan}, {3}), 0).item() == 2.0);
   BOOST_TEST(norm(from_values({-4, 3}, {2}), -kInf).item() == 3.0);
   BOOST_TEST(throws_with([] { norm(zeros({2}), -1); }, "[norm] needs an exponent of at least 0, or -infinity"));
-}
-
-BOOST_AUTO_TEST_CASE(second_derivatives_of_reductions) {
-  const Tensor x = from_values({1, -2, 3, 0.5, 4, -1.5}, {2, 3}, DType::f64);
-  BOOST_TEST(has_second_derivative([](const Tensor& v) { return max(v, 1); }, x));
-  BOOST_TEST(has_second_derivative([](const Tensor& v) { return min(v); }, x));
-  BOOST_TEST(has_second_derivative([](const Tensor& v) { return amax(v, 0); }, x));
-  BOOST_TEST(has_second_derivative([](const Tensor& v) { return max_with_indices(v, 1).values; }, x));
-  BOOST_TEST(has_second_derivative([](const Tensor& v) { return sum_product(v, v, {1}); }, x));
 }
 
 BOOST_AUTO_TEST_CASE(integers_have_the_same_bits_at_any_thread_count) {

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "braid/autograd.h"
-#include "tests/autograd/ops/second_derivative.h"
 #include "tests/support/compare.h"
 
 using namespace braid;
@@ -66,11 +65,6 @@ BOOST_AUTO_TEST_CASE(misfits_of_scans_are_named) {
   BOOST_TEST(throws_with([] { diff(zeros({2}), -1); }, "[diff] needs an order of at least 0, got -1"));
   BOOST_TEST(throws_with([] { linear_recurrence(zeros({2}), zeros({3})); },
                          "[linear_recurrence] needs factors and terms of one shape, got (2) and (3)"));
-}
-
-BOOST_AUTO_TEST_CASE(second_derivatives_of_sums) {
-  const Tensor x = from_values({1, -2, 3, 0.5, 4, -1.5}, {2, 3}, DType::f64);
-  BOOST_TEST(has_second_derivative([](const Tensor& v) { return cumsum(v, 0); }, x));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
