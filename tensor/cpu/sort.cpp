@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -89,27 +90,60 @@ template <class P>
 typename P::Entry* first_sorted(typename P::Entry* entries, typename P::Entry* spare, int64_t n, int64_t k) {
   if (k == n && n >= kRadix)
     return n < kWideDigits ? radix_sort<P, 8>(entries, spare, n) : radix_sort<P, 11>(entries, spare, n);
-  if (k < n && k * 32 <= n) {
-    std::partial_sort(entries, entries + k, entries + n, P::before);
-    return entries;
-  }
   if (k < n) std::nth_element(entries, entries + k, entries + n, P::before);
   std::sort(entries, entries + k, P::before);
   return entries;
+}
+
+// The key of an element in the order wanted: descending keys are inverted.
+template <class T>
+struct KeyOf {
+  bool descending;
+  auto operator()(T v) const {
+    const auto key = sort_key(static_cast<Ordered<T>>(v));
+    return descending ? static_cast<std::remove_const_t<decltype(key)>>(~key) : key;
+  }
+};
+
+// The first k of a row of many more elements, in order: a heap of the k best so far. Blocks in which no key is below
+// the worst of them are passed over; a later element with an equal key does not come before it.
+template <class P, class T>
+void select_first(const T* v, int64_t n, int64_t k, KeyOf<T> key_of, typename P::Entry* heap) {
+  constexpr int64_t kBlock = 64;
+  for (int64_t i = 0; i < k; ++i) heap[i] = P::make(key_of(v[i]), i);
+  std::make_heap(heap, heap + k, P::before);
+  for (int64_t begin = k; begin < n; begin += kBlock) {
+    const int64_t count = std::min(kBlock, n - begin);
+    decltype(key_of(T())) keys[kBlock], least = static_cast<decltype(key_of(T()))>(-1);
+    for (int64_t i = 0; i < count; ++i) keys[i] = key_of(v[begin + i]);
+    for (int64_t i = 0; i < count; ++i) least = keys[i] < least ? keys[i] : least;
+    if (least >= P::key(heap[0])) continue;
+    for (int64_t i = 0; i < count; ++i) {
+      if (keys[i] >= P::key(heap[0])) continue;
+      std::pop_heap(heap, heap + k, P::before);
+      heap[k - 1] = P::make(keys[i], begin + i);
+      std::push_heap(heap, heap + k, P::before);
+    }
+  }
+  std::sort_heap(heap, heap + k, P::before);
 }
 
 template <class P, class T>
 void sort_rows(const T* x, int64_t rows, int64_t n, int64_t k, bool descending, T* values, int64_t* indices) {
   const auto cost = static_cast<int64_t>(4 * n * std::bit_width(static_cast<uint64_t>(n)));
   parallel_for(rows, grain_for(cost), [&](int64_t begin, int64_t end) {
-    std::vector<typename P::Entry> scratch(static_cast<size_t>(k == n && n >= kRadix ? 2 * n : n));
+    const KeyOf<T> key_of{descending};
+    const bool few = k * 32 <= n;
+    std::vector<typename P::Entry> scratch(static_cast<size_t>(few ? k : k == n && n >= kRadix ? 2 * n : n));
     for (int64_t row = begin; row < end; ++row) {
       const T* v = x + row * n;
-      for (int64_t i = 0; i < n; ++i) {
-        const auto key = sort_key(static_cast<Ordered<T>>(v[i]));
-        scratch[static_cast<size_t>(i)] = P::make(descending ? static_cast<decltype(key)>(~key) : key, i);
+      const typename P::Entry* sorted = scratch.data();
+      if (few) {
+        select_first<P>(v, n, k, key_of, scratch.data());
+      } else {
+        for (int64_t i = 0; i < n; ++i) scratch[static_cast<size_t>(i)] = P::make(key_of(v[i]), i);
+        sorted = first_sorted<P>(scratch.data(), scratch.data() + n, n, k);
       }
-      const typename P::Entry* sorted = first_sorted<P>(scratch.data(), scratch.data() + n, n, k);
       for (int64_t j = 0; j < k; ++j) {
         const int64_t at = P::index(sorted[j]);
         indices[row * k + j] = at;

@@ -40,8 +40,8 @@ std::vector<OpRow> language_rows();  // embedding, cross-entropy
 std::vector<OpRow> order_rows();     // comparisons, where, sort
 std::vector<OpRow> factory_rows();   // ones, eye, rand, randn
 std::vector<OpRow> attention_rows();
-std::vector<OpRow> composed_rows();  // of composed.h
-std::vector<OpRow> linalg_rows();    // of linalg.h and fft.h
+std::vector<OpRow> composed_rows();    // of composed.h
+std::vector<OpRow> linalg_rows();      // of linalg.h and fft.h
 std::vector<OpRow> reductions_rows();  // of reductions.h, scans.h and order.h
 std::vector<OpRow> all_rows();
 
