@@ -112,23 +112,23 @@ Tensor index_select(const Tensor& x, const Tensor& ids);  // x (V, D...), ids (.
 Tensor gather(const Tensor& x, const Tensor& ids);        // x (..., V), ids (...) -> y[...] = x[..., ids[...]]
 
 // --- reductions and scans (keep: leave the axis with size 1) ---
-Tensor sum(const Tensor& x);  // of all elements -> ()
+Tensor sum(const Tensor& x);  // of all elements -> (); sums of i64, i32, u8 are i64, modulo 2^64
 Tensor sum(const Tensor& x, Axes axes, bool keep = false);
 Tensor mean(const Tensor& x);
 Tensor mean(const Tensor& x, Axes axes, bool keep = false);
 // sum((x - mean)^2) / (n - correction): correction 1 is the unbiased estimate, 0 the variance of the values themselves.
 Tensor var(const Tensor& x);
 Tensor var(const Tensor& x, Axes axes, int64_t correction = 1, bool keep = false);
-Tensor max(const Tensor& x, int axis, bool keep = false);  // ties: the first one gets the gradient
+Tensor max(const Tensor& x, int axis, bool keep = false);  // any dtype; ties: the first one gets the gradient
 Tensor min(const Tensor& x, int axis, bool keep = false);
 Tensor logsumexp(const Tensor& x, int axis, bool keep = false);  // log(sum(exp(x))), without overflow
-Tensor cumsum(const Tensor& x, int axis = -1);                   // y[i] = x[0] + ... + x[i]
+Tensor cumsum(const Tensor& x, int axis = -1);                   // y[i] = x[0] + ... + x[i]; of integers i64
 Tensor sum_to(const Tensor& x, const Shape& shape);              // the adjoint of expand
 // Sum of x*y over `axes` of their common broadcast shape, without forming the product; the axes stay with size 1.
 Tensor sum_product(const Tensor& x, const Tensor& y, Axes axes);
-Tensor argmax(const Tensor& x);  // last axis -> i64; no derivative
+Tensor argmax(const Tensor& x);  // last axis, any dtype -> i64; the first NaN where there is one; no derivative
 
-// --- order along the last axis: equal elements by their index, NaN above every number ---
+// --- order along the last axis, of any dtype: equal elements by their index, NaN above every number ---
 struct ValuesAndIndices {
   Tensor values, indices;  // the values are differentiable; indices i64
 };

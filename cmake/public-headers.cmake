@@ -20,9 +20,12 @@ set(BRAID_PUBLIC_HEADERS
   autograd/linalg.h
   autograd/math.h
   autograd/ops.h
+  autograd/order.h
   autograd/recompute.h
   autograd/record.h
+  autograd/reductions.h
   autograd/saved.h
+  autograd/scans.h
   distributed/comm/communicator.h
   distributed/comm/device_ranks.h
   distributed/comm/mpi_session.h

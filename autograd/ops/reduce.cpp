@@ -1,11 +1,12 @@
-// Reductions (sums, means, variances, extremes, the sum of a product) and the cumulative sum.
+// Sums, means, variances, logarithms of sums, the sum of a product.
 #include <cmath>
 #include <limits>
 
+#include "braid/autograd/detail/axes.h"
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/mul_reduce_to.h"
-#include "braid/autograd/detail/scatter_rows.h"
 #include "braid/autograd/ops.h"
+#include "braid/autograd/reductions.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 
@@ -13,40 +14,18 @@ namespace braid {
 
 namespace {
 
-// The shape with size 1 along `axes`.
-Shape kept_shape(const char* op, const Shape& shape, Axes axes) {
-  Shape kept = shape;
-  unsigned seen = 0;
-  for (int axis : axes) {
-    int a = normal_axis(axis, shape.rank(), op);
-    check(!(seen >> a & 1u), op, [&] { return str("axis ", axis, " stands twice"); });
-    seen |= 1u << a;
-    kept[a] = 1;
-  }
-  return kept;
-}
+using axes::dropped_shape;
+using axes::kept_shape;
 
-// `shape` without `axes`.
-Shape dropped_shape(const Shape& shape, Axes axes) {
-  unsigned drop = 0;
-  for (int axis : axes) drop |= 1u << (axis < 0 ? axis + shape.rank() : axis);
-  Shape left;
-  for (int a = 0; a < shape.rank(); ++a) {
-    if (!(drop >> a & 1u)) left.push_back(shape[a]);
-  }
-  return left;
-}
-
-Tensor reduced(const char* op, ReduceOp kind, const Tensor& x, const Shape& kept, DType type) {
-  check_float(op, x);
+Tensor summed(const Tensor& x, const Shape& kept, DType type) {
   Tensor y = empty(kept, type, x.device());
-  backend(x.device()).reduce.axes(kind, x, y);
+  backend(x.device()).reduce.axes(ReduceOp::sum, x.detach(), y);
   return y;
 }
 
-// y = sum of x over the axes where `kept` has size 1, in the shape `result`.   dx = dy repeated
+// y = sum of x over the axes where `kept` has size 1, in the shape `result`; i64 for integers.   dx = dy repeated
 Tensor sum_kept(const char* op, const Tensor& x, const Shape& kept, const Shape& result) {
-  Tensor y = reduced(op, ReduceOp::sum, x, kept, x.dtype()).reshaped(result);
+  Tensor y = summed(x, kept, is_float(x.dtype()) ? x.dtype() : DType::i64).reshaped(result);
   return record(op, y, {x}, differentiable([from = x.shape(), kept](const Tensor& dy) -> Grads {
                   return {expand(reshape(dy, kept), from)};
                 }));
@@ -55,31 +34,40 @@ Tensor sum_kept(const char* op, const Tensor& x, const Shape& kept, const Shape&
 // y = sum / n. The sum of 16-bit values is f32: in 16 bits it would round twice, or overflow. The mean of nothing is
 // NaN. dx = dy / n repeated
 Tensor mean_kept(const Tensor& x, const Shape& kept, const Shape& result) {
+  check_float("mean", x);
+  if (x.numel() == 0) {
+    const Tensor y = full(result, std::numeric_limits<double>::quiet_NaN(), x.dtype(), x.device());
+    return record("mean", y, {x}, differentiable([like = zeros_like(x)](const Tensor&) -> Grads { return {like}; }));
+  }
   const double n = static_cast<double>(x.numel()) / static_cast<double>(numel(kept));
-  DType type = accumulate_type(x.dtype());
-  Tensor y = (reduced("mean", ReduceOp::sum, x, kept, type) / n).to(x.dtype()).reshaped(result);
+  Tensor y = (summed(x, kept, accumulate_type(x.dtype())) / n).to(x.dtype()).reshaped(result);
   return record("mean", y, {x}, differentiable([=, from = x.shape()](const Tensor& dy) -> Grads {
                   return {expand(reshape(dy / n, kept), from)};
                 }));
 }
 
-// y = sum((x - m)^2) / (n - correction), m the mean over the n elements that are reduced   dx = 2 (x - m) dy / (n -
-// correction) 16-bit values are computed in f32 and rounded once. No degree of freedom is left where n <= correction:
-// NaN or Inf.
-Tensor var_kept(const Tensor& x, const Shape& kept, const Shape& result, int64_t correction) {
+// y = sum((x - m)^2) / (n - correction), m the mean over the n elements that are reduced
+// dx = 2 (x - m) dy / (n - correction)
+// 16-bit values are computed in f32 and rounded once. No degree of freedom is left where n <= correction: NaN or Inf.
+Tensor var_kept(const Tensor& x, Axes axes, bool keep, int64_t correction) {
   check_float("var", x);
+  const Shape kept = kept_shape("var", x.shape(), axes), result = keep ? kept : dropped_shape(x.shape(), axes);
   const double n = static_cast<double>(x.numel()) / static_cast<double>(numel(kept));
   const double degrees = std::fmax(0, n - static_cast<double>(correction));
   const DType type = accumulate_type(x.dtype());
+  if (x.numel() == 0) {
+    const Tensor y = full(result, std::numeric_limits<double>::quiet_NaN(), x.dtype(), x.device());
+    return record("var", y, {x}, differentiable([like = zeros_like(x)](const Tensor&) -> Grads { return {like}; }));
+  }
   const Tensor values = x.detach().to(type);
-  const Tensor m = reduced("var", ReduceOp::sum, values, kept, type) / n;
+  const Tensor m = summed(values, kept, type) / n;
   const Tensor centered = sub(values, m);
   const Tensor y = (mul_reduce_to(centered, centered, kept) / degrees).to(x.dtype()).reshaped(result);
+  const std::vector<int> list(axes.begin(), axes.end());
   return record("var", y, {x}, differentiable([=](const Tensor& dy) -> Grads {
                   if (recording()) {
-                    const Tensor wide = cast(x, type),
-                                 centered_again = sub(wide, sum_kept("var", wide, kept, kept) / n);
-                    return {cast(mul(centered_again / (degrees / 2), reshape(cast(dy, type), kept)), x.dtype())};
+                    const Tensor wide = cast(x, type), slope = sub(wide, mean(wide, list, true)) / (degrees / 2);
+                    return {cast(mul(slope, reshape(cast(dy, type), kept)), x.dtype())};
                   }
                   const Tensor slope = sub(x.detach().to(type), m) / (degrees / 2);
                   return {mul(slope, dy.to(type).contiguous().reshaped(kept)).to(x.dtype())};
@@ -90,27 +78,6 @@ Shape all_ones(int rank) {
   Shape shape;
   for (int a = 0; a < rank; ++a) shape.push_back(1);
   return shape;
-}
-
-// y = max or min of x over one axis   dx = dy at the first element that is equal to y, else 0
-Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, int axis, bool keep) {
-  int a = normal_axis(axis, x.rank(), op);
-  check(x.dim(a) > 0, op, [&] { return str("axis ", axis, " of ", x.shape(), " is empty"); });
-  Shape kept = kept_shape(op, x.shape(), {a}), dropped = dropped_shape(x.shape(), {a});
-  Tensor y = reduced(op, kind, x, kept, x.dtype()).reshaped(keep ? kept : dropped);
-  if (!recording({x})) return y;
-  Tensor last = x.detach().transposed(a, -1), ids;
-  ids = argmax(kind == ReduceOp::max ? last : neg(last));
-  return record(op, y, {x}, differentiable([=, shape = last.shape()](const Tensor& dy) -> Grads {
-                  if (recording()) {
-                    const Tensor g = reshape(transpose(reshape(dy, kept), a, -1), ids.shape());
-                    return {transpose(scatter_rows(g, ids, shape), a, -1)};
-                  }
-                  Tensor dx = empty(shape, dy.dtype(), dy.device());
-                  Tensor g = dy.contiguous().reshaped(kept).transposed(a, -1).contiguous().reshaped(ids.shape());
-                  backend(dy.device()).index.scatter(g, ids, dx);
-                  return {dx.transposed(a, -1)};
-                }));
 }
 
 }  // namespace
@@ -151,51 +118,60 @@ Tensor mean(const Tensor& x, Axes axes, bool keep) {
   return mean_kept(x, kept, keep ? kept : dropped_shape(x.shape(), axes));
 }
 
-Tensor var(const Tensor& x) { return var_kept(x, all_ones(x.rank()), {}, 1); }
+Tensor var(const Tensor& x) { return var_kept(x, axes::all_of(x), false, 1); }
 
-Tensor var(const Tensor& x, Axes axes, int64_t correction, bool keep) {
-  Shape kept = kept_shape("var", x.shape(), axes);
-  return var_kept(x, kept, keep ? kept : dropped_shape(x.shape(), axes), correction);
+Tensor var(const Tensor& x, Axes axes, int64_t correction, bool keep) { return var_kept(x, axes, keep, correction); }
+
+namespace {
+
+double largest_of(DType type) {
+  return type == DType::f64 ? std::numeric_limits<double>::max() : double{std::numeric_limits<float>::max()};
 }
 
-// y = log(sum(exp(x - m))) + m, m the largest element   dx = dy softmax(x)
+// y = log(sum(exp(x - m))) + m, m the largest element   dx = dy exp(x - y)
 // m is clamped to finite values, so that a row of only -inf gives -inf and +inf gives +inf. 16-bit values are computed
 // in f32 and rounded once.
-Tensor logsumexp(const Tensor& x, int axis, bool keep) {
+Tensor log_sum(const Tensor& x, Axes axes, bool keep) {
   const CalledOp called("logsumexp");
   check_float("logsumexp", x);
-  const int a = normal_axis(axis, x.rank(), "logsumexp");
-  const Shape kept = kept_shape("logsumexp", x.shape(), {a});
+  const Shape kept = kept_shape("logsumexp", x.shape(), axes), result = keep ? kept : dropped_shape(x.shape(), axes);
   const DType type = accumulate_type(x.dtype());
-  const Tensor values = x.detach().to(type);
-  const double largest =
-      type == DType::f64 ? std::numeric_limits<double>::max() : double{std::numeric_limits<float>::max()};
-  const Tensor m = clamp(max(values, a, true), -largest, largest);
-  const Tensor y = add(log(sum(exp(sub(values, m)), {a}, true)), m).to(x.dtype());
-  return record("logsumexp", keep ? y : y.squeezed(a), {x}, differentiable([=](const Tensor& dy) -> Grads {
-                  return {mul(softmax(recording() ? x : x.detach(), a), reshape(dy, kept))};
+  const double largest = largest_of(type);
+  if (x.numel() == 0 && numel(kept) > 0)
+    fail("logsumexp", str("needs at least one element to reduce, got ", x.shape()));
+  const int only = axes.size() == 1 ? normal_axis(axes[0], x.rank(), "logsumexp") : -1;
+  const auto& kernel = backend(x.device()).softmax.log_sum;
+  Tensor y, wide;
+  if (kernel && only >= 0 && only == x.rank() - 1 && x.numel() > 0) {
+    y = empty(dropped_shape(x.shape(), axes), x.dtype(), x.device());
+    kernel(x.detach().contiguous(), y);
+    y = y.reshaped(result);
+  } else {
+    const Tensor values = x.detach().to(type);
+    Tensor m = empty(kept, type, x.device());
+    backend(x.device()).reduce.axes(ReduceOp::max, values, m);
+    m = clamp(m, -largest, largest);
+    wide = add(log(sum(exp(sub(values, m)), axes, true)), m);
+    y = wide.to(x.dtype()).reshaped(result);
+  }
+  const std::vector<int> list(axes.begin(), axes.end());
+  return record("logsumexp", y, {x}, differentiable([=](const Tensor& dy) -> Grads {
+                  if (only >= 0 && !recording()) return {mul(softmax(x, only), reshape(dy, kept))};
+                  // Again as a function of x, where the derivative itself is differentiated. exp(-inf - -inf) would be
+                  // NaN: such a row has no gradient.
+                  const Tensor again = cast(x, type);
+                  const Tensor log_sums = recording() ? reshape(logsumexp(again, list, true), kept) : wide;
+                  const Tensor slope =
+                      exp(sub(again, clamp(log_sums, -largest, std::numeric_limits<double>::infinity())));
+                  return {cast(mul(slope, cast(reshape(dy, kept), type)), x.dtype())};
                 }));
 }
 
-namespace {
-// The sums along the last axis from either end; each is the other's adjoint.
-Tensor scan(const Tensor& x, bool reverse) {
-  Tensor y = empty_like(x);
-  backend(x.device()).scan.cumsum(x.detach().contiguous(), reverse, y);
-  return record("cumsum", y, {x}, differentiable([=](const Tensor& dy) -> Grads { return {scan(dy, !reverse)}; }));
-}
 }  // namespace
 
-// y_i = x_0 + ... + x_i along the axis   dx_i = dy_i + ... + dy_last
-Tensor cumsum(const Tensor& x, int axis) {
-  check_float("cumsum", x);
-  const int a = normal_axis(axis, x.rank(), "cumsum");
-  if (a != x.rank() - 1) return transpose(cumsum(transpose(x, a, -1)), a, -1);
-  return scan(x, false);
-}
-
-Tensor max(const Tensor& x, int axis, bool keep) { return extreme("max", ReduceOp::max, x, axis, keep); }
-Tensor min(const Tensor& x, int axis, bool keep) { return extreme("min", ReduceOp::min, x, axis, keep); }
+Tensor logsumexp(const Tensor& x, int axis, bool keep) { return log_sum(x, {axis}, keep); }
+Tensor logsumexp(const Tensor& x, Axes axes, bool keep) { return log_sum(x, axes, keep); }
+Tensor logsumexp(const Tensor& x) { return log_sum(x, axes::all_of(x), false); }
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
@@ -221,16 +197,6 @@ Tensor sum_product(const Tensor& x, const Tensor& y, Axes axes) {
       "sum_product", z, {x, y}, differentiable([=, sx = x.shape(), sy = y.shape()](const Tensor& dz) -> Grads {
         return {keep_y ? product_to(dz, keep_y, sx) : Tensor(), keep_x ? product_to(dz, keep_x, sy) : Tensor()};
       }));
-}
-
-Tensor argmax(const Tensor& x) {
-  no_gradient("argmax", x);
-  check_float("argmax", x);
-  check(x.rank() >= 1, "argmax", [&] { return str("needs at least one axis, got ", x.shape()); });
-  check(x.dim(-1) > 0, "argmax", [&] { return str("the last axis of ", x.shape(), " is empty"); });
-  Tensor index = empty(dropped_shape(x.shape(), {-1}), DType::i64, x.device());
-  backend(x.device()).order.argmax(x, index);
-  return index;
 }
 
 }  // namespace braid

@@ -5,6 +5,7 @@
 
 #include "braid/cuda/device/strided_index.cuh"
 #include "braid/tensor/kernels/order.h"
+#include "braid/tensor/kernels/ordered.h"
 
 namespace braid::cuda {
 
@@ -12,20 +13,20 @@ namespace {
 
 constexpr int kThreads = 256, kEach = 4;
 
-// Whether element a, at index i, comes before element b, at index j: larger, or equal and first; NaN counts as largest.
-// Index -1: no element.
-template <class A>
+// Whether element a, at index i, comes before element b, at index j: larger (smaller), or equal and first; before all a
+// NaN. Index -1: no element.
+template <bool smallest, class A>
 __device__ __forceinline__ bool comes_before(A a, int64_t i, A b, int64_t j) {
   if (i < 0 || j < 0) return j < 0;
-  if (a != a || b != b) return b == b || (a != a && i < j);
-  return a > b || (a == b && i < j);
+  if (is_nan(a) || is_nan(b)) return !is_nan(b) || (is_nan(a) && i < j);
+  return (smallest ? a < b : a > b) || (a == b && i < j);
 }
 
 // A block has kThreads / members rows. A member scans every members-th element; then the members compare in a tree.
-template <class T>
+template <class T, bool smallest>
 __global__ void __launch_bounds__(kThreads)
-    argmax_rows(const T* x, Offsets<1> rows, int64_t n, int64_t step, int members, int64_t* index) {
-  using A = Accumulate<T>;
+    extreme_rows(const T* x, Offsets<1> rows, int64_t n, int64_t step, int members, int64_t* index) {
+  using A = Ordered<T>;
   struct Best {
     A value[kThreads];
     int64_t at[kThreads];
@@ -42,7 +43,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll 4
     for (int64_t i = member; i < n; i += members) {
       const A v = static_cast<A>(values[i * step]);
-      if (at < 0 || v > value || (v != v && value == value)) {
+      if (at < 0 || (smallest ? v < value : v > value) || (is_nan(v) && !is_nan(value))) {
         value = v;
         at = i;
       }
@@ -52,7 +53,7 @@ __global__ void __launch_bounds__(kThreads)
   best.at[thread] = at;
   for (int half = members / 2; half > 0; half /= 2) {
     __syncthreads();
-    if (member < half && comes_before(best.value[thread + half], best.at[thread + half], value, at)) {
+    if (member < half && comes_before<smallest>(best.value[thread + half], best.at[thread + half], value, at)) {
       best.value[thread] = value = best.value[thread + half];
       best.at[thread] = at = best.at[thread + half];
     }
@@ -60,7 +61,8 @@ __global__ void __launch_bounds__(kThreads)
   if (member == 0 && row < rows.count) index[row] = at;
 }
 
-void argmax(In x, Out index) {
+template <bool smallest>
+void extreme_index(In x, Out index) {
   if (index.numel() == 0) return;
   const int64_t n = x.dim(-1);
   Axis<1> axes[Shape::max_rank];
@@ -68,18 +70,21 @@ void argmax(In x, Out index) {
   int members = 1;
   while (members < kThreads && int64_t{members} * kEach < n) members *= 2;
   const int64_t blocks = (index.numel() - 1) / (kThreads / members) + 1;
-  visit_float(x.dtype(), "argmax", [&]<class T>() {
-    launch(argmax_rows<T>, {.grid = static_cast<unsigned>(blocks), .block = kThreads}, x.data<T>(),
+  visit_any(x.dtype(), [&]<class T>() {
+    launch(extreme_rows<T, smallest>, {.grid = static_cast<unsigned>(blocks), .block = kThreads}, x.data<T>(),
            Offsets<1>(axes, x.rank() - 1), n, x.strides()[-1], members, index.mutable_data<int64_t>());
   });
 }
 
+void argmax(In x, Out index) { extreme_index<false>(x, index); }
+void argmin(In x, Out index) { extreme_index<true>(x, index); }
+
 // Does element i come before element j of a row? A strict order, so that every sorting network has the same result.
 template <class T>
 __device__ __forceinline__ bool sorts_before(const T* row, int i, int j, bool descending) {
-  using A = Accumulate<T>;
+  using A = Ordered<T>;
   const A a = static_cast<A>(row[i]), b = static_cast<A>(row[j]);
-  const bool up = a < b || (b != b && a == a), down = b < a || (a != a && b == b);
+  const bool up = is_less(a, b), down = is_less(b, a);
   return up == down ? i < j : descending ? down : up;
 }
 
@@ -133,7 +138,7 @@ void sort(In x, bool descending, Out values, Out indices) {
   int half = 1;
   while (2 * half < n) half *= 2;
   Tensor orders = empty({rows, size}, DType::i32, x.device());
-  visit_float(x.dtype(), "sort", [&]<class T>() {
+  visit_any(x.dtype(), [&]<class T>() {
     launch(sort_rows<T>,
            {.grid = static_cast<unsigned>(rows), .block = static_cast<unsigned>(std::clamp(half, 32, kMaxSortThreads))},
            x.data<T>(), n, half, descending, orders.mutable_data<int32_t>(), k, values.mutable_data<T>(),
@@ -158,12 +163,61 @@ void sort_backward(In dvalues, In indices, Out dx) {
   });
 }
 
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    take_elements(const T* x, const int64_t* indices, int64_t count, int64_t k, int64_t n, T* y) {
+  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i < count) y[i] = x[i / k * n + indices[i]];
+}
+
+void take(In x, In indices, Out y) {
+  const int64_t count = y.numel();
+  if (count == 0) return;
+  visit_any(x.dtype(), [&]<class T>() {
+    launch(take_elements<T>, {.grid = static_cast<unsigned>((count - 1) / kThreads + 1), .block = kThreads},
+           x.data<T>(), indices.data<int64_t>(), count, y.dim(-1), x.dim(-1), y.mutable_data<T>());
+  });
+}
+
+// A thread has one value. pitch: from a row of sorted elements to the next, 0 for one row.
+template <class T>
+__global__ void __launch_bounds__(kThreads) search_rows(const T* sorted, int64_t n, int64_t pitch, const T* values,
+                                                        int64_t count, int64_t m, bool right, int64_t* index) {
+  using A = Ordered<T>;
+  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i >= count) return;
+  const T* row = sorted + i / m * pitch;
+  const A v = static_cast<A>(values[i]);
+  int64_t low = 0, left = n;  // the answer lies in [low, low + left]
+  while (left > 0) {
+    const int64_t half = left / 2;
+    const A e = static_cast<A>(row[low + half]);
+    const bool below = right ? !is_less(v, e) : is_less(e, v);
+    if (below) low += half + 1;
+    left = below ? left - half - 1 : half;
+  }
+  index[i] = low;
+}
+
+void search(In sorted, In values, bool right, Out index) {
+  const int64_t count = index.numel(), n = sorted.dim(-1), m = values.rank() > 0 ? values.dim(-1) : 1;
+  if (count == 0) return;
+  visit_any(values.dtype(), [&]<class T>() {
+    launch(search_rows<T>, {.grid = static_cast<unsigned>((count - 1) / kThreads + 1), .block = kThreads},
+           sorted.data<T>(), n, sorted.rank() == 1 ? int64_t{0} : n, values.data<T>(), count, m, right,
+           index.mutable_data<int64_t>());
+  });
+}
+
 }  // namespace
 
 constinit const OrderKernels order_kernels{
     .argmax = argmax,
+    .argmin = argmin,
     .sort = sort,
     .sort_backward = sort_backward,
+    .take = take,
+    .search = search,
 };
 
 }  // namespace braid::cuda

@@ -12,6 +12,7 @@
 
 #include "braid/cuda/device/strided_index.cuh"
 #include "braid/cuda/device/vector_io.cuh"
+#include "braid/tensor/kernels/ordered.h"
 #include "braid/tensor/kernels/reduce.h"
 
 namespace braid::cuda {
@@ -24,11 +25,12 @@ constexpr int kEach = 4;         // steps for which another member of a team pay
 constexpr int kLongest = 32;     // steps of a thread beyond which terms are cut into pieces, if that fills the GPU
 constexpr int64_t kFull = 1024;  // blocks that fill a GPU
 
-enum class Kind { sum, extreme };  // extreme: largest or smallest
+enum class Kind { sum, extreme, product };  // extreme: largest or smallest; product: of integers
 
+// How terms of type A are combined. Integers are exact: their totals have the type of the terms.
 template <class A, Kind kind>
 struct Combine {
-  using Total = double;
+  using Total = std::conditional_t<std::is_integral_v<A>, A, double>;
   __device__ static A start(bool) { return 0; }
   template <class B>
   __device__ static B join(B a, B b, bool) {
@@ -36,15 +38,32 @@ struct Combine {
   }
 };
 template <class A>
+struct Combine<A, Kind::product> {
+  using Total = A;
+  __device__ static A start(bool) { return 1; }
+  __device__ static A join(A a, A b, bool) { return a * b; }
+};
+template <class A>
 struct Combine<A, Kind::extreme> {
   using Total = A;
   __device__ static A start(bool largest) {
-    return largest ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::infinity();
+    using Limits = std::numeric_limits<A>;
+    if constexpr (std::is_integral_v<A>)
+      return largest ? Limits::lowest() : Limits::max();
+    else
+      return largest ? -Limits::infinity() : Limits::infinity();
   }
   __device__ static A join(A a, A b, bool largest) {  // NaN wins
-    return (largest ? b > a : b < a) || b != b ? b : a;
+    return (largest ? b > a : b < a) || is_nan(b) ? b : a;
   }
 };
+
+// The types in which elements of T are combined and in which totals wait for the second launch.
+template <class T, Kind kind>
+using Term_t = std::conditional_t<kind == Kind::extreme, Ordered<T>, braid::Total<T>>;
+template <class T, Kind kind>
+using Part_t = std::conditional_t<std::is_integral_v<T>, std::conditional_t<kind == Kind::extreme, T, int64_t>,
+                                  typename Combine<Term_t<T, kind>, kind>::Total>;
 
 struct Plan {
   Offsets<3> kept;     // results, in steps of V along the vectors if y keeps their axis: offsets in x, z and y
@@ -70,7 +89,7 @@ __device__ __forceinline__ void fetch(const T* from, bool repeats, T (&to)[V]) {
 
 template <class T, int V, Kind kind>
 __global__ void __launch_bounds__(kThreads, 2) reduce_teams(const T* x, const T* z, Plan plan, DType y_type, void* y) {
-  using A = Accumulate<T>;
+  using A = Term_t<T, kind>;
   using C = Combine<A, kind>;
   using Total = typename C::Total;
   struct Totals {
@@ -154,15 +173,19 @@ __global__ void __launch_bounds__(kThreads, 2) reduce_teams(const T* x, const T*
   for (int j = 0; j < V; ++j) {
     if (j >= results) continue;
     const int64_t i = at + j * plan.y_step;
-    const A value = static_cast<A>(total[j]);
-    if (y_type == DType::f64)
-      static_cast<double*>(y)[i] = static_cast<double>(total[j]);
-    else if (y_type == DType::f32)
-      static_cast<float*>(y)[i] = static_cast<float>(value);
-    else if (y_type == DType::bf16)
-      static_cast<bfloat16*>(y)[i] = bfloat16(static_cast<float>(value));
-    else
-      static_cast<float16*>(y)[i] = float16(static_cast<float>(value));
+    if constexpr (std::is_integral_v<T>) {
+      static_cast<Part_t<T, kind>*>(y)[i] = static_cast<Part_t<T, kind>>(total[j]);
+    } else {
+      const A value = static_cast<A>(total[j]);
+      if (y_type == DType::f64)
+        static_cast<double*>(y)[i] = static_cast<double>(total[j]);
+      else if (y_type == DType::f32)
+        static_cast<float*>(y)[i] = static_cast<float>(value);
+      else if (y_type == DType::bf16)
+        static_cast<bfloat16*>(y)[i] = bfloat16(static_cast<float>(value));
+      else
+        static_cast<float16*>(y)[i] = float16(static_cast<float>(value));
+    }
   }
 }
 
@@ -214,7 +237,7 @@ int bits_for(int64_t n, int limit) {  // the smallest b with 2^b >= n, at most l
 
 template <class T, Kind kind>
 void reduce_as(const Term& term, Out y) {
-  using Total = typename Combine<Accumulate<T>, kind>::Total;
+  using Part = Part_t<T, kind>;
   const Tensor &x = term.x, &z = term.z ? term.z : term.x;
   Axis<3> axes[Shape::max_rank];
   int count = 0;
@@ -253,7 +276,7 @@ void reduce_as(const Term& term, Out y) {
             .member_bits = 0,
             .piece = 0,
             .piece_stride = y.numel()};
-  constexpr int kWide = kVectorWidth<T>;
+  constexpr int kWide = std::is_integral_v<T> ? 1 : kVectorWidth<T>;
   const bool vectors = comes_in_vectors(term, axes, count, count - 1, plan.kept, plan.reduced, plan.columns, kWide);
   if (vectors) {
     if (plan.columns)
@@ -281,9 +304,9 @@ void reduce_as(const Term& term, Out y) {
              data);
   };
   if (pieces == 1) return run(y, y.mutable_raw());
-  Tensor parts = empty({pieces, y.numel()}, dtype_of<Total>(), y.device()), all = y.reshaped({1, y.numel()});
+  Tensor parts = empty({pieces, y.numel()}, dtype_of<Part>(), y.device()), all = y.reshaped({1, y.numel()});
   run(parts, parts.mutable_raw());
-  reduce_as<Total, kind>({parts, Tensor(), term.largest}, all);
+  reduce_as<Part, kind>({parts, Tensor(), term.largest}, all);
 }
 
 template <Kind kind>
@@ -291,13 +314,21 @@ void reduce_any(const char* op, const Term& term, Out y) {
   if (y.numel() == 0) return;
   if (term.x.numel() == 0) {
     const double nothing = std::numeric_limits<double>::infinity();
-    return y.fill(kind != Kind::extreme ? 0.0 : term.largest ? -nothing : nothing);
+    return y.fill(kind == Kind::product ? 1.0 : kind == Kind::sum ? 0.0 : term.largest ? -nothing : nothing);
   }
-  visit_float(term.x.dtype(), op, [&]<class T>() { reduce_as<T, kind>(term, y); });
+  if constexpr (kind == Kind::product) {
+    check(!is_float(term.x.dtype()), op, "multiplies integers only");
+  } else {
+    if (is_float(term.x.dtype()))
+      return visit_float(term.x.dtype(), op, [&]<class T>() { reduce_as<T, kind>(term, y); });
+  }
+  if (term.x.dtype() == DType::u8) return reduce_as<uint8_t, kind>(term, y);
+  visit_index(term.x.dtype(), op, [&]<class T>() { reduce_as<T, kind>(term, y); });
 }
 
 void reduce(ReduceOp op, In x, Out y) {
   if (op == ReduceOp::sum) return reduce_any<Kind::sum>("reduce", {x, Tensor(), false}, y);
+  if (op == ReduceOp::prod) return reduce_any<Kind::product>("reduce", {x, Tensor(), false}, y);
   reduce_any<Kind::extreme>("reduce", {x, Tensor(), op == ReduceOp::max}, y);
 }
 

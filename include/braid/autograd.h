@@ -7,6 +7,9 @@
 #include "braid/autograd/linalg.h"
 #include "braid/autograd/math.h"
 #include "braid/autograd/ops.h"
+#include "braid/autograd/order.h"
+#include "braid/autograd/reductions.h"
+#include "braid/autograd/scans.h"
 
 // Gradients: leaves, backward(), ops of your own.
 #include "braid/autograd/closure.h"

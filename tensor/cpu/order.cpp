@@ -1,73 +1,49 @@
-// Elements ordered by size along the last axis. NaN counts as largest.
+// Elements compared by size along the last axis. NaN counts as largest.
 #include <algorithm>
-#include <bit>
-#include <numeric>
-#include <vector>
 
 #include "braid/tensor/cpu/loops.h"
+#include "braid/tensor/cpu/sort.h"
 #include "braid/tensor/kernels/order.h"
+#include "braid/tensor/kernels/ordered.h"
 
 namespace braid::cpu {
 
 namespace {
 
-void argmax(In x, Out index) {
-  visit_accumulate(x.dtype(), "argmax", [&]<class A>() {
-    StridedView lx(x);
-    int64_t n = x.dim(-1);
-    int64_t* out = index.mutable_data<int64_t>();
-    parallel_for(index.numel(), grain_for(2 * n), [&](int64_t begin, int64_t end) {
-      A buffer[kBlock];
-      for (int64_t r = begin; r < end; ++r) {
-        A best = 0;
-        int64_t at = -1;
-        for (int64_t i = 0; i < n; i += kBlock) {
-          int64_t length = std::min(kBlock, n - i);
-          const A* v = load(lx, r * n + i, length, buffer);
-          for (int64_t j = 0; j < length; ++j) {
-            if (at < 0 || v[j] > best || (v[j] != v[j] && best == best)) {
-              best = v[j];
-              at = i + j;
-            }
+template <bool smallest, class A>
+void extreme_index(In x, Out index) {
+  StridedView lx(x);
+  int64_t n = x.dim(-1);
+  int64_t* out = index.mutable_data<int64_t>();
+  parallel_for(index.numel(), grain_for(2 * n), [&](int64_t begin, int64_t end) {
+    A buffer[kBlock];
+    for (int64_t r = begin; r < end; ++r) {
+      A best = 0;
+      int64_t at = -1;
+      for (int64_t i = 0; i < n; i += kBlock) {
+        int64_t length = std::min(kBlock, n - i);
+        const A* v = load(lx, r * n + i, length, buffer);
+        for (int64_t j = 0; j < length; ++j) {
+          if (at < 0 || (smallest ? v[j] < best : v[j] > best) || (is_nan(v[j]) && !is_nan(best))) {
+            best = v[j];
+            at = i + j;
           }
         }
-        out[r] = at;
+        if (is_nan(best)) break;
       }
-    });
+      out[r] = at;
+    }
   });
 }
 
-// The first k of each row by the strict order (value, index), which makes the result unique.
-void sort(In x, bool descending, Out values, Out indices) {
-  visit_float(x.dtype(), "sort", [&]<class T>() {
-    const int64_t n = x.dim(-1), k = values.dim(-1);
-    if (values.numel() == 0) return;
-    const T* from = x.data<T>();
-    T* sorted = values.mutable_data<T>();
-    int64_t* index = indices.mutable_data<int64_t>();
-    const auto cost = static_cast<int64_t>(4 * n * std::bit_width(static_cast<uint64_t>(n)));
-    parallel_for(values.numel() / k, grain_for(cost), [&](int64_t begin, int64_t end) {
-      std::vector<int64_t> order(static_cast<size_t>(n));
-      for (int64_t row = begin; row < end; ++row) {
-        const T* v = from + row * n;
-        const auto less = [&](int64_t i, int64_t j) {
-          const Accumulate<T> a = v[i], b = v[j];
-          return a < b || (b != b && a == a);
-        };
-        const auto before = [&](int64_t i, int64_t j) {
-          const bool up = less(i, j), down = less(j, i);
-          return up == down ? i < j : descending ? down : up;
-        };
-        std::iota(order.begin(), order.end(), int64_t{0});
-        std::partial_sort(order.begin(), order.begin() + k, order.end(), before);
-        for (int64_t j = 0; j < k; ++j) {
-          index[row * k + j] = order[static_cast<size_t>(j)];
-          sorted[row * k + j] = v[order[static_cast<size_t>(j)]];
-        }
-      }
-    });
-  });
+template <bool smallest>
+void extreme_index(In x, Out index) {
+  if (!is_float(x.dtype())) return extreme_index<smallest, int64_t>(x, index);
+  visit_accumulate(x.dtype(), "argmax", [&]<class A>() { extreme_index<smallest, A>(x, index); });
 }
+
+void argmax(In x, Out index) { extreme_index<false>(x, index); }
+void argmin(In x, Out index) { extreme_index<true>(x, index); }
 
 void sort_backward(In dvalues, In indices, Out dx) {
   dx.fill(0);
@@ -85,12 +61,56 @@ void sort_backward(In dvalues, In indices, Out dx) {
   });
 }
 
+void take(In x, In indices, Out y) {
+  if (y.numel() == 0) return;
+  visit_any(x.dtype(), [&]<class T>() {
+    const int64_t n = x.dim(-1), k = y.dim(-1);
+    const T* from = x.data<T>();
+    const int64_t* index = indices.data<int64_t>();
+    T* to = y.mutable_data<T>();
+    parallel_for(y.numel() / k, grain_for(k), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        for (int64_t j = row * k; j < (row + 1) * k; ++j) to[j] = from[row * n + index[j]];
+      }
+    });
+  });
+}
+
+void search(In sorted, In values, bool right, Out index) {
+  if (index.numel() == 0) return;
+  visit_any(values.dtype(), [&]<class T>() {
+    using A = Ordered<T>;
+    const int64_t n = sorted.dim(-1), m = values.rank() > 0 ? values.dim(-1) : 1;
+    const bool one_row = sorted.rank() == 1;
+    const T *from = sorted.data<T>(), *value = values.data<T>();
+    int64_t* out = index.mutable_data<int64_t>();
+    parallel_for(index.numel(), grain_for(64), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T* row = one_row ? from : from + i / m * n;
+        const A v = static_cast<A>(value[i]);
+        int64_t low = 0, count = n;  // the answer lies in [low, low + count]
+        while (count > 0) {
+          const int64_t half = count / 2;
+          const A e = static_cast<A>(row[low + half]);
+          const bool below = right ? !is_less(v, e) : is_less(e, v);
+          if (below) low += half + 1;
+          count = below ? count - half - 1 : half;
+        }
+        out[i] = low;
+      }
+    });
+  });
+}
+
 }  // namespace
 
 constinit const OrderKernels order_kernels{
     .argmax = argmax,
+    .argmin = argmin,
     .sort = sort,
     .sort_backward = sort_backward,
+    .take = take,
+    .search = search,
 };
 
 }  // namespace braid::cpu

@@ -11,6 +11,7 @@
 #include "braid/tensor/base/integers.h"
 #include "braid/tensor/cpu/lanes.h"
 #include "braid/tensor/cpu/loops.h"
+#include "braid/tensor/cpu/reduce_integers.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/reduce.h"
 
@@ -253,6 +254,7 @@ bool make_plan(In x, In z, In y, int factors, bool force, Plan& plan) {
   if (inner >= 0) {
     plan.inner = axes[inner];
     plan.inner_reduced = plan.inner.stride[2] == 0;
+    if (plan.inner_reduced) plan.tile = 1;
   }
   plan.z_repeats = plan.inner.stride[1] == 0;
 
@@ -351,6 +353,11 @@ void reduce_any(Kind kind, In x, In z, Out y) {
 }
 
 void reduce(ReduceOp op, In x, Out y) {
+  if (!is_float(x.dtype()) && x.numel() > 0) return reduce_integers(op, x, y);
+  if (op == ReduceOp::prod) {
+    check(!is_float(x.dtype()), "reduce", "multiplies integers only");
+    return cpu_backend().copy.fill(1, y);
+  }
   reduce_any(op == ReduceOp::sum ? Kind::sum : op == ReduceOp::max ? Kind::max : Kind::min, x, Tensor(), y);
 }
 

@@ -93,6 +93,24 @@ void log_softmax_backward(In y, In dy, Out dx) {
   });
 }
 
+// y = log(sum_j exp(x_j - m)) + m, m the largest element, or the finite number next to it
+void log_sum(In x, Out y) {
+  visit_float(x.dtype(), "logsumexp", [&]<class T>() {
+    using A = Accumulate<T>;
+    constexpr A kLargest = std::numeric_limits<A>::max();
+    const T* in = x.data<T>();
+    T* out = y.mutable_data<T>();
+    int64_t n = last_axis(x);
+    for_rows(row_count(x), n, 12, [&](int64_t r) {
+      const T* xr = in + r * n;
+      A top = lane_max<A>(n, [&](int64_t i) { return A(xr[i]); });
+      if (top > kLargest) top = kLargest;
+      if (top < -kLargest) top = -kLargest;
+      out[r] = T(std::log(lane_sum<A>(n, [&](int64_t i) { return math::exp(A(xr[i]) - top); })) + top);
+    });
+  });
+}
+
 }  // namespace
 
 constinit const SoftmaxKernels softmax_kernels{
@@ -100,6 +118,7 @@ constinit const SoftmaxKernels softmax_kernels{
     .backward = softmax_backward,
     .log_forward = log_softmax,
     .log_backward = log_softmax_backward,
+    .log_sum = log_sum,
 };
 
 }  // namespace braid::cpu

@@ -6,7 +6,14 @@ namespace braid {
 
 struct ScanKernels {
   // x, y (..., n), contiguous: y[i] = x[0] + ... + x[i]; reverse: y[i] = x[i] + ... + x[n-1]. Summed in a fixed order.
+  // Sums of integers are i64, modulo 2^64.
   Kernel<"cumsum", void(In x, bool reverse, Out y)> cumsum;
+  // The largest (smallest) of x[0] to x[i] and the index of its first occurrence, i64; all (..., n), contiguous, of any
+  // dtype. From the first NaN on, that NaN.
+  Kernel<"cummax", void(In x, bool smallest, Out values, Out indices)> cummax;
+  // y[i] = a[i] y[i-1] + b[i], y[-1] = 0; reverse: y[i] = a[i] y[i+1] + b[i], y[n] = 0. All (..., n), contiguous,
+  // floats.
+  Kernel<"recurrence", void(In a, In b, bool reverse, Out y)> recurrence;
 };
 
 namespace cpu {

@@ -12,6 +12,9 @@ struct SoftmaxKernels {
   Kernel<"softmax_backward", void(In y, In dy, Out dx)> backward;
   Kernel<"log_softmax", void(In x, Out y)> log_forward;
   Kernel<"log_softmax_backward", void(In y, In dy, Out dx)> log_backward;
+  // y (...) = log(sum(exp(x))) of each row of x (..., n), n > 0: -inf for a row of only -inf, +inf for one with +inf. A
+  // device may be without it; the op is then composed.
+  Kernel<"logsumexp", void(In x, Out y)> log_sum;
 };
 
 namespace cpu {

@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(errors_name_the_op_that_was_called) {
       {"add_layer_norm", [&] { add_layer_norm(ids, {}, {}, {}, 1e-6); }},
       {"mean", [&] { mean(ids); }},
       {"var", [&] { var(ids); }},
-      {"argsort", [&] { argsort(ids); }},
+      {"argsort", [&] { argsort(zeros({})); }},
       {"sum_product", [&] { sum_product(ids, ids, {0}); }},
       {"embedding", [&] { embedding(x, row); }},
       {"select", [&] { select(x, 3, 0); }},

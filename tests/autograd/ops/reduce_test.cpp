@@ -13,7 +13,7 @@ BOOST_AUTO_TEST_CASE(misfits_are_named) {
   Tensor x = full({2, 3}, 1), ids = full({2, 3}, 1, DType::i64);
   BOOST_TEST(throws_with([&] { sum(x, {2}); }, "[sum] axis 2 does not exist in a tensor of rank 2"));
   BOOST_TEST(throws_with([&] { sum(x, {0, -2}); }, "[sum] axis -2 stands twice"));
-  BOOST_TEST(throws_with([&] { sum(ids); }, "[sum] needs a floating-point tensor, got i64"));
+  BOOST_TEST(throws_with([&] { mean(ids); }, "[mean] needs a floating-point tensor, got i64"));
   BOOST_TEST(throws_with([&] { max(full({2, 0}, 1), 1); }, "[max] axis 1 of (2, 0) is empty"));
   BOOST_TEST(throws_with([&] { min(x, 5); }, "[min] axis 5 does not exist"));
   BOOST_TEST(throws_with([&] { sum_to(x, {2}); }, "[sum_to] shapes (2) and (2, 3) do not broadcast"));

@@ -210,4 +210,28 @@ BOOST_AUTO_TEST_CASE(argmax_takes_the_first_and_nan_is_largest) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(integers_over_every_set_of_axes) {
+  for (DType type : {DType::i64, DType::i32, DType::u8}) {
+    const Tensor x = random_ids({3, 5, 40}, 1, 0, 200).to(type);
+    auto run = [=](const std::vector<Tensor>& in) {
+      std::vector<Tensor> out;
+      for (unsigned axes = 0; axes < 8; ++axes)
+        for (const Tensor& v : {in[0], in[0].permuted({2, 0, 1})}) {
+          for (ReduceOp op : {ReduceOp::sum, ReduceOp::prod}) out.push_back(reduced(op, v, axes, DType::i64));
+          for (ReduceOp op : {ReduceOp::max, ReduceOp::min}) out.push_back(reduced(op, v, axes, type));
+        }
+      return out;
+    };
+    BOOST_TEST_CONTEXT(str(type)) check_on_gpu(run, {x}, 0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(long_sums_of_integers_in_pieces) {
+  auto run = [](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{reduced(ReduceOp::sum, in[0], 1, DType::i64),
+                               reduced(ReduceOp::max, in[0], 1, in[0].dtype())};
+  };
+  check_on_gpu(run, {random_ids({100000}, 1, 0, 256).to(DType::u8)}, 0);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
