@@ -17,7 +17,9 @@ set(BRAID_PUBLIC_HEADERS
   autograd/graph_svg.h
   autograd/int8.h
   autograd/linalg.h
+  autograd/losses.h
   autograd/ops.h
+  autograd/pooling.h
   autograd/recompute.h
   autograd/record.h
   autograd/saved.h

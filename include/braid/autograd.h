@@ -5,7 +5,9 @@
 #include "braid/autograd/convolution.h"
 #include "braid/autograd/fft.h"
 #include "braid/autograd/linalg.h"
+#include "braid/autograd/losses.h"
 #include "braid/autograd/ops.h"
+#include "braid/autograd/pooling.h"
 
 // Gradients: leaves, backward(), ops of your own.
 #include "braid/autograd/closure.h"

@@ -42,6 +42,7 @@ std::vector<OpRow> factory_rows();   // ones, eye, rand, randn
 std::vector<OpRow> attention_rows();
 std::vector<OpRow> composed_rows();  // of composed.h
 std::vector<OpRow> linalg_rows();    // of linalg.h and fft.h
+std::vector<OpRow> layer_rows();     // of convolution.h, pooling.h and losses.h
 std::vector<OpRow> all_rows();
 
 void check_row(const OpRow& row);
