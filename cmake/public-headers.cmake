@@ -103,14 +103,24 @@ set(BRAID_PUBLIC_HEADERS
   nn/attention/cross_attention.h
   nn/attention/kv_cache.h
   nn/attention/pass.h
+  nn/batches.h
   nn/inference/quantize.h
   nn/init.h
+  nn/layers/batch_norm.h
+  nn/layers/conv.h
   nn/layers/dropout.h
   nn/layers/embedding.h
+  nn/layers/group_norm.h
+  nn/layers/gru.h
   nn/layers/linear.h
+  nn/layers/lstm.h
+  nn/layers/multihead_attention.h
   nn/layers/norm.h
+  nn/layers/pool.h
+  nn/layers/recurrent.h
   nn/layers/rope.h
   nn/layers/sequential.h
+  nn/layers/transformer.h
   nn/module.h
   nn/name_pattern.h
   nn/observer.h
