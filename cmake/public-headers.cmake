@@ -18,9 +18,11 @@ set(BRAID_PUBLIC_HEADERS
   autograd/hooks.h
   autograd/int8.h
   autograd/linalg.h
+  autograd/losses.h
   autograd/math.h
   autograd/ops.h
   autograd/order.h
+  autograd/pooling.h
   autograd/recompute.h
   autograd/record.h
   autograd/reductions.h
@@ -106,14 +108,24 @@ set(BRAID_PUBLIC_HEADERS
   nn/attention/cross_attention.h
   nn/attention/kv_cache.h
   nn/attention/pass.h
+  nn/batches.h
   nn/inference/quantize.h
   nn/init.h
+  nn/layers/batch_norm.h
+  nn/layers/conv.h
   nn/layers/dropout.h
   nn/layers/embedding.h
+  nn/layers/group_norm.h
+  nn/layers/gru.h
   nn/layers/linear.h
+  nn/layers/lstm.h
+  nn/layers/multihead_attention.h
   nn/layers/norm.h
+  nn/layers/pool.h
+  nn/layers/recurrent.h
   nn/layers/rope.h
   nn/layers/sequential.h
+  nn/layers/transformer.h
   nn/module.h
   nn/name_pattern.h
   nn/observer.h

@@ -5,9 +5,11 @@
 #include "braid/autograd/convolution.h"
 #include "braid/autograd/fft.h"
 #include "braid/autograd/linalg.h"
+#include "braid/autograd/losses.h"
 #include "braid/autograd/math.h"
 #include "braid/autograd/ops.h"
 #include "braid/autograd/order.h"
+#include "braid/autograd/pooling.h"
 #include "braid/autograd/reductions.h"
 #include "braid/autograd/scans.h"
 

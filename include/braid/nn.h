@@ -7,12 +7,24 @@
 #include "braid/nn/outputs.h"
 
 // Layers.
+#include "braid/nn/layers/batch_norm.h"
+#include "braid/nn/layers/conv.h"
 #include "braid/nn/layers/dropout.h"
 #include "braid/nn/layers/embedding.h"
+#include "braid/nn/layers/group_norm.h"
+#include "braid/nn/layers/gru.h"
 #include "braid/nn/layers/linear.h"
+#include "braid/nn/layers/lstm.h"
+#include "braid/nn/layers/multihead_attention.h"
 #include "braid/nn/layers/norm.h"
+#include "braid/nn/layers/pool.h"
+#include "braid/nn/layers/recurrent.h"
 #include "braid/nn/layers/rope.h"
 #include "braid/nn/layers/sequential.h"
+#include "braid/nn/layers/transformer.h"
+
+// Batches of data.
+#include "braid/nn/batches.h"
 
 // Attention and DCMHA, blocks, and the pass that runs through them.
 #include "braid/nn/attention/attention.h"

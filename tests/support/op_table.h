@@ -41,10 +41,11 @@ std::vector<OpRow> order_rows();     // comparisons, where, sort
 std::vector<OpRow> factory_rows();   // ones, eye, rand, randn
 std::vector<OpRow> attention_rows();
 std::vector<OpRow> attention_mask_rows();
-std::vector<OpRow> composed_rows();  // of composed.h
-std::vector<OpRow> linalg_rows();    // of linalg.h and fft.h
-std::vector<OpRow> math_rows();      // of math.h
+std::vector<OpRow> composed_rows();    // of composed.h
+std::vector<OpRow> linalg_rows();      // of linalg.h and fft.h
+std::vector<OpRow> math_rows();        // of math.h
 std::vector<OpRow> reductions_rows();  // of reductions.h, scans.h and order.h
+std::vector<OpRow> layer_rows();       // of convolution.h, pooling.h and losses.h
 std::vector<OpRow> all_rows();
 
 void check_row(const OpRow& row);

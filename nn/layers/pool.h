@@ -1,0 +1,44 @@
+// Pooling and interpolation as layers, for Sequential: each holds its options alone.
+#pragma once
+#include "braid/autograd/pooling.h"
+
+namespace braid::nn {
+
+struct MaxPool2d {
+  Pixels kernel;
+  Pool2dOptions options = {};
+  Tensor operator()(const Tensor& x) const { return max_pool2d(x, kernel, options); }
+};
+struct MaxPool1d {
+  int64_t kernel;
+  Pool1dOptions options = {};
+  Tensor operator()(const Tensor& x) const { return max_pool1d(x, kernel, options); }
+};
+struct AvgPool2d {
+  Pixels kernel;
+  Pool2dOptions options = {};
+  Tensor operator()(const Tensor& x) const { return avg_pool2d(x, kernel, options); }
+};
+struct AvgPool1d {
+  int64_t kernel;
+  Pool1dOptions options = {};
+  Tensor operator()(const Tensor& x) const { return avg_pool1d(x, kernel, options); }
+};
+struct AdaptiveAvgPool2d {
+  Pixels size;
+  Tensor operator()(const Tensor& x) const { return adaptive_avg_pool2d(x, size); }
+};
+struct Upsample2d {
+  Pixels size;
+  InterpolateOptions options = {};
+  Tensor operator()(const Tensor& x) const { return interpolate(x, size, options); }
+};
+// (B, ...) -> (B, the product of the other sizes)
+struct Flatten {
+  Tensor operator()(const Tensor& x) const {
+    check(x.rank() >= 1, "flatten", "needs an axis of samples, got a scalar");
+    return reshape(x, {x.dim(0), x.dim(0) == 0 ? 0 : x.numel() / x.dim(0)});
+  }
+};
+
+}  // namespace braid::nn
