@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "braid/autograd/contract.h"
 #include "braid/autograd/ops.h"
 
 namespace braid {
@@ -17,9 +18,5 @@ Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype = DType::f32);
 // Mean over all entries of -(t log sigmoid(x) + (1 - t) log(1 - sigmoid(x))) -> (). x: logits of any size, targets t
 // from 0 to 1, shapes equal.
 Tensor binary_cross_entropy(const Tensor& logits, const Tensor& targets);
-// Contracts two tensors: einsum("btnd,bsnd->bnts", q, k). A letter is an axis, at most once in each operand. Letters in
-// both operands and the result are batch axes; letters in both operands alone are summed by the matrix product; letters
-// in one operand alone are summed before it. A letter has the same size in both operands; nothing broadcasts.
-Tensor einsum(const std::string& subscripts, const Tensor& x, const Tensor& y);
 
 }  // namespace braid

@@ -6,7 +6,9 @@ set(BRAID_FACADES autograd braid distributed models nn tensor)  # include/braid/
 set(BRAID_PUBLIC_HEADERS
   autograd/attention_maps.h
   autograd/composed.h
+  autograd/contract.h
   autograd/convolution.h
+  autograd/create.h
   autograd/dcmha.h
   autograd/debug.h
   autograd/fft.h
@@ -15,9 +17,11 @@ set(BRAID_PUBLIC_HEADERS
   autograd/graph_svg.h
   autograd/int8.h
   autograd/linalg.h
+  autograd/manipulate.h
   autograd/ops.h
   autograd/recompute.h
   autograd/record.h
+  autograd/sample.h
   autograd/saved.h
   distributed/comm/communicator.h
   distributed/comm/device_ranks.h

@@ -2,10 +2,14 @@
 #pragma once
 // Operations, each beside its derivative.
 #include "braid/autograd/composed.h"
+#include "braid/autograd/contract.h"
 #include "braid/autograd/convolution.h"
+#include "braid/autograd/create.h"
 #include "braid/autograd/fft.h"
 #include "braid/autograd/linalg.h"
+#include "braid/autograd/manipulate.h"
 #include "braid/autograd/ops.h"
+#include "braid/autograd/sample.h"
 
 // Gradients: leaves, backward(), ops of your own.
 #include "braid/autograd/recompute.h"

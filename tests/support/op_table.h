@@ -41,6 +41,9 @@ std::vector<OpRow> factory_rows();   // ones, eye, rand, randn
 std::vector<OpRow> attention_rows();
 std::vector<OpRow> composed_rows();  // of composed.h
 std::vector<OpRow> linalg_rows();    // of linalg.h and fft.h
+std::vector<OpRow> arrange_rows();   // of manipulate.h: order, padding, windows
+std::vector<OpRow> axes_rows();      // of manipulate.h: diagonals, axes, parts
+std::vector<OpRow> contract_rows();  // of contract.h
 std::vector<OpRow> all_rows();
 
 void check_row(const OpRow& row);
