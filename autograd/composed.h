@@ -18,5 +18,8 @@ Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype = DType::f32);
 // Mean over all entries of -(t log sigmoid(x) + (1 - t) log(1 - sigmoid(x))) -> (). x: logits of any size, targets t
 // from 0 to 1, shapes equal.
 Tensor binary_cross_entropy(const Tensor& logits, const Tensor& targets);
+// x, whose gradient f sees in a backward pass: to look at it, or to replace it by what f returns, if that is not empty.
+// f must not write to it.
+Tensor tap(const Tensor& x, std::function<Tensor(const Tensor& gradient)> f);
 
 }  // namespace braid

@@ -10,10 +10,16 @@
 //        + A[n] q_gate[i,n] + A[n] k_gate[j,n]
 //
 // Without Compose this is scaled dot-product attention: S' = S, P' = P.
+//
+// With the options `bias`, `attend` and `dropout`, D being x / (1 - p) where an entry is kept, else 0:
+//   S' = Compose_pre(S + bias) or Compose_pre(S) + bias, masked entries -> -inf; P = softmax(S'),
+//   P' = D(Compose_post(P)), masked entries -> 0
+// A masked entry has no probability, also where post-compose reads heads in which it is not masked.
 #pragma once
 #include <vector>
 
 #include "braid/tensor/attention_operands.h"
+#include "braid/tensor/random.h"
 
 namespace braid {
 
@@ -40,8 +46,19 @@ std::vector<Document> documents_of(const Tensor& positions);
 // The same documents with `first` subtracted from their positions.
 std::vector<Document> counted_from(std::vector<Document> documents, int64_t first);
 
+enum class BiasPlace : uint8_t { before_compose, after_compose };  // of the scores
+
 struct SdpaOptions {
   AttentionMask mask = {};
+  // (B): the keys that each sample has; the others do not exist. Empty: S. In every implementation, at no cost.
+  std::vector<int64_t> key_lengths = {};
+  // The options from here to `dropout` take the definition, in blocks of query rows that backward computes again:
+  // memory for one block of scores; `impl` must be automatic or reference.
+  Tensor attend = {};  // (1 or B, 1 or N, T, S) u8: 0 masks an entry
+  Tensor bias = {};    // (1 or B, 1 or N, T, S), added to the scores; its gradient is formed
+  BiasPlace bias_place = BiasPlace::before_compose;
+  double dropout = 0;  // probability, in [0, 1), that an entry of P' becomes 0
+  RandomKey dropout_key = {};
   double scale = 0;  // of the scores; 0 means 1/sqrt(d)
   AttentionImpl impl = AttentionImpl::automatic;
   int64_t chunk = 0;      // query rows of a block (chunked); 0: as many as fit the processor's cache

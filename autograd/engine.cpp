@@ -1,69 +1,17 @@
-// The graph and the backward walk. Iterative throughout: a chain of a million ops must not overflow the stack, neither
+// The backward walk. Iterative throughout: a chain of a million ops must not overflow the stack, neither
 // in the walk nor when the graph is freed.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "braid/autograd/debug.h"
-#include "braid/autograd/detail/node.h"
+#include "braid/autograd/detail/accumulate.h"
 #include "braid/autograd/detail/segment.h"
-#include "braid/autograd/ops.h"
 #include "braid/tensor/base/recording.h"
-#include "braid/tensor/kernels/backend.h"
-#include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid {
 
 namespace {
-
-// Adds g to sum, in place when nothing else holds sum's buffer.
-void accumulate(Tensor& sum, Tensor g) {
-  if (!sum) {
-    sum = std::move(g);
-  } else if (detail::recording) {
-    sum = add(sum, g);
-  } else if (sum.unique_storage() && sum.is_contiguous()) {
-    sum.add_(g);
-  } else {
-    Tensor total = empty_like(sum);
-    backend(sum.device()).pointwise.binary(BinaryOp::add, sum, g, total);
-    sum = total;
-  }
-}
-
-// g with memory of its own: copied when it is a view, repeats elements or is held elsewhere.
-Tensor own(Tensor g) { return g.unique_storage() && g.is_contiguous() ? g : g.clone(); }
-
-void accumulate_in_leaf(Node& leaf, Tensor g) {
-  if (!leaf.gradient) g = own(std::move(g));
-  accumulate(leaf.gradient, std::move(g));
-  count_as(leaf.gradient, MemoryUse::gradients);
-}
-
-std::shared_ptr<Node> make_node(const char* op, detail::Inputs inputs, Backward backward,
-                                detail::ClosureTraits traits) {
-  auto node = std::make_shared<Node>();
-  node->op = op;
-  node->differentiable = traits.differentiable;
-  node->inputs.reserve(inputs.size());
-  for (const Tensor& x : inputs) {
-    Node::Input& input = node->inputs.emplace_back();
-    if (!x) continue;
-    input.node = x.node();
-    input.shape = x.shape();
-    if (traits.saves) input.saved = SavedVersion(x);
-  }
-  node->backward = std::move(backward);
-  return node;
-}
-
-// A new handle on y with this history.
-Tensor with_history(const Tensor& y, std::shared_ptr<Node> node, bool saves) {
-  if (saves) node->result = SavedVersion(y);
-  Tensor out = y.detach();
-  out.set_node(std::move(node), true);
-  return out;
-}
 
 void check_not_written(const Node& node) {
   const char* advice = " written in place after the op had saved it; write after backward(), or give the op a copy";
@@ -102,6 +50,8 @@ class Walk {
   }
 
   Tensor gradient(const Tensor& x) const { return wanted_.at(x.node().get()); }
+
+  bool keeps() const { return keep_; }
 
   static thread_local Walk* current;  // whose closure this thread executes
 
@@ -149,7 +99,7 @@ class Walk {
   // A consumer of the node has run and sent this gradient, or none.
   void send(std::shared_ptr<Node> node, Tensor g, Ready& ready) {
     if (skipped_.contains(node.get())) return;
-    if (g) accumulate(arrived_[node.get()], std::move(g));
+    if (g) detail::accumulate(arrived_[node.get()], std::move(g));
     if (--consumers_[node.get()] > 0) return;
     consumers_.erase(node.get());
     ready.push_back(std::move(node));
@@ -168,7 +118,7 @@ class Walk {
       } else if (!node->is_leaf()) {
         run(*node, std::move(g), ready);
       } else if (g) {
-        accumulate_in_leaf(*node, std::move(g));
+        detail::accumulate_in_leaf(*node, std::move(g));
         if (node->hook) node->hook(node->gradient);
       }
     }
@@ -221,70 +171,12 @@ constinit thread_local Walk* Walk::current = nullptr;
 
 }  // namespace
 
-NoGrad::NoGrad() : recording_(detail::recording, false) {}
-EnableGrad::EnableGrad() : recording_(detail::recording, true) {}
-
-bool requires_grad(const Tensor& x) { return x && x.node() != nullptr; }
-
-bool recording(std::span<const Tensor> inputs) {
-  if (!detail::recording) {
-    detail::TensorsUsed::note(inputs);
-    return false;
-  }
-  for (const Tensor& x : inputs) {
-    if (requires_grad(x)) return true;
-  }
-  return false;
-}
-
-void no_gradient(const char* op, const Tensor& x) {
-  check(!recording({x}), op,
-        "has no derivative, but its input requires a gradient; call it under NoGrad or on x.detach()");
-}
-
-Tensor detail::record(const char* op, Tensor y, Inputs inputs, Backward backward, ClosureTraits traits) {
-  if (debug().any()) watch(op, "", y);
-  if (!braid::recording(inputs)) return y;
-  return with_history(y, make_node(op, inputs, std::move(backward), traits), traits.saves);
-}
-
-// The graph of an op with two results:
-//
-//   inputs <-- op <-- result 0      the node of a result leaves its gradient in `arrived`;
-//                 <-- result 1      the node of the op, which runs after both, takes them from there
-//
-// A result's node sends the op's a gradient without elements, as a sign that it was used.
-std::vector<Tensor> detail::record_many(const char* op, std::vector<Tensor> ys, Inputs inputs, BackwardMany backward,
-                                        ClosureTraits traits) {
-  if (debug().any())
-    for (size_t i = 0; i < ys.size(); ++i) watch(op, str("result ", i), ys[i]);
-  if (!braid::recording(inputs)) return ys;
-  auto arrived = std::make_shared<std::vector<Tensor>>(ys.size());
-  auto op_node = make_node(
-      op, inputs,
-      [arrived, n = ys.size(), backward = std::move(backward)](const Tensor&) {
-        return backward(std::exchange(*arrived, std::vector<Tensor>(n)));
-      },
-      traits);
-  std::vector<Tensor> outs;
-  for (size_t i = 0; i < ys.size(); ++i) {
-    auto node = std::make_shared<Node>();
-    node->op = op;
-    node->differentiable = traits.differentiable;
-    node->inputs.push_back({op_node, {0}, {}});
-    node->backward = [arrived, i](const Tensor& dy) -> Grads {
-      (*arrived)[i] = dy;
-      return {empty({0})};
-    };
-    outs.push_back(with_history(ys[i], std::move(node), traits.saves));
-  }
-  return outs;
-}
-
 namespace {
 // dy, or its default; checked against y.
 Tensor start(const char* op, const Tensor& y, Tensor dy) {
-  check(requires_grad(y), op, "the tensor has no history: nothing it depends on requires a gradient");
+  check(requires_grad(y), op,
+        "the tensor has no history: nothing it depends on requires a gradient (a gradient has one if grad() got "
+        "create_graph)");
   if (!dy) {
     check(y.numel() == 1, op, [&] { return str("needs a gradient for a result of shape ", y.shape()); });
     dy = full(y.shape(), 1.0, y.dtype(), y.device());
@@ -314,10 +206,12 @@ std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, GradOpt
   for (size_t i = 0; i < xs.size(); ++i) {
     check(grads[i] || options.allow_unused, "grad",
           [&] { return str("y does not depend on xs[", i, "]; pass allow_unused = true for an empty result there"); });
-    if (grads[i] && !options.create_graph) grads[i] = own(std::move(grads[i]));
+    if (grads[i] && !options.create_graph) grads[i] = detail::own(std::move(grads[i]));
   }
   return grads;
 }
+
+bool detail::history_is_kept() { return Walk::current && Walk::current->keeps(); }
 
 void detail::backward_in_segment(const Tensor& y, const Tensor& dy, const std::vector<Tensor>& captured) {
   Walk::current->from(y, dy, captured);

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "braid/autograd/record.h"
+#include "braid/autograd/ops.h"
 #include "braid/tensor/random.h"
 
 namespace braid {
@@ -68,6 +68,33 @@ GradcheckResult gradcheck(const Function& f, const std::vector<Tensor>& inputs, 
     }
   }
   return worst;
+}
+
+GradcheckResult gradgradcheck(const Function& f, const std::vector<Tensor>& inputs, double step) {
+  std::vector<Tensor> all = inputs;  // and last the gradient of the result
+  {
+    const NoGrad off;
+    all.push_back(projection(f(inputs).shape()));
+  }
+  // The inputs' gradients, projected on fixed numbers and summed.
+  const auto derivative = [&f](const std::vector<Tensor>& in) {
+    const EnableGrad on;
+    std::vector<Tensor> xs(in.begin(), in.end() - 1), wanted;
+    bool again = false;
+    for (Tensor& x : xs) {
+      if (!x || !is_float(x.dtype())) continue;
+      again |= requires_grad(x);
+      if (!requires_grad(x)) x = x.detach(), require_grad(x);
+      wanted.push_back(x);
+    }
+    const std::vector<Tensor> slopes =
+        grad(f(xs), wanted, {.dy = in.back(), .create_graph = again, .allow_unused = true});
+    Tensor total = scale(sum(in.back()), 0);  // with a history, also where no slope depends on anything
+    for (const Tensor& slope : slopes)
+      if (slope) total = add(total, sum(mul(slope, projection(slope.shape()))));
+    return total;
+  };
+  return gradcheck(derivative, all, step);
 }
 
 }  // namespace braid

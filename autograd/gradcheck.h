@@ -19,4 +19,9 @@ struct GradcheckResult {
 using Function = std::function<Tensor(const std::vector<Tensor>& inputs)>;
 GradcheckResult gradcheck(const Function& f, const std::vector<Tensor>& inputs, double step = 1e-3);
 
+// The same for the derivative of f, as a function of the inputs and of the gradient of the result: compares its own
+// derivative, taken through create_graph, with finite differences of first derivatives. Throws where an op of f has no
+// second derivative.
+GradcheckResult gradgradcheck(const Function& f, const std::vector<Tensor>& inputs, double step = 1e-3);
+
 }  // namespace braid

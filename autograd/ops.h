@@ -41,6 +41,7 @@ Tensor square(const Tensor& x);
 Tensor reciprocal(const Tensor& x);  // 1 / x
 Tensor abs(const Tensor& x);         // derivative 0 at 0
 Tensor tanh(const Tensor& x);
+Tensor erf(const Tensor& x);        // 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x
 Tensor sigmoid(const Tensor& x);    // 1 / (1 + exp(-x))
 Tensor silu(const Tensor& x);       // x sigmoid(x)
 Tensor gelu(const Tensor& x);       // x Phi(x), exact

@@ -6,10 +6,10 @@
 #include <functional>
 #include <initializer_list>
 #include <span>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "braid/autograd/closure.h"
 #include "braid/tensor/scoped_value.h"
 #include "braid/tensor/tensor.h"
 
@@ -21,57 +21,22 @@ using Backward = std::function<Grads(const Tensor& dy)>;  // gradient of the res
 using BackwardMany = std::function<Grads(const std::vector<Tensor>& dys)>;
 
 namespace detail {
-// Whether a closure may hold tensors: one that captures shapes and scalars alone is trivially destructible.
-template <class F>
-constexpr bool saves_tensors = !std::is_trivially_destructible_v<std::remove_cvref_t<F>>;
-
 using Inputs = std::span<const Tensor>;
 inline Inputs span_of(std::initializer_list<Tensor> list) { return {list.begin(), list.size()}; }
 
-template <class F>
-struct Differentiable {
-  F closure;
-};
-template <class F>
-constexpr bool is_differentiable = false;
-template <class F>
-constexpr bool is_differentiable<Differentiable<F>> = true;
-
-// What the engine knows of a closure before it runs.
-struct ClosureTraits {
-  bool saves;           // it holds tensors
-  bool differentiable;  // marked as such
-};
-template <class F>
-constexpr ClosureTraits traits = {saves_tensors<F>, is_differentiable<std::remove_cvref_t<F>>};
-
-template <class F>
-F&& closure_of(F&& f) {
-  return std::forward<F>(f);
-}
-template <class F>
-F closure_of(Differentiable<F>&& f) {
-  return std::move(f.closure);
-}
+// In a closure: whether it may be called again (BackwardOptions::keep), so that it must leave what it saved as it is.
+bool history_is_kept();
 
 Tensor record(const char* op, Tensor y, Inputs inputs, Backward backward, ClosureTraits traits);
 std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, Inputs inputs, BackwardMany backward,
                                 ClosureTraits traits);
 }  // namespace detail
 
-// Marks a closure whose result can be differentiated again: it computes with ops that record, from dy and from the
-// inputs as the op got them (not detached). Where a kernel is faster it may use it while recording({x, dy}) is false,
-// which is so unless grad() was called with create_graph. A closure without this mark throws there: "no second
-// derivative".
-template <class F>
-detail::Differentiable<std::remove_cvref_t<F>> differentiable(F&& closure) {
-  return {std::forward<F>(closure)};
-}
-
 // Returns a new handle on y's storage that stores how to push a gradient back to `inputs`, or y itself when none of
-// them requires a gradient. The closure F is called as Backward says, with recording off, and is freed after one pass.
-// It may capture y: the handle returned is a different one, without history, so no cycle can form. If it holds tensors,
-// backward() throws when an input or the result has been written in place in the meantime.
+// them requires a gradient. The closure F (differentiable() of closure.h marks it) is called as Backward says, with
+// recording off, and is freed after one pass. It may capture y: the handle returned is a different one, without
+// history, so no cycle can form. If it holds tensors, backward() throws when an input or the result has been written in
+// place in the meantime.
 template <class F>
 Tensor record(const char* op, Tensor y, std::span<const Tensor> inputs, F&& backward) {
   return detail::record(op, std::move(y), inputs, detail::closure_of(std::forward<F>(backward)), detail::traits<F>);
@@ -89,6 +54,7 @@ std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, std::ini
                              detail::traits<F>);
 }
 
+bool recording();  // whether it is on, on this thread; in a closure: whether its result will be differentiated again
 // True when some input requires a gradient and recording is on: then an op must save what its derivative needs.
 bool recording(std::span<const Tensor> inputs);
 inline bool recording(std::initializer_list<Tensor> inputs) { return recording(detail::span_of(inputs)); }

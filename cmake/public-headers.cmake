@@ -5,6 +5,7 @@ set(BRAID_LIBRARY_FOLDERS tensor autograd nn cuda distributed models)
 set(BRAID_FACADES autograd braid distributed models nn tensor)  # include/braid/NAME.h, installed as <braid/NAME.h>
 set(BRAID_PUBLIC_HEADERS
   autograd/attention_maps.h
+  autograd/closure.h
   autograd/composed.h
   autograd/contract.h
   autograd/convolution.h
@@ -12,6 +13,7 @@ set(BRAID_PUBLIC_HEADERS
   autograd/dcmha.h
   autograd/debug.h
   autograd/fft.h
+  autograd/functional.h
   autograd/gradcheck.h
   autograd/graph_dot.h
   autograd/graph_svg.h

@@ -14,6 +14,10 @@ void Visitor::operator()(const std::string& name, const Tensor& parameter, const
   if (parameter) action_(prefix_ + name, parameter, rule);
 }
 
+void Visitor::buffer(const std::string& name, const Tensor& values) {
+  if (values && buffer_) buffer_(prefix_ + name, values);
+}
+
 void Visitor::operator()(const std::string& name, const Module& child) {
   if (enter_) enter_(prefix_ + name, child);
   std::string outer = prefix_;
@@ -26,6 +30,17 @@ namespace {
 void each(const Module& m, Visitor::Action action) {
   Visitor v(std::move(action));
   m.visit(v);
+}
+void each_buffer(const Module& m, Visitor::BufferAction action) {
+  Visitor v([](const std::string&, const Tensor&, const ShardRule&) {}, {}, std::move(action));
+  m.visit(v);
+}
+
+// Parameters, then buffers.
+std::vector<NamedTensor> state(const Module& m) {
+  std::vector<NamedTensor> list = parameters(m);
+  for (NamedTensor& b : buffers(m)) list.push_back(std::move(b));
+  return list;
 }
 }  // namespace
 
@@ -50,6 +65,12 @@ std::vector<NamedTensor> parameters(const Module& m) {
   each(m, [&](const std::string& name, const Tensor& p, const ShardRule&) {
     if (listed.insert(p.id()).second) list.push_back({name, p});
   });
+  return list;
+}
+
+std::vector<NamedTensor> buffers(const Module& m) {
+  std::vector<NamedTensor> list;
+  each_buffer(m, [&](const std::string& name, const Tensor& values) { list.push_back({name, values}); });
   return list;
 }
 
@@ -91,6 +112,12 @@ void check_separate(const std::vector<NamedTensor>& parameters) {
              " share memory; tie parameters by giving both modules one handle, which parameters() then lists once";
     });
   }
+}
+
+void check_no_buffers(const Module& m, const char* what) {
+  for (const NamedTensor& b : buffers(m))
+    fail(ErrorKind::setting, str("the model has a buffer, ", b.name, ", which ", what,
+                                 " would lose: they hold parameters alone; save it with nn::save"));
 }
 
 void check_not_quantized(const Module& m, const char* purpose) {
@@ -136,6 +163,10 @@ void convert(Module& m, Target target) {
     Tensor x = old.detach().to(target);
     return requires_grad(old) ? parameter(x) : x;
   });
+  each_buffer(m, [&](const std::string&, const Tensor& old) {
+    if (std::is_same_v<Target, DType> && !is_float(old.dtype())) return;
+    const_cast<Tensor&>(old) = old.to(target);  // as in replace_parameters
+  });
 }
 }  // namespace
 
@@ -154,7 +185,7 @@ void load(Module& m, const std::vector<NamedTensor>& source, const std::string& 
   auto problem = [&](const std::string& text) {
     if (++found <= 20) problems += (problems.empty() ? "" : "; ") + text;
   };
-  for (const auto& [name, p] : parameters(m)) {
+  for (const auto& [name, p] : state(m)) {
     auto it = given.find(name);
     if (it == given.end()) {
       problem(str(name, " is missing (expected ", p.shape(), ")"));
@@ -173,12 +204,12 @@ void load(Module& m, const std::vector<NamedTensor>& source, const std::string& 
   if (found > 20) problems += str("; and ", found - 20, " more");
   check(found == 0, ErrorKind::input, [&] { return "the weights in " + what + " do not fit the model: " + problems; });
   for (const NamedTensor& t : source) given[t.name] = &t.value;
-  for (NamedTensor& p : parameters(m)) p.value.copy_(*given[p.name]);
+  for (NamedTensor& p : state(m)) p.value.copy_(*given[p.name]);
 }
 
 void save(const Module& m, const std::string& path) {
   check_not_quantized(m, "saved");
-  io::save_safetensors(path, parameters(m));
+  io::save_safetensors(path, state(m));
 }
 
 void load(Module& m, const std::string& path) {

@@ -19,14 +19,20 @@ class Visitor {
  public:
   using Action = std::function<void(const std::string& name, const Tensor& parameter, const ShardRule& rule)>;
   using ModuleAction = std::function<void(const std::string& name, const Module& child)>;  // before its parameters
-  explicit Visitor(Action action, ModuleAction enter = {}) : action_(std::move(action)), enter_(std::move(enter)) {}
+  using BufferAction = std::function<void(const std::string& name, const Tensor& values)>;
+  explicit Visitor(Action action, ModuleAction enter = {}, BufferAction buffer = {})
+      : action_(std::move(action)), enter_(std::move(enter)), buffer_(std::move(buffer)) {}
   // Skips empty handles (an unused bias).
   void operator()(const std::string& name, const Tensor& parameter, const ShardRule& rule = {});
   void operator()(const std::string& name, const Module& child);
+  // Values that belong to the module but are not trained, such as running statistics: saved, loaded and converted with
+  // the parameters, and in no list of them.
+  void buffer(const std::string& name, const Tensor& values);
 
  private:
   Action action_;
   ModuleAction enter_;
+  BufferAction buffer_;
   std::string prefix_;
 };
 
@@ -49,7 +55,8 @@ Tensor parameter(Tensor x);
 
 // A tied parameter (one handle under several names) is listed, counted and loaded once, under its first name.
 std::vector<NamedTensor> parameters(const Module& m);  // handles, in visiting order
-int64_t count(const Module& m);                        // number of elements
+std::vector<NamedTensor> buffers(const Module& m);     // the same of buffers
+int64_t count(const Module& m);                        // number of elements of the parameters
 // The rules of the parameters, by name.
 std::map<std::string, ShardRule> shard_rules(const Module& m);
 // Calls f for every module below m, in visiting order.
@@ -64,23 +71,26 @@ void zero_grad(Module& m);     // drops the gradients
 // Replaces every parameter by make(name, old). Ties are kept: a tied parameter is made once.
 using MakeParameter = std::function<Tensor(const std::string& name, const Tensor& old)>;
 void replace_parameters(Module& m, const MakeParameter& make);
-// Replaces the parameters by converted copies; those that collected gradients still do, the gradients are dropped.
+// Replaces parameters and buffers by converted copies; those that collected gradients still do, the gradients are
+// dropped.
 void to(Module& m, DType dtype);  // 8-bit weights stay; with them, only f32 is allowed
 void to(Module& m, Device device);
 
+// Throws Error(setting) when m has buffers: what is called `what` holds parameters alone, and would lose them.
+void check_no_buffers(const Module& m, const char* what);
 // Throws Error(setting) "... it cannot be PURPOSE" when m has 8-bit weights (quantize.h). purpose: "trained".
 void check_not_quantized(const Module& m, const char* purpose);
 
 bool all_finite(const Tensor& x);  // no NaN and no Inf
 
-// Fills every parameter from `source`. All missing, surplus and mis-shaped names and all tensors with NaN or Inf are
-// reported together in one Error(input) that names `what`; then nothing has been changed.
+// Fills every parameter and buffer from `source`. All missing, surplus and mis-shaped names and all tensors with NaN or
+// Inf are reported together in one Error(input) that names `what`; then nothing has been changed.
 void load(Module& m, const std::vector<NamedTensor>& source, const std::string& what);
 
-// The parameters as one safetensors file, under their names. Error(output) when it cannot be written.
+// Parameters and buffers as one safetensors file, under their names. Error(output) when it cannot be written.
 void save(const Module& m, const std::string& path);
-// Fills the parameters from such a file, or from a folder with model.safetensors; errors as above. Element types are
-// converted to the parameters'.
+// Fills them from such a file, or from a folder with model.safetensors; errors as above. Element types are converted to
+// the module's.
 void load(Module& m, const std::string& path);
 
 }  // namespace braid::nn

@@ -8,7 +8,8 @@ namespace braid {
 // The keys that a query attends to. Query row t is at position t + offset, key row s at position s.
 //   causal      key <= query
 //   window > 0  key > query - window (causal only)
-// All other keys are masked. Not causal: no key is masked.
+// All other keys are masked. Not causal: no key is masked. With T queries and S keys, offset 0 aligns the first query
+// with the first key, S - T the last with the last.
 struct AttentionMask {
   bool causal = true;
   int64_t window = 0;  // unmasked keys of a query, its own position included; 0 = no limit

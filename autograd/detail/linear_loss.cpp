@@ -52,17 +52,25 @@ void LinearLoss::for_each_chunk(const std::function<void(int64_t, int64_t, Tenso
   }
 }
 
-Tensor LinearLoss::record(const char* op, const Tensor& loss) {
+Tensor LinearLoss::record(const char* op, const Tensor& loss, Composed composed) {
   Shape shape = hidden_.shape();
   DType stored = hidden_.dtype();
   auto backward = [dhidden = dhidden_, dweight = dweight_, shape, stored](const Tensor& dy) -> Grads {
-    auto times_dy = [&](Tensor g) {
-      backend(g.device()).pointwise.binary(BinaryOp::mul, g, dy.contiguous().reshaped({1, 1}).expanded(g.shape()), g);
-      return g.to(stored);
+    // In the memory of g, unless another pass will need it.
+    auto times_dy = [&](const Tensor& g) {
+      Tensor product = history_is_kept() ? empty_like(g) : g;
+      const Tensor factor = dy.contiguous().reshaped({1, 1}).expanded(g.shape());
+      backend(g.device()).pointwise.binary(BinaryOp::mul, g, factor, product);
+      return product.to(stored);
     };
     return {dhidden ? times_dy(dhidden).reshaped(shape) : Tensor(), dweight ? times_dy(dweight) : Tensor()};
   };
-  return braid::record(op, loss, {hidden_, weight_}, std::move(backward));
+  if (!composed) return braid::record(op, loss, {hidden_, weight_}, std::move(backward));
+  const auto either = [backward, composed = std::move(composed), hidden = hidden_,
+                       weight = weight_](const Tensor& dy) -> Grads {
+    return recording() ? composed_gradients({hidden, weight}, composed, {dy}) : backward(dy);
+  };
+  return braid::record(op, loss, {hidden_, weight_}, differentiable(either));
 }
 
 }  // namespace braid::detail

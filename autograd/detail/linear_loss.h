@@ -9,7 +9,7 @@
 #pragma once
 #include <functional>
 
-#include "braid/autograd/record.h"
+#include "braid/autograd/detail/composed_gradients.h"
 
 namespace braid::detail {
 
@@ -23,8 +23,9 @@ class LinearLoss {
 
   // chunk(begin, end, logits): rows [begin, end) and their logits (end - begin, V); the rows may lie apart.
   void for_each_chunk(const std::function<void(int64_t begin, int64_t end, Tensor& logits)>& chunk);
-  // loss () with its derivative; once, after for_each_chunk().
-  Tensor record(const char* op, const Tensor& loss);
+  // loss () with its derivative; once, after for_each_chunk(). composed: the loss of {hidden, weight} by ops that
+  // record, for second derivatives; without it there are none.
+  Tensor record(const char* op, const Tensor& loss, Composed composed = {});
 
  private:
   Tensor padded(int64_t rows, DType type) const;  // (rows, V), uninitialised

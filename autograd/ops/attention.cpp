@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <tuple>
 
+#include "braid/autograd/detail/composed_gradients.h"
 #include "braid/autograd/ops.h"
 #include "braid/autograd/ops/attention_documents.h"
 #include "braid/autograd/ops/attention_inputs.h"
 #include "braid/autograd/ops/attention_reference.h"
 #include "braid/autograd/saved.h"
+#include "braid/tensor/called_op.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
 #include "braid/tensor/trace_device.h"
@@ -25,6 +27,10 @@ void check_options(const char* op, const SdpaOptions& options) {
   not_negative("window", "none", options.mask.window);
   not_negative("chunk", "automatic", options.chunk);
   not_negative("workspace", "automatic", options.workspace);
+  check(options.mask.causal || options.mask.window == 0, op,
+        "a window counts keys back from the query: it needs mask.causal = true; without causality use `attend`");
+  check(options.key_lengths.empty() || !options.documents, op,
+        "takes key_lengths or documents; documents already say which keys a query has");
 }
 
 // ---- the tensors of a call ----
@@ -78,12 +84,31 @@ struct Call {
   TensorList recorded;
   std::vector<bool> required;  // gradients
   DcmhaInputs inputs;
+  std::vector<detail::History> histories;  // for closures, which keep no values but those of `inputs`
 
   Call(const char* name, const DcmhaInputs& x)
       : op(name), recorded(list_of(x)), inputs(map_tensors(x, [](const Tensor& t) { return t.detach(); })) {
-    for (const Tensor& t : recorded) required.push_back(requires_grad(t));
+    for (const Tensor& t : recorded) {
+      required.push_back(requires_grad(t));
+      histories.emplace_back(t);
+    }
   }
 };
+
+// The derivative by ops that record: that of the definition, document by document.
+Grads recorded_gradients(const DcmhaInputs& x, const std::vector<detail::History>& histories,
+                         const std::vector<QueryBlock>& documents, const Tensor& dy) {
+  TensorList inputs = list_of(x);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i]) inputs[i] = histories[i].on(inputs[i]);
+  const auto definition = [&](const TensorList& list) {
+    DcmhaInputs call = x;
+    size_t i = 0;
+    for_each_tensor([&](const AttentionRole&, Tensor& t) { t = list[i++]; }, call);
+    return TensorList{documents.empty() ? attention_reference(call) : attention_reference(call, documents)};
+  };
+  return detail::composed_gradients(inputs, definition, {dy});
+}
 
 // ---- chunked ----
 
@@ -105,18 +130,26 @@ std::vector<QueryBlock> chunks_of(const DcmhaInputs& x, const std::vector<QueryB
   return split_queries(B, T, S, x.mask, samples, rows);
 }
 
+// Whether samples have no key at all: their results are 0, and no kernel is called for them.
+bool has_gaps(const std::vector<QueryBlock>& blocks) {
+  return std::ranges::any_of(blocks, [](const QueryBlock& block) { return block.keys == 0; });
+}
+
 // The reference block by block. Backward recomputes each block, so that nothing but the inputs stays alive in between,
 // and adds the block's gradients to their places: several blocks to those of a key and of the static term.
 Tensor chunked(const Call& call, const std::vector<QueryBlock>& documents, int64_t chunk) {
   const DcmhaInputs& x = call.inputs;
-  const std::vector<QueryBlock> blocks = chunks_of(x, documents, chunk);
-  Tensor y = empty_like(x.q);
+  std::vector<QueryBlock> blocks = chunks_of(x, documents, chunk);
+  Tensor y = has_gaps(documents) ? zeros_like(x.q) : empty_like(x.q);
+  std::erase_if(blocks, [](const QueryBlock& block) { return block.keys == 0; });
   using enum AttentionRole::Positions;
   {
     const NoGrad off;
     for (const QueryBlock& block : blocks) block.part(y, queries).copy_(attention_reference(part_of(x, block)));
   }
-  auto backward_pass = [x, required = call.required, blocks](const Tensor& dy) -> Grads {
+  auto backward_pass = [x, required = call.required, blocks, documents,
+                        histories = call.histories](const Tensor& dy) -> Grads {
+    if (recording()) return recorded_gradients(x, histories, documents, dy);
     DcmhaGradients gradients = gradients_for(x, required, [](const AttentionRole& role, const Tensor& input) {
       return role.positions == queries ? zeros_like(input) : zeros_for_sum(input);
     });
@@ -137,7 +170,7 @@ Tensor chunked(const Call& call, const std::vector<QueryBlock>& documents, int64
     }
     return gradients_of_type(x.q.dtype(), gradients);
   };
-  return record(call.op, y, std::span<const Tensor>(call.recorded), backward_pass);
+  return record(call.op, y, std::span<const Tensor>(call.recorded), differentiable(backward_pass));
 }
 
 // ---- fused ----
@@ -152,8 +185,8 @@ class SavedInputs {
   }
   DcmhaInputs get() const {
     DcmhaInputs x = x_;
-    if (!x.q) x.q = q_.get();
-    if (!x.k) x.k = k_.get();
+    if (!x.q) x.q = q_.get().detach();
+    if (!x.k) x.k = k_.get().detach();
     return rows_contiguous(x);
   }
 
@@ -192,16 +225,17 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const AttentionPlan& plan) 
   Tensor y, lse;
   std::tie(y, lse) = fused_results(call, x);
   device.attention.forward(plan, x, y, lse);
-  auto backward_pass = [y, lse, plan, &device, saved = SavedInputs(call, x),
-                        required = call.required](const Tensor& dy) -> Grads {
+  auto backward_pass = [y, lse, plan, &device, saved = SavedInputs(call, x), required = call.required,
+                        histories = call.histories](const Tensor& dy) -> Grads {
     const DcmhaInputs inputs = saved.get();
+    if (recording()) return recorded_gradients(inputs, histories, {}, dy);
     DcmhaGradients gradients = gradients_for(inputs, required, [&plan](const AttentionRole&, const Tensor& input) {
       return gradient_memory(input, plan.backward);
     });
     device.attention.backward(plan, inputs, y, lse, dy.contiguous(), gradients);
     return list_of(gradients);
   };
-  return record(call.op, y, std::span<const Tensor>(call.recorded), backward_pass);
+  return record(call.op, y, std::span<const Tensor>(call.recorded), differentiable(backward_pass));
 }
 
 // Calls each(i) for every document. On the CPU short ones are shared out among the threads, since a short call keeps
@@ -233,13 +267,16 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<QueryBloc
   const bool on_cpu = x.q.device() == kCpu;
   Tensor y, lse;
   std::tie(y, lse) = fused_results(call, x);
+  if (has_gaps(documents)) y.fill(0);
   for_each_document(documents, on_cpu, [&](size_t i) {
+    if (documents[i].keys == 0) return;
     Tensor part = documents[i].part(y, queries), part_lse = documents[i].part(lse, queries);
     device.attention.forward(plans[i], part_of(x, documents[i]), part, part_lse);
   });
   auto backward_pass = [y, lse, plans, documents, on_cpu, &device, saved = SavedInputs(call, x),
-                        required = call.required](const Tensor& dy) -> Grads {
+                        required = call.required, histories = call.histories](const Tensor& dy) -> Grads {
     const DcmhaInputs inputs = saved.get();
+    if (recording()) return recorded_gradients(inputs, histories, documents, dy);
     const DType dtype = inputs.q.dtype(), part_type = on_cpu ? accumulate_type(dtype) : dtype;
     const Tensor d_result = dy.contiguous();
     DcmhaGradients gradients = gradients_for(inputs, required, [](const AttentionRole& role, const Tensor& input) {
@@ -248,6 +285,7 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<QueryBloc
     std::vector<DcmhaGradients> parts(documents.size(), gradients);
     for_each_document(documents, on_cpu, [&](size_t i) {
       const QueryBlock& document = documents[i];
+      if (document.keys == 0) return;
       for_each_tensor(
           [&](const AttentionRole& role, Tensor& part) {
             if (!part) return;
@@ -258,16 +296,17 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<QueryBloc
       device.attention.backward(plans[i], part_of(inputs, document), document.part(y, queries),
                                 document.part(lse, queries), document.part(d_result, queries), parts[i]);
     });
-    for (const DcmhaGradients& part : parts) {
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (documents[i].keys == 0) continue;
       for_each_tensor(
           [](const AttentionRole& role, Tensor& whole, const Tensor& of_document) {
             if (whole && role.positions == none) whole.add_(of_document.to(whole.dtype()));
           },
-          gradients, part);
+          gradients, parts[i]);
     }
     return gradients_of_type(dtype, gradients);
   };
-  return record(call.op, y, std::span<const Tensor>(call.recorded), backward_pass);
+  return record(call.op, y, std::span<const Tensor>(call.recorded), differentiable(backward_pass));
 }
 
 // How the device computes the call, or why it cannot.
@@ -283,8 +322,19 @@ Tensor attend(const char* op, const DcmhaInputs& x, const SdpaOptions& options) 
   check_options(op, options);
   const bool may_fuse = options.impl == AttentionImpl::fused || options.impl == AttentionImpl::automatic;
   const bool no_elements = x.q.numel() == 0 || x.k.numel() == 0;
-  const std::vector<QueryBlock> documents =
-      options.documents ? document_blocks(op, x, *options.documents) : std::vector<QueryBlock>();
+  const std::vector<QueryBlock> documents = options.documents             ? document_blocks(op, x, *options.documents)
+                                            : options.key_lengths.empty() ? std::vector<QueryBlock>()
+                                                                          : length_blocks(op, x, options.key_lengths);
+  const AttentionExtras extras = extras_of(op, x, options);
+  if (extras.attend || extras.bias || extras.dropout > 0 || x.v.dim(3) != x.k.dim(3)) {
+    const bool reference = options.impl == AttentionImpl::reference;
+    check(reference || options.impl == AttentionImpl::automatic, op,
+          "attend, bias, dropout and values of another size take the definition: impl must be automatic or reference");
+    const CalledOp called(op);
+    if (no_elements) return attention_reference(x, extras);
+    const std::vector<QueryBlock> blocks = chunks_of(x, documents, options.chunk);
+    return attention_reference(x, blocks, extras, !reference && blocks.size() > 1);
+  }
   if (options.impl == AttentionImpl::reference || no_elements)
     return documents.empty() ? attention_reference(x) : attention_reference(x, documents);
   const Call call(op, x);
@@ -293,7 +343,8 @@ Tensor attend(const char* op, const DcmhaInputs& x, const SdpaOptions& options) 
     std::vector<AttentionPlan> plans;
     if (documents.empty()) plans.push_back(plan_of(prepared, recording(call.recorded)));
     for (const QueryBlock& document : documents)
-      plans.push_back(plan_of(part_of(prepared, document), recording(call.recorded)));
+      plans.push_back(document.keys == 0 ? AttentionPlan{}
+                                         : plan_of(part_of(prepared, document), recording(call.recorded)));
     std::optional<std::string> unsupported_reason;
     for (const AttentionPlan& plan : plans)
       if (plan.unsupported_reason) unsupported_reason = plan.unsupported_reason;
@@ -326,7 +377,10 @@ AttentionMaps attention_maps(const Tensor& q, const Tensor& k, const HeadMixing&
                              const DcmhaOptions& options) {
   const DcmhaInputs x = inputs_of(q, k, k, pre, post, options.groups, options);
   check_inputs("attention_maps", x);
-  check(!options.documents, "attention_maps", "gives the maps of whole sequences, not of documents");
+  check(!options.documents && options.key_lengths.empty(), "attention_maps",
+        "gives the maps of whole sequences, not of documents or of key_lengths");
+  check(!options.attend && !options.bias && options.dropout == 0, "attention_maps",
+        "gives the maps without attend, bias and dropout");
   check_options("attention_maps", options);
   return reference_maps(with_wide_type(x));
 }

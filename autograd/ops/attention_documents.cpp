@@ -4,6 +4,7 @@
 
 #include "braid/autograd/ops.h"
 #include "braid/autograd/ops/attention_reference.h"
+#include "braid/autograd/recompute.h"
 
 namespace braid {
 
@@ -24,12 +25,61 @@ DcmhaInputs recorded_part(DcmhaInputs x, const QueryBlock& document) {
   return x;
 }
 
+// (1 or B, 1 or N, T, S), the block's part
+Tensor recorded_part(const Tensor& x, const QueryBlock& block) {
+  if (!x) return x;
+  const Tensor sample = x.dim(0) == 1 ? x : slice(x, 0, block.b0, block.b0 + block.samples);
+  return slice(slice(sample, 2, block.t0, block.t0 + block.rows), 3, block.s0, block.s0 + block.keys);
+}
+AttentionExtras recorded_part(AttentionExtras extras, const QueryBlock& block, size_t index) {
+  extras.attend = recorded_part(extras.attend, block);
+  extras.bias = recorded_part(extras.bias, block);
+  extras.dropout_key = child(extras.dropout_key, static_cast<uint64_t>(index));
+  return extras;
+}
+
+// attention_reference() as a segment.
+Tensor computed_again(const DcmhaInputs& x, const AttentionExtras& extras) {
+  std::vector<Tensor> inputs{extras.bias};
+  for_each_tensor([&](const AttentionRole&, const Tensor& t) { inputs.push_back(t); }, x);
+  return recompute(
+      [x, extras](const std::vector<Tensor>& leaves) {
+        DcmhaInputs call = x;
+        AttentionExtras with = extras;
+        with.bias = leaves[0];
+        size_t i = 1;
+        for_each_tensor([&](const AttentionRole&, Tensor& t) { t = leaves[i++]; }, call);
+        return attention_reference(call, with);
+      },
+      inputs);
+}
+
 }  // namespace
 
-Tensor attention_reference(const DcmhaInputs& x, const std::vector<QueryBlock>& documents) {
+std::vector<QueryBlock> length_blocks(const char* op, const DcmhaInputs& x, const std::vector<int64_t>& key_lengths) {
+  const int64_t B = x.q.dim(0), T = x.q.dim(1), S = x.k.dim(1);
+  check(std::ssize(key_lengths) == B, op,
+        [&] { return str("needs one key length for each of ", B, " samples, got ", key_lengths.size()); });
+  std::vector<QueryBlock> blocks;
+  for (int64_t b = 0; b < B; ++b) {
+    const int64_t keys = key_lengths[static_cast<size_t>(b)];
+    check(keys >= 0 && keys <= S, op,
+          [&] { return str("the key length of sample ", b, " is ", keys, ", expected 0 to ", S); });
+    if (!blocks.empty() && blocks.back().keys == keys)
+      ++blocks.back().samples;
+    else
+      blocks.push_back({b, 1, 0, T, 0, keys});
+  }
+  return blocks;
+}
+
+Tensor attention_reference(const DcmhaInputs& x, const std::vector<QueryBlock>& documents,
+                           const AttentionExtras& extras, bool compute_again) {
   std::vector<Tensor> samples, parts;  // (1, T, N, d), and the documents of one of them
   for (size_t i = 0; i < documents.size(); ++i) {
-    parts.push_back(attention_reference(recorded_part(x, documents[i])));
+    const DcmhaInputs part = recorded_part(x, documents[i]);
+    const AttentionExtras its_extras = recorded_part(extras, documents[i], i);
+    parts.push_back(compute_again ? computed_again(part, its_extras) : attention_reference(part, its_extras));
     if (i + 1 < documents.size() && documents[i + 1].b0 == documents[i].b0) continue;
     samples.push_back(concat(parts, 1));
     parts.clear();

@@ -39,12 +39,34 @@ void check_inputs(const char* op, const DcmhaInputs& x, bool narrow_keys) {
   const int64_t N = q.dim(2), G = x.groups;
   const bool narrow = narrow_keys && q.dtype() == DType::f32 && size_of(k.dtype()) == 2 && k.device() == q.device();
   check_tensor(op, "keys", k, {q.dim(0), k.dim(1), k.dim(2), q.dim(3)}, narrow ? k : q);
-  check_tensor(op, "values", x.v, k.shape(), narrow ? k : q);
+  check_tensor(op, "values", x.v, {k.dim(0), k.dim(1), k.dim(2), x.v.rank() == 4 ? x.v.dim(3) : k.dim(3)},
+               narrow ? k : q);
   check(G >= 1 && N % G == 0, op, [&] { return str(N, " heads do not divide into ", G, " groups"); });
-  check(k.dim(2) >= 1 && N % k.dim(2) == 0, op,
-        [&] { return str(N, " query heads do not divide over ", k.dim(2), " key/value heads"); });
+  check(k.dim(2) >= 1 && N % k.dim(2) == 0, op, [&] {
+    const bool heads_first = q.dim(1) == k.dim(1);
+    return str(N, " query heads do not divide over ", k.dim(2), " key/value heads",
+               heads_first ? "; inputs are (B, T, N, d): transpose(x, 1, 2) makes them of (B, N, T, d)" : "");
+  });
   check_mixing(op, "pre", x.pre, x);
   check_mixing(op, "post", x.post, x);
+}
+
+AttentionExtras extras_of(const char* op, const DcmhaInputs& x, const SdpaOptions& o) {
+  const Shape full = {x.q.dim(0), x.q.dim(2), x.q.dim(1), x.k.dim(1)};  // (B, N, T, S)
+  const auto check_map = [&](const char* name, const Tensor& t, DType type) {
+    if (!t) return;
+    const Shape& s = t.shape();
+    const bool fits = s.rank() == 4 && (s[0] == 1 || s[0] == full[0]) && (s[1] == 1 || s[1] == full[1]) &&
+                      s[2] == full[2] && s[3] == full[3];
+    check(fits, op, [&] { return str(name, " must be (1 or B, 1 or N, T, S) of ", full, ", got ", s); });
+    check(t.dtype() == type && t.device() == x.q.device(), op,
+          [&] { return str(name, " must be ", type, " on ", x.q.device(), ", got ", t.dtype(), " on ", t.device()); });
+  };
+  check_map("attend", o.attend, DType::u8);
+  check_map("bias", o.bias, x.q.dtype());
+  check(o.dropout >= 0 && o.dropout < 1, op,
+        [&] { return str("dropout must be a probability in [0, 1), got ", std::to_string(o.dropout)); });
+  return {o.attend, o.bias, o.bias_place, o.dropout, o.dropout_key};
 }
 
 DcmhaInputs rows_contiguous(const DcmhaInputs& x) {

@@ -1,6 +1,7 @@
 // The inputs of the attention ops: checked, completed and laid out as an implementation takes them.
 #pragma once
 #include "braid/autograd/dcmha.h"
+#include "braid/autograd/ops/attention_reference.h"
 #include "braid/tensor/kernels/attention.h"
 
 namespace braid {
@@ -11,6 +12,8 @@ DcmhaInputs inputs_of(const Tensor& q, const Tensor& k, const Tensor& v, const H
 // Throws where shapes, types or devices do not fit together.
 // narrow_keys: keys and values may be of a 16-bit type where everything else is f32.
 void check_inputs(const char* op, const DcmhaInputs& x, bool narrow_keys = false);
+// The options that the definition alone serves, checked.
+AttentionExtras extras_of(const char* op, const DcmhaInputs& x, const SdpaOptions& options);
 // x with the last axis of every tensor contiguous, as the kernels require.
 DcmhaInputs rows_contiguous(const DcmhaInputs& x);
 

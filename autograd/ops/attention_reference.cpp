@@ -59,26 +59,42 @@ struct GroupedMaps {
   Tensor scores, scores_composed, probs, probs_composed;  // (B, G, M, T, S)
 };
 
-GroupedMaps grouped_maps(const DcmhaInputs& x) {
+// (1 or B, 1 or N, T, S) -> (1 or B, 1 or G, 1 or M, T, S)
+Tensor grouped(const Tensor& x, int64_t groups) {
+  if (x.dim(1) == 1) return unsqueeze(x, 1);
+  return reshape(x, {x.dim(0), groups, x.dim(1) / groups, x.dim(2), x.dim(3)});
+}
+
+GroupedMaps grouped_maps(const DcmhaInputs& x, const AttentionExtras& extras) {
   const double masked = -std::numeric_limits<double>::infinity();
   const Tensor queries = heads_first(scale(x.q, x.scale), x.groups);         // (B, G, M, T, d)
   const Tensor keys = heads_first(repeat_heads(x.k, x.q.dim(2)), x.groups);  // (B, G, M, S, d)
-  const Tensor scores = matmul(queries, transpose(keys));                    // (B, G, M, T, S)
-  const Tensor composed = mask_scores(compose(scores, x.pre), x.mask, masked);
+  Tensor scores = matmul(queries, transpose(keys));                          // (B, G, M, T, S)
+  const Tensor bias = extras.bias ? grouped(extras.bias, x.groups) : Tensor();
+  const bool before = extras.bias_place == BiasPlace::before_compose;
+  if (bias && before) scores = add(scores, bias);
+  Tensor composed = compose(scores, x.pre);
+  if (bias && !before) composed = add(composed, bias);
+  composed = mask_scores(composed, x.mask, masked);
+  const Tensor excluded = extras.attend ? eq(grouped(extras.attend, x.groups), 0.0) : Tensor();
+  if (excluded) composed = masked_fill(composed, excluded, masked);
   const Tensor probs = softmax(composed);
-  return {scores, composed, probs, compose(probs, x.post)};
+  Tensor probs_composed = compose(probs, x.post);
+  if (excluded && extras.attend.dim(1) > 1) probs_composed = masked_fill(probs_composed, excluded, 0);
+  if (extras.dropout > 0) probs_composed = dropout(probs_composed, extras.dropout, extras.dropout_key);
+  return {scores, composed, probs, probs_composed};
 }
 
 }  // namespace
 
-Tensor attention_reference(const DcmhaInputs& x) {
-  const Tensor values = heads_first(repeat_heads(x.v, x.q.dim(2)), x.groups);  // (B, G, M, S, d)
-  const Tensor y = matmul(grouped_maps(x).probs_composed, values);             // (B, G, M, T, d)
-  return reshape(permute(y, {0, 3, 1, 2, 4}), x.q.shape());
+Tensor attention_reference(const DcmhaInputs& x, const AttentionExtras& extras) {
+  const Tensor values = heads_first(repeat_heads(x.v, x.q.dim(2)), x.groups);  // (B, G, M, S, dv)
+  const Tensor y = matmul(grouped_maps(x, extras).probs_composed, values);     // (B, G, M, T, dv)
+  return reshape(permute(y, {0, 3, 1, 2, 4}), {x.q.dim(0), x.q.dim(1), x.q.dim(2), x.v.dim(3)});
 }
 
 AttentionMaps reference_maps(const DcmhaInputs& x) {
-  const GroupedMaps maps = grouped_maps(x);
+  const GroupedMaps maps = grouped_maps(x, {});
   const Shape all_heads = {x.q.dim(0), x.q.dim(2), x.q.dim(1), x.k.dim(1)};
   const auto flat = [&](const Tensor& map) { return reshape(map, all_heads); };
   const Tensor scores = mask_scores(flat(maps.scores), x.mask, -std::numeric_limits<double>::infinity());

@@ -5,8 +5,17 @@
 
 namespace braid {
 
-// Shapes as in DcmhaInputs, any strides; result (B, T, N, d). Differentiable, because every op in it is.
-Tensor attention_reference(const DcmhaInputs& x);
+// What a call of the definition may have beside DcmhaInputs (autograd/dcmha.h); empty handles and 0: nothing.
+struct AttentionExtras {
+  Tensor attend, bias;
+  BiasPlace bias_place = BiasPlace::before_compose;
+  double dropout = 0;
+  RandomKey dropout_key = {};
+};
+
+// Shapes as in DcmhaInputs, any strides, values (B, S, Nkv, dv); result (B, T, N, dv). Differentiable, because every op
+// in it is.
+Tensor attention_reference(const DcmhaInputs& x, const AttentionExtras& extras = {});
 // Its intermediate results; does not read x.v.
 AttentionMaps reference_maps(const DcmhaInputs& x);
 

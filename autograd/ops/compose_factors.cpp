@@ -1,5 +1,6 @@
 // The factors of Compose from the products of their generator, for every branch, by one kernel each way.
 #include "braid/autograd/detail/check.h"
+#include "braid/autograd/detail/composed_gradients.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
 
@@ -42,16 +43,33 @@ std::vector<ComposeFactors> compose_factors(const Tensor& w, const Tensor& gates
     parts.push_back(branch.sliced(3, R, 2 * R));
     parts.push_back(branch.sliced(3, 2 * R, 2 * R + 1).squeezed(3));
   }
+  // The same by ops that record: of each branch down, up, gate.
+  const auto composed = [=](const std::vector<Tensor>& in) {
+    std::vector<Tensor> results;
+    for (int64_t c = 0; c < C; ++c) {
+      if (in[0]) {  // (G, B, T, 2R, M) -> (B, T, G, 2R, M)
+        const Tensor branch = permute(squeeze(slice(in[0], 1, c, c + 1), 1), {1, 2, 0, 3, 4});
+        const Tensor down = cast(slice(branch, 3, 0, R), accumulate_type(branch.dtype()));
+        results.push_back(cast(mul(down, rsqrt(mean(square(down), {-1}, true) + eps)), branch.dtype()));
+        results.push_back(slice(branch, 3, R, 2 * R));
+      } else {
+        results.insert(results.end(), 2, Tensor());
+      }
+      results.push_back(tanh(squeeze(slice(in[1], 3, c, c + 1), 3)));
+    }
+    return results;
+  };
   parts = record_many("compose_factors", std::move(parts), {w, gates},
-                      [x, g, eps, &device, from = w ? w.shape() : Shape{},
-                       of_gates = gates.shape()](const std::vector<Tensor>& dys) -> Grads {
+                      differentiable([x, g, composed, w, gates, eps, &device, from = w ? w.shape() : Shape{},
+                                      of_gates = gates.shape()](const std::vector<Tensor>& dys) -> Grads {
+                        if (recording()) return detail::composed_gradients({w, gates}, composed, dys);
                         std::vector<Tensor> dense;
                         for (const Tensor& dy : dys) dense.push_back(dy ? dy.contiguous() : dy);
                         Tensor dw = x ? empty(from, g.dtype(), g.device()) : Tensor();
                         Tensor dgates = empty(of_gates, g.dtype(), g.device());
                         device.compose_factors.backward(x, g, eps, dense, dw, dgates);
                         return {dw, dgates};
-                      });
+                      }));
   std::vector<ComposeFactors> factors;
   for (size_t c = 0; c < static_cast<size_t>(C); ++c)
     factors.push_back(x ? ComposeFactors{parts[3 * c], parts[3 * c + 1], parts[3 * c + 2]}

@@ -1,5 +1,6 @@
 // Elements chosen by ids, which are checked once (autograd/detail/check.h).
 #include "braid/autograd/detail/check.h"
+#include "braid/autograd/detail/scatter_rows.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
 
@@ -7,20 +8,52 @@ namespace braid {
 
 namespace {
 
+Tensor select_checked(const char* op, const Tensor& x, const Tensor& list);
+
+// y[v] = sum over the i with list[i] = v of x[i], y of `shape`.   dx[i] = dy[list[i]]
+Tensor add_rows(const char* op, const Tensor& x, const Tensor& list, const Shape& shape) {
+  Tensor y = zeros(shape, x.dtype(), x.device());
+  backend(x.device()).index.add(x.detach().contiguous(), list, y);
+  return record(op, y, {x}, differentiable([=](const Tensor& dy) -> Grads { return {select_checked(op, dy, list)}; }));
+}
+
+// The ids are in range.
+Tensor select_checked(const char* op, const Tensor& x, const Tensor& list) {
+  Shape shape = list.shape();
+  for (int a = 1; a < x.rank(); ++a) shape.push_back(x.dim(a));
+  Tensor y = empty(shape, x.dtype(), x.device());
+  backend(x.device()).index.select(x.detach().contiguous(), list, y);
+  return record(op, y, {x}, differentiable([=, shape_x = x.shape()](const Tensor& dy) -> Grads {
+                  return {add_rows(op, dy, list, shape_x)};
+                }));
+}
+
 // y[i] = x[ids[i]], x (V, D...).   dx[v] = sum over the i with ids[i] = v of dy[i]
 Tensor select_rows(const char* op, const char* id_name, const Tensor& x, const Tensor& ids) {
   check(ids.device() == x.device(), op,
         [&] { return str("the input is on ", x.device(), ", the ids on ", ids.device()); });
   check_ids(op, id_name, ids, x.dim(0));
-  Shape shape = ids.shape();
-  for (int a = 1; a < x.rank(); ++a) shape.push_back(x.dim(a));
-  Tensor y = empty(shape, x.dtype(), x.device()), list = ids.contiguous();
-  backend(x.device()).index.select(x.detach().contiguous(), list, y);
-  return record(op, y, {x}, [list, shape_x = x.shape()](const Tensor& dy) -> Grads {
-    Tensor dx = zeros(shape_x, dy.dtype(), dy.device());
-    backend(dy.device()).index.add(dy.contiguous(), list, dx);
-    return {dx};
-  });
+  return select_checked(op, x, ids.contiguous());
+}
+
+Tensor scattered(const Tensor& x, const Tensor& list, const Shape& shape);
+
+// One element of each row of x, at ids in range.
+Tensor gathered(const Tensor& x, const Tensor& list) {
+  Shape leading;
+  for (int a = 0; a < x.rank() - 1; ++a) leading.push_back(x.dim(a));
+  Tensor y = empty(leading, x.dtype(), x.device());
+  backend(x.device()).index.gather(x.detach().contiguous(), list, y);
+  return record("gather", y, {x}, differentiable([list, shape_x = x.shape()](const Tensor& dy) -> Grads {
+                  return {scattered(dy, list, shape_x)};
+                }));
+}
+
+// y[..., j] = x[...] where j = ids[...], else 0
+Tensor scattered(const Tensor& x, const Tensor& list, const Shape& shape) {
+  Tensor y = empty(shape, x.dtype(), x.device());
+  backend(x.device()).index.scatter(x.detach().contiguous(), list, y);
+  return record("gather", y, {x}, differentiable([list](const Tensor& dy) -> Grads { return {gathered(dy, list)}; }));
 }
 
 }  // namespace
@@ -48,13 +81,9 @@ Tensor gather(const Tensor& x, const Tensor& ids) {
   check(ids.device() == x.device(), "gather",
         [&] { return str("the input is on ", x.device(), ", the ids on ", ids.device()); });
   check_ids("gather", "index", ids, x.dim(-1));
-  Tensor y = empty(leading, x.dtype(), x.device()), list = ids.contiguous();
-  backend(x.device()).index.gather(x.detach().contiguous(), list, y);
-  return record("gather", y, {x}, [list, shape_x = x.shape()](const Tensor& dy) -> Grads {
-    Tensor dx = empty(shape_x, dy.dtype(), dy.device());
-    backend(dy.device()).index.scatter(dy.contiguous(), list, dx);
-    return {dx};
-  });
+  return gathered(x, ids.contiguous());
 }
+
+Tensor scatter_rows(const Tensor& x, const Tensor& ids, const Shape& shape) { return scattered(x, ids, shape); }
 
 }  // namespace braid

@@ -1,4 +1,5 @@
 #include "braid/autograd/detail/check.h"
+#include "braid/autograd/detail/composed_gradients.h"
 #include "braid/autograd/detail/side_by_side.h"
 #include "braid/autograd/ops.h"
 #include "braid/autograd/saved.h"
@@ -8,12 +9,14 @@ namespace braid {
 
 namespace {
 
-// (..., n) as the matrix (rows, n).
-Tensor as_rows(const Tensor& x) {
-  int64_t n = x.dim(-1), rows = 1;
-  for (int a = 0; a < x.rank() - 1; ++a) rows *= x.dim(a);
-  return x.contiguous().reshaped({rows, n});
+int64_t rows_of(const Shape& shape) {
+  int64_t rows = 1;
+  for (int a = 0; a < shape.rank() - 1; ++a) rows *= shape[a];
+  return rows;
 }
+
+// (..., n) as the matrix (rows, n).
+Tensor as_rows(const Tensor& x) { return x.contiguous().reshaped({rows_of(x.shape()), x.dim(-1)}); }
 
 }  // namespace
 
@@ -44,7 +47,14 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   bool needs_dbias = requires_grad(bias);
   Shape shape_x = x.shape();
   return record("linear", y, {x, weight, bias},
-                [kept_x, kept_weight, needs_dbias, shape_x, in, out](const Tensor& dy) -> Grads {
+                differentiable([kept_x, kept_weight, needs_dbias, shape_x, in, out](const Tensor& dy) -> Grads {
+                  if (recording()) {
+                    const int64_t count = rows_of(shape_x);
+                    const Tensor flat = reshape(dy, {count, out});
+                    return {kept_weight ? reshape(matmul(flat, kept_weight), shape_x) : Tensor(),
+                            kept_x ? matmul(transpose(flat), reshape(kept_x.get(), {count, in})) : Tensor(),
+                            needs_dbias ? sum(flat, {0}) : Tensor()};
+                  }
                   Tensor rows_dy = as_rows(dy), dx, dweight, dbias;
                   if (kept_weight) {
                     dx = empty({rows_dy.dim(0), in}, dy.dtype(), dy.device());
@@ -61,7 +71,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
                     dbias = dbias.reshaped({out});
                   }
                   return {dx, dweight, dbias};
-                });
+                }));
 }
 
 // [a b] = x [Wa; Wb]^T.   dx = [da db] [Wa; Wb],   dWa = da^T x,   dWb = db^T x.
@@ -85,6 +95,12 @@ LinearPair linear_pair(const Tensor& x, const Tensor& weight_a, const Tensor& we
   const bool needs_a = requires_grad(weight_a), needs_b = requires_grad(weight_b);
   const Tensor kept_x = needs_a || needs_b ? x : Tensor(), kept_weight = requires_grad(x) ? both : Tensor();
   auto backward = [=, shape_x = x.shape(), &device](const std::vector<Tensor>& d) -> Grads {
+    if (recording()) {
+      const auto composed = [](const std::vector<Tensor>& t) {
+        return std::vector<Tensor>{linear(t[0], t[1]), linear(t[0], t[2])};
+      };
+      return detail::composed_gradients({x, weight_a, weight_b}, composed, d);
+    }
     const Tensor dy = joined(d[0], d[1], d[0] ? d[0].rank() - 1 : 0);
     const auto half = [=](const Tensor& of, int axis, size_t i) {
       const auto first = static_cast<int64_t>(i) * out;
@@ -112,7 +128,7 @@ LinearPair linear_pair(const Tensor& x, const Tensor& weight_a, const Tensor& we
     return {dx, dweight(needs_a, 0), dweight(needs_b, 1)};
   };
   auto halves = record_many("linear_pair", {y.sliced(-1, 0, out), y.sliced(-1, out, 2 * out)}, {x, weight_a, weight_b},
-                            std::move(backward));
+                            differentiable(std::move(backward)));
   return {halves[0], halves[1]};
 }
 

@@ -2,7 +2,9 @@
 //   loss = logsumexp(x) - x[t],   dloss/dx = softmax(x) - onehot(t)
 #include <algorithm>
 
+#include "braid/autograd/composed.h"
 #include "braid/autograd/detail/check.h"
+#include "braid/autograd/detail/composed_gradients.h"
 #include "braid/autograd/detail/linear_loss.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
@@ -45,6 +47,15 @@ Tensor logits_gradient(const Losses& saved, const Tensor& scale, const Shape& sh
   return dlogits.reshaped(shape);
 }
 
+// (softmax(x) - onehot(t)) scale of the counted rows, by ops that record; scale (...), one per row.
+Tensor recorded_gradient(const Tensor& logits, const Tensor& targets, const Tensor& scale) {
+  const Tensor mask = ge(targets, 0.0), zero = zeros({}, targets.dtype(), targets.device());
+  const Tensor ids = where(mask, targets, zero);
+  const Tensor wide = cast(logits, scale.dtype());
+  const Tensor distance = sub(softmax(wide), one_hot(ids, logits.dim(-1), scale.dtype()));
+  return cast(mul(distance, unsqueeze(mul(scale, cast(mask, scale.dtype())), -1)), logits.dtype());
+}
+
 Tensor total(const Tensor& loss) {
   Tensor sum = empty({1}, loss.dtype(), loss.device());
   backend(loss.device()).reduce.axes(ReduceOp::sum, loss, sum);
@@ -59,9 +70,11 @@ Tensor cross_entropy_per_token(const Tensor& logits, const Tensor& targets) {
   Tensor y = saved.loss.reshaped(targets.shape());
   saved.loss = Tensor();
   Shape shape = logits.shape();
-  return record("cross_entropy_per_token", y, {logits}, [saved, shape](const Tensor& dy) -> Grads {
-    return {logits_gradient(saved, dy.contiguous().reshaped({dy.numel()}), shape)};
-  });
+  return record("cross_entropy_per_token", y, {logits},
+                differentiable([saved, shape, targets, of_logits = detail::History(logits)](const Tensor& dy) -> Grads {
+                  if (recording()) return {recorded_gradient(of_logits.on(saved.logits.reshaped(shape)), targets, dy)};
+                  return {logits_gradient(saved, dy.contiguous().reshaped({dy.numel()}), shape)};
+                }));
 }
 
 Tensor mse_loss(const Tensor& x, const Tensor& y) {
@@ -79,11 +92,17 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets) {
   b.pointwise.binary(BinaryOp::div, y, count, y);
   saved.loss = Tensor();
   Shape shape = logits.shape();
-  return record("cross_entropy", y.reshaped({}), {logits}, [saved, shape, count](const Tensor& dy) -> Grads {
-    Tensor scale = empty({1}, dy.dtype(), dy.device());
-    backend(dy.device()).pointwise.binary(BinaryOp::div, dy.contiguous().reshaped({1}), count, scale);
-    return {logits_gradient(saved, scale, shape)};
-  });
+  return record(
+      "cross_entropy", y.reshaped({}), {logits},
+      differentiable([saved, shape, count, targets, of_logits = detail::History(logits)](const Tensor& dy) -> Grads {
+        if (recording()) {
+          const Tensor each = expand(div(cast(dy, count.dtype()), count.reshaped({})), targets.shape());
+          return {recorded_gradient(of_logits.on(saved.logits.reshaped(shape)), targets, each)};
+        }
+        Tensor scale = empty({1}, dy.dtype(), dy.device());
+        backend(dy.device()).pointwise.binary(BinaryOp::div, dy.contiguous().reshaped({1}), count, scale);
+        return {logits_gradient(saved, scale, shape)};
+      }));
 }
 
 // The sum over counted targets of the cross-entropy of x = h W^T, h (R, D), W (V, D), by chunks of rows:
@@ -106,20 +125,24 @@ Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Te
   check_ids(op, "target", targets, weight.dim(0), true);
 
   const Backend& b = backend(hidden.device());
-  detail::LinearLoss linear(hidden, weight, chunk_rows);
+  detail::LinearLoss chunks(hidden, weight, chunk_rows);
   MemoryScope scope(MemoryUse::workspace);
-  Tensor ids = targets.contiguous().reshaped({linear.rows()});
-  Tensor loss = empty(ids.shape(), linear.type(), hidden.device()), top = empty_like(loss), log_sum = empty_like(loss);
-  linear.for_each_chunk([&](int64_t begin, int64_t end, Tensor& logits) {
+  Tensor ids = targets.contiguous().reshaped({chunks.rows()});
+  Tensor loss = empty(ids.shape(), chunks.type(), hidden.device()), top = empty_like(loss), log_sum = empty_like(loss);
+  chunks.for_each_chunk([&](int64_t begin, int64_t end, Tensor& logits) {
     auto rows = [&](const Tensor& x) { return x.sliced(0, begin, end); };
     Tensor chunk_ids = rows(ids), chunk_loss = rows(loss), chunk_top = rows(top), chunk_log_sum = rows(log_sum);
-    if (linear.gradients()) {
+    if (chunks.gradients()) {
       b.loss.in_place(logits, chunk_ids, chunk_loss);
     } else {
       b.loss.cross_entropy(logits, chunk_ids, chunk_loss, chunk_top, chunk_log_sum);
     }
   });
-  return linear.record(op, total(loss));
+  const auto composed = [targets](const std::vector<Tensor>& in) {
+    const DType type = accumulate_type(in[0].dtype());
+    return std::vector<Tensor>{sum(cross_entropy_per_token(linear(cast(in[0], type), cast(in[1], type)), targets))};
+  };
+  return chunks.record(op, total(loss), composed);
 }
 
 }  // namespace braid

@@ -41,24 +41,30 @@ Tensor matmul(const Tensor& x, const Tensor& z) {
   Tensor y = product(x, z);
   const Saved kept_x = requires_grad(z) ? Saved(x) : Saved(), kept_z = requires_grad(x) ? Saved(z) : Saved();
   Shape shape_x = x.shape(), shape_z = z.shape();
-  return record("matmul", y, {x, z}, [kept_x, kept_z, shape_x, shape_z](const Tensor& dy) -> Grads {
-    Tensor dx, dz;
-    if (kept_z) dx = sum_to(product(dy, kept_z.get().detach().transposed()), shape_x);
-    if (kept_x) {
-      int64_t k = shape_z[-2], n = shape_z[-1];
-      if (numel(shape_z) == k * n && dy.rank() > 2) {
-        // One z for all of the batch: the sum over the batch is the inner sum of a single product.
-        Tensor rows_x = kept_x.get().detach().expanded(with_matrix(batch_of(dy), shape_x[-2], k)).contiguous();
-        Tensor rows_dy = dy.contiguous();
-        int64_t rows = dy.numel() / (n > 0 ? n : 1);
-        if (n == 0 || k == 0) return {dx, zeros(shape_z, dy.dtype(), dy.device())};
-        dz = product(rows_x.reshaped({rows, k}).transposed(), rows_dy.reshaped({rows, n})).reshaped(shape_z);
-      } else {
-        dz = sum_to(product(kept_x.get().detach().transposed(), dy), shape_z);
-      }
-    }
-    return {dx, dz};
-  });
+  return record(
+      "matmul", y, {x, z}, differentiable([kept_x, kept_z, shape_x, shape_z](const Tensor& dy) -> Grads {
+        Tensor dx, dz;
+        if (recording()) {
+          if (kept_z) dx = sum_to(matmul(dy, transpose(kept_z.get())), shape_x);
+          if (kept_x) dz = sum_to(matmul(transpose(kept_x.get()), dy), shape_z);
+          return {dx, dz};
+        }
+        if (kept_z) dx = sum_to(product(dy, kept_z.get().detach().transposed()), shape_x);
+        if (kept_x) {
+          int64_t k = shape_z[-2], n = shape_z[-1];
+          if (numel(shape_z) == k * n && dy.rank() > 2) {
+            // One z for all of the batch: the sum over the batch is the inner sum of a single product.
+            Tensor rows_x = kept_x.get().detach().expanded(with_matrix(batch_of(dy), shape_x[-2], k)).contiguous();
+            Tensor rows_dy = dy.contiguous();
+            int64_t rows = dy.numel() / (n > 0 ? n : 1);
+            if (n == 0 || k == 0) return {dx, zeros(shape_z, dy.dtype(), dy.device())};
+            dz = product(rows_x.reshaped({rows, k}).transposed(), rows_dy.reshaped({rows, n})).reshaped(shape_z);
+          } else {
+            dz = sum_to(product(kept_x.get().detach().transposed(), dy), shape_z);
+          }
+        }
+        return {dx, dz};
+      }));
 }
 
 }  // namespace braid

@@ -1,4 +1,5 @@
 #include "braid/autograd/detail/check.h"
+#include "braid/autograd/detail/composed_gradients.h"
 #include "braid/autograd/ops.h"
 #include "braid/autograd/saved.h"
 #include "braid/tensor/kernels/backend.h"
@@ -71,6 +72,41 @@ Tensor layer_norm_again(const NormInputs& s, double eps) {
   return y;
 }
 
+// The norms composed of ops, in the type of the arithmetic. bias and weight may be empty handles.
+Tensor composed_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps, bool centered) {
+  const DType type = accumulate_type(x.dtype());
+  Tensor wide = cast(x, type);
+  if (centered) wide = sub(wide, mean(wide, {-1}, true));
+  Tensor y = mul(wide, rsqrt(mean(square(wide), {-1}, true) + eps));
+  if (weight) y = mul(y, cast(weight, type));
+  if (bias) y = add(y, cast(bias, type));
+  return cast(y, x.dtype());
+}
+
+// The derivative by ops that record. NormInputs keeps values; their histories stand beside them.
+struct RecordedNorm {
+  detail::History x, residual, weight, bias;
+  double eps;
+  bool centered;
+
+  // Gradients of x (and the residual, whose is the same), weight and bias. dsum: as of rms_norm_backward.
+  Grads backward(const NormInputs& s, const Tensor& dy, const Tensor& dsum) const {
+    const auto both = [](const Tensor& d) -> Grads { return {d, d}; };
+    const Tensor h =
+        residual ? record("add", s.x.detach(), {x.on(s.x), residual.on(s.x)}, differentiable(both)) : x.on(s.x);
+    Grads g(3);
+    if (dy) {
+      const auto norm = [this](const std::vector<Tensor>& in) {
+        return std::vector<Tensor>{composed_norm(in[0], in[1], in[2], eps, centered)};
+      };
+      g = detail::composed_gradients(
+          {h, s.weight ? weight.on(s.weight) : Tensor(), s.bias ? bias.on(s.bias) : Tensor()}, norm, {dy});
+    }
+    if (dsum) g[0] = g[0] ? add(g[0], dsum) : dsum;
+    return g;
+  }
+};
+
 }  // namespace
 
 // xh = x / sqrt(mean(x^2) + eps), y = xh w.
@@ -79,7 +115,13 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   NormInputs s("rms_norm", x, weight, {});
   Tensor none, y = empty_like(s.x);
   s.device().norm.rms_forward(s.x, none, s.weight, eps, none, y, s.rstd);
-  y = record("rms_norm", y, {x, weight}, [s](const Tensor& dy) { return rms_norm_backward(s, dy, {}); });
+  const RecordedNorm recorded{
+      detail::History(x), detail::History({}), detail::History(weight), detail::History({}), eps, false};
+  y = record("rms_norm", y, {x, weight}, differentiable([s, recorded](const Tensor& dy) -> Grads {
+               if (!recording()) return rms_norm_backward(s, dy, {});
+               Grads g = recorded.backward(s, dy, {});
+               return {g[0], g[1]};
+             }));
   return recomputable(y, [s, eps] { return rms_norm_again(s, eps); });
 }
 
@@ -91,11 +133,14 @@ SumAndNorm add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& w
   Tensor none, h = residual ? empty_like(s.x) : s.x, y = empty_like(s.x);
   s.device().norm.rms_forward(s.x, dense(residual), s.weight, eps, residual ? h : none, y, s.rstd);
   s.x = h;
-  auto out = record_many("add_rms_norm", {h, y}, {x, residual, weight}, [s](const std::vector<Tensor>& d) -> Grads {
-    if (!d[1]) return {d[0], d[0], {}};
-    Grads g = rms_norm_backward(s, d[1], d[0]);
-    return {g[0], g[0], g[1]};
-  });
+  const RecordedNorm recorded{
+      detail::History(x), detail::History(residual), detail::History(weight), detail::History({}), eps, false};
+  auto out = record_many("add_rms_norm", {h, y}, {x, residual, weight},
+                         differentiable([s, recorded](const std::vector<Tensor>& d) -> Grads {
+                           if (!d[1]) return {d[0], d[0], {}};
+                           Grads g = recording() ? recorded.backward(s, d[1], d[0]) : rms_norm_backward(s, d[1], d[0]);
+                           return {g[0], g[0], g[1]};
+                         }));
   return {out[0], recomputable(out[1], [s, eps] { return rms_norm_again(s, eps); })};
 }
 
@@ -106,7 +151,11 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, dou
   s.mean = empty_like(s.rstd);
   Tensor none, y = empty_like(s.x);
   s.device().norm.layer_forward(s.x, none, s.weight, s.bias, eps, none, y, s.mean, s.rstd);
-  y = record("layer_norm", y, {x, weight, bias}, [s](const Tensor& dy) { return layer_norm_backward(s, dy, {}); });
+  const RecordedNorm recorded{
+      detail::History(x), detail::History({}), detail::History(weight), detail::History(bias), eps, true};
+  y = record("layer_norm", y, {x, weight, bias}, differentiable([s, recorded](const Tensor& dy) {
+               return recording() ? recorded.backward(s, dy, {}) : layer_norm_backward(s, dy, {});
+             }));
   return recomputable(y, [s, eps] { return layer_norm_again(s, eps); });
 }
 
@@ -120,12 +169,15 @@ SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor&
   Tensor none, h = residual ? empty_like(s.x) : s.x, y = empty_like(s.x);
   s.device().norm.layer_forward(s.x, dense(residual), s.weight, s.bias, eps, residual ? h : none, y, s.mean, s.rstd);
   s.x = h;
-  auto out =
-      record_many("add_layer_norm", {h, y}, {x, residual, weight, bias}, [s](const std::vector<Tensor>& d) -> Grads {
-        if (!d[1]) return {d[0], d[0], {}, {}};
-        Grads g = layer_norm_backward(s, d[1], d[0]);
-        return {g[0], g[0], g[1], g[2]};
-      });
+  const RecordedNorm recorded{
+      detail::History(x), detail::History(residual), detail::History(weight), detail::History(bias), eps, true};
+  auto out = record_many("add_layer_norm", {h, y}, {x, residual, weight, bias},
+                         differentiable([s, recorded](const std::vector<Tensor>& d) -> Grads {
+                           if (!d[1]) return {d[0], d[0], {}, {}};
+                           Grads g =
+                               recording() ? recorded.backward(s, d[1], d[0]) : layer_norm_backward(s, d[1], d[0]);
+                           return {g[0], g[0], g[1], g[2]};
+                         }));
   return {out[0], recomputable(out[1], [s, eps] { return layer_norm_again(s, eps); })};
 }
 

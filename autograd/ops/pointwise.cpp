@@ -14,16 +14,73 @@ namespace braid {
 
 namespace {
 
+// dy f'(x; a, b) by the kernel of f, without history
+Tensor unary_slope(UnaryOp op, double a, double b, const Tensor& x, const Tensor& dy) {
+  Tensor dx = empty_like(x);
+  backend(x.device()).pointwise.unary_backward(op, a, b, x.detach(), dy.detach(), dx);
+  return dx;
+}
+
+// The same by ops that record. A slope that is constant in pieces is a constant.
+Tensor recorded_slope(UnaryOp op, double a, double b, const Tensor& x, const Tensor& dy) {
+  switch (op) {
+    case UnaryOp::exp:
+      return mul(dy, exp(x));
+    case UnaryOp::log:
+      return div(dy, x);
+    case UnaryOp::sqrt:
+      return div(dy, scale(sqrt(x), 2));
+    case UnaryOp::rsqrt: {
+      const Tensor r = rsqrt(x);
+      return mul(dy, scale(mul(r, mul(r, r)), -0.5));
+    }
+    case UnaryOp::square:
+      return mul(dy, scale(x, 2));
+    case UnaryOp::inverse:
+      return mul(dy, neg(div(a / x, x)));
+    case UnaryOp::tanh:
+      return mul(dy, 1 - square(tanh(x)));
+    case UnaryOp::sigmoid: {
+      const Tensor s = sigmoid(x);
+      return mul(dy, mul(s, 1 - s));
+    }
+    case UnaryOp::erf:
+      return mul(dy, scale(exp(neg(square(x))), pointwise::k2OverSqrtPi));
+    case UnaryOp::silu: {  // s (1 + x (1 - s))
+      const Tensor s = sigmoid(x);
+      return mul(dy, mul(s, mul(x, 1 - s) + 1));
+    }
+    case UnaryOp::gelu_erf: {  // Phi(x) + x phi(x)
+      const Tensor cumulative = affine(erf(scale(x, pointwise::kSqrtHalf)), 0.5, 0.5);
+      return mul(dy, add(cumulative, mul(x, scale(exp(scale(square(x), -0.5)), pointwise::kInvSqrt2Pi))));
+    }
+    case UnaryOp::gelu_tanh: {  // with u = sqrt(2/pi) (x + c x^3): (1 + t + x (1 - t^2) du) / 2, t = tanh(u)
+      const Tensor x2 = square(x);
+      const Tensor t = tanh(scale(mul(x, affine(x2, pointwise::kGeluCubic, 1)), pointwise::kSqrt2OverPi));
+      const Tensor du = scale(affine(x2, 3 * pointwise::kGeluCubic, 1), pointwise::kSqrt2OverPi);
+      return mul(dy, scale(add(t, mul(mul(x, 1 - square(t)), du)) + 1, 0.5));
+    }
+    case UnaryOp::pow:
+      return a == 0 ? zeros(x.shape(), x.dtype(), x.device()) : mul(dy, scale(pow(x, a - 1), a));
+    case UnaryOp::affine:
+    case UnaryOp::quotient:
+    case UnaryOp::abs:
+    case UnaryOp::relu:
+    case UnaryOp::clamp:
+    case UnaryOp::count:
+      break;
+  }
+  return mul(dy, no_grad([&] { return unary_slope(op, a, b, x, ones(x.shape(), x.dtype(), x.device())); }));
+}
+
 // y = f(x; a, b)   dx = dy f'(x; a, b)
 Tensor unary(const char* name, UnaryOp op, const Tensor& x, double a = 0, double b = 0) {
   check_float(name, x);
   Tensor y = empty_like(x);
   backend(x.device()).pointwise.unary(op, a, b, x, y);
-  return record(name, y, {x}, [=](const Tensor& dy) -> Grads {
-    Tensor dx = empty_like(x);
-    backend(x.device()).pointwise.unary_backward(op, a, b, x, dy, dx);
-    return {dx};
-  });
+  return record(name, y, {x}, differentiable([=](const Tensor& dy) -> Grads {
+                  return {recording() ? recorded_slope(op, a, b, x, dy) : unary_slope(op, a, b, x, dy)};
+                }));
 }
 
 // The same for an activation in front of a product: its derivative keeps x, from which the product can have y again.
@@ -45,15 +102,37 @@ Tensor combine(const char* name, BinaryOp op, const Tensor& x, const Tensor& y) 
   return z;
 }
 
+// The gradients of div, maximum, minimum and swiglu by ops that record.
+Grads recorded_slopes(BinaryOp op, const Tensor& x, const Tensor& y, const Tensor& dz) {
+  Tensor dx, dy;
+  if (op == BinaryOp::div) {
+    dx = div(dz, y);
+    dy = neg(mul(dz, div(div(x, y), y)));
+  } else if (op == BinaryOp::swiglu) {
+    dx = recorded_slope(UnaryOp::silu, 0, 0, x, mul(dz, y));
+    dy = mul(dz, silu(x));
+  } else {  // the slopes are 0 or 1
+    const NoGrad off;
+    const Tensor one = ones(dz.shape(), dz.dtype(), dz.device());
+    dx = empty_like(one), dy = empty_like(one);
+    backend(dz.device()).pointwise.binary_backward(op, x.expanded(dz.shape()), y.expanded(dz.shape()), one, dx, dy);
+    const EnableGrad on;
+    dx = mul(dz, dx), dy = mul(dz, dy);
+  }
+  return {requires_grad(x) ? sum_to(dx, x.shape()) : Tensor(), requires_grad(y) ? sum_to(dy, y.shape()) : Tensor()};
+}
+
 // z = f(x, y)   dx = dz df/dx,  dy = dz df/dy, summed over the axes along which the input was repeated.
 Tensor binary(const char* name, BinaryOp op, const Tensor& x, const Tensor& y) {
   Tensor z = combine(name, op, x, y);
-  return record(name, z, {x, y}, [=](const Tensor& dz) -> Grads {
-    Tensor dx = requires_grad(x) ? empty_like(dz) : Tensor(), dy = requires_grad(y) ? empty_like(dz) : Tensor();
-    if (dx && dy && joined(x, y, -1)) std::tie(dx, dy) = pair_like(x, y, -1);  // so are their gradients
-    backend(dz.device()).pointwise.binary_backward(op, x.expanded(dz.shape()), y.expanded(dz.shape()), dz, dx, dy);
-    return {dx ? sum_to(dx, x.shape()) : Tensor(), dy ? sum_to(dy, y.shape()) : Tensor()};
-  });
+  return record(
+      name, z, {x, y}, differentiable([=](const Tensor& dz) -> Grads {
+        if (recording()) return recorded_slopes(op, x, y, dz);
+        Tensor dx = requires_grad(x) ? empty_like(dz) : Tensor(), dy = requires_grad(y) ? empty_like(dz) : Tensor();
+        if (dx && dy && joined(x, y, -1)) std::tie(dx, dy) = pair_like(x, y, -1);  // so are their gradients
+        backend(dz.device()).pointwise.binary_backward(op, x.expanded(dz.shape()), y.expanded(dz.shape()), dz, dx, dy);
+        return {dx ? sum_to(dx, x.shape()) : Tensor(), dy ? sum_to(dy, y.shape()) : Tensor()};
+      }));
 }
 
 constexpr double kNothing = -0.0;  // x + -0 is x, also for x = -0
@@ -98,12 +177,9 @@ Tensor mul(const Tensor& x, const Tensor& y) {
   InputInfo fx(x), fy(y);
   // Each factor is kept only if the other one's gradient needs it.
   Tensor keep_x = fy.needs_grad ? x : Tensor(), keep_y = fx.needs_grad ? y : Tensor();
-  const auto slope = [](const Tensor& dz, const Tensor& factor, const Shape& shape) {
-    if (!factor) return Tensor();
-    return recording({dz, factor}) ? sum_to(mul(dz, factor), shape) : mul_reduce_to(dz, factor, shape);
-  };
   return record("mul", combine("mul", BinaryOp::mul, x, y), {x, y}, differentiable([=](const Tensor& dz) -> Grads {
-                  return {slope(dz, keep_y, fx.shape), slope(dz, keep_x, fy.shape)};
+                  return {keep_y ? product_to(dz, keep_y, fx.shape) : Tensor(),
+                          keep_x ? product_to(dz, keep_x, fy.shape) : Tensor()};
                 }));
 }
 
@@ -128,7 +204,7 @@ Tensor operator/(const Tensor& x, double a) {
   check_float("div", x);
   Tensor y = empty_like(x);
   backend(x.device()).pointwise.unary(UnaryOp::quotient, a, 0, x, y);
-  return record("div", y, {x}, [a](const Tensor& dy) -> Grads { return {dy / a}; });
+  return record("div", y, {x}, differentiable([a](const Tensor& dy) -> Grads { return {dy / a}; }));
 }
 Tensor operator/(double a, const Tensor& x) { return unary("div", UnaryOp::inverse, x, a); }
 Tensor exp(const Tensor& x) { return unary("exp", UnaryOp::exp, x); }
@@ -139,6 +215,7 @@ Tensor square(const Tensor& x) { return unary("square", UnaryOp::square, x); }
 Tensor reciprocal(const Tensor& x) { return unary("reciprocal", UnaryOp::inverse, x, 1); }
 Tensor abs(const Tensor& x) { return unary("abs", UnaryOp::abs, x); }
 Tensor tanh(const Tensor& x) { return unary("tanh", UnaryOp::tanh, x); }
+Tensor erf(const Tensor& x) { return unary("erf", UnaryOp::erf, x); }
 Tensor sigmoid(const Tensor& x) { return unary("sigmoid", UnaryOp::sigmoid, x); }
 Tensor silu(const Tensor& x) { return activation("silu", UnaryOp::silu, x); }
 Tensor gelu(const Tensor& x) { return activation("gelu", UnaryOp::gelu_erf, x); }
@@ -161,7 +238,8 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
         [&] { return str("the mask's shape ", mask.shape(), " does not repeat to x's shape ", x.shape()); });
   Tensor y = empty_like(x);
   backend(x.device()).pointwise.masked_fill(x, mask.expanded(x.shape()), value, y);
-  return record("masked_fill", y, {x}, [mask](const Tensor& dy) -> Grads { return {masked_fill(dy, mask, 0)}; });
+  return record("masked_fill", y, {x},
+                differentiable([mask](const Tensor& dy) -> Grads { return {masked_fill(dy, mask, 0)}; }));
 }
 
 // y = x where key s is unmasked for query t, else value   dx = dy where unmasked, else 0
@@ -171,7 +249,8 @@ Tensor mask_scores(const Tensor& x, const AttentionMask& mask, double value) {
   check(mask.window >= 0, "mask_scores", [&] { return str("the window ", mask.window, " is negative"); });
   Tensor y = empty_like(x);
   backend(x.device()).pointwise.mask_scores(x, mask, value, y);
-  return record("mask_scores", y, {x}, [mask](const Tensor& dy) -> Grads { return {mask_scores(dy, mask, 0)}; });
+  return record("mask_scores", y, {x},
+                differentiable([mask](const Tensor& dy) -> Grads { return {mask_scores(dy, mask, 0)}; }));
 }
 
 // y_i = x_i / (1-p) where u_i > p, else 0; u_i in (0, 1) is element i of the stream `key`.   dx = the same of dy
@@ -181,7 +260,7 @@ Tensor dropout(const Tensor& x, double p, RandomKey key) {
   if (p == 0) return x;
   Tensor y = empty_like(x);
   backend(x.device()).random.dropout(x, p, key, y);
-  return record("dropout", y, {x}, [=](const Tensor& dy) -> Grads { return {dropout(dy, p, key)}; });
+  return record("dropout", y, {x}, differentiable([=](const Tensor& dy) -> Grads { return {dropout(dy, p, key)}; }));
 }
 
 // The same values in another type.   dx = dy in the type of x
@@ -189,14 +268,14 @@ Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   if (!is_float(dtype)) no_gradient("cast", x);
   return record("cast", x.detach().to(dtype), {x},
-                [from = x.dtype()](const Tensor& dy) -> Grads { return {dy.to(from)}; });
+                differentiable([from = x.dtype()](const Tensor& dy) -> Grads { return {cast(dy, from)}; }));
 }
 
 // The same values on another device.   dx = dy on the device of x
 Tensor to(const Tensor& x, Device device) {
   if (x.device() == device) return x;
   return record("to", x.detach().to(device), {x},
-                [from = x.device()](const Tensor& dy) -> Grads { return {dy.to(from)}; });
+                differentiable([from = x.device()](const Tensor& dy) -> Grads { return {to(dy, from)}; }));
 }
 
 }  // namespace braid

@@ -4,6 +4,7 @@
 
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/mul_reduce_to.h"
+#include "braid/autograd/detail/scatter_rows.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
@@ -57,8 +58,9 @@ Tensor mean_kept(const Tensor& x, const Shape& kept, const Shape& result) {
   const double n = static_cast<double>(x.numel()) / static_cast<double>(numel(kept));
   DType type = accumulate_type(x.dtype());
   Tensor y = (reduced("mean", ReduceOp::sum, x, kept, type) / n).to(x.dtype()).reshaped(result);
-  return record("mean", y, {x},
-                [=, from = x.shape()](const Tensor& dy) -> Grads { return {(dy / n).reshaped(kept).expanded(from)}; });
+  return record("mean", y, {x}, differentiable([=, from = x.shape()](const Tensor& dy) -> Grads {
+                  return {expand(reshape(dy / n, kept), from)};
+                }));
 }
 
 // y = sum((x - m)^2) / (n - correction), m the mean over the n elements that are reduced   dx = 2 (x - m) dy / (n -
@@ -73,10 +75,15 @@ Tensor var_kept(const Tensor& x, const Shape& kept, const Shape& result, int64_t
   const Tensor m = reduced("var", ReduceOp::sum, values, kept, type) / n;
   const Tensor centered = sub(values, m);
   const Tensor y = (mul_reduce_to(centered, centered, kept) / degrees).to(x.dtype()).reshaped(result);
-  return record("var", y, {x}, [=](const Tensor& dy) -> Grads {
-    const Tensor slope = sub(x.detach().to(type), m) / (degrees / 2);
-    return {mul(slope, dy.to(type).contiguous().reshaped(kept)).to(x.dtype())};
-  });
+  return record("var", y, {x}, differentiable([=](const Tensor& dy) -> Grads {
+                  if (recording()) {
+                    const Tensor wide = cast(x, type),
+                                 centered_again = sub(wide, sum_kept("var", wide, kept, kept) / n);
+                    return {cast(mul(centered_again / (degrees / 2), reshape(cast(dy, type), kept)), x.dtype())};
+                  }
+                  const Tensor slope = sub(x.detach().to(type), m) / (degrees / 2);
+                  return {mul(slope, dy.to(type).contiguous().reshaped(kept)).to(x.dtype())};
+                }));
 }
 
 Shape all_ones(int rank) {
@@ -94,12 +101,16 @@ Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, int axis, bool ke
   if (!recording({x})) return y;
   Tensor last = x.detach().transposed(a, -1), ids;
   ids = argmax(kind == ReduceOp::max ? last : neg(last));
-  return record(op, y, {x}, [=, shape = last.shape()](const Tensor& dy) -> Grads {
-    Tensor dx = empty(shape, dy.dtype(), dy.device());
-    Tensor g = dy.contiguous().reshaped(kept).transposed(a, -1).contiguous().reshaped(ids.shape());
-    backend(dy.device()).index.scatter(g, ids, dx);
-    return {dx.transposed(a, -1)};
-  });
+  return record(op, y, {x}, differentiable([=, shape = last.shape()](const Tensor& dy) -> Grads {
+                  if (recording()) {
+                    const Tensor g = reshape(transpose(reshape(dy, kept), a, -1), ids.shape());
+                    return {transpose(scatter_rows(g, ids, shape), a, -1)};
+                  }
+                  Tensor dx = empty(shape, dy.dtype(), dy.device());
+                  Tensor g = dy.contiguous().reshaped(kept).transposed(a, -1).contiguous().reshaped(ids.shape());
+                  backend(dy.device()).index.scatter(g, ids, dx);
+                  return {dx.transposed(a, -1)};
+                }));
 }
 
 }  // namespace
@@ -118,6 +129,12 @@ Tensor mul_reduce_to(const Tensor& x, const Tensor& y, const Shape& shape) {
   Shape reached;
   for (int a = 0; a < shape.rank(); ++a) reached.push_back(kept[a + shift]);
   return sum.reshaped(reached).expanded(shape);
+}
+
+Tensor product_to(const Tensor& x, const Tensor& y, const Shape& shape) {
+  if (!recording()) return mul_reduce_to(x, y, shape);
+  const Tensor product = mul(x, y);
+  return sum_to(expand(product, broadcast(product.shape(), shape, "sum_product")), shape);
 }
 
 Tensor sum(const Tensor& x) { return sum_kept("sum", x, all_ones(x.rank()), {}); }
@@ -155,23 +172,26 @@ Tensor logsumexp(const Tensor& x, int axis, bool keep) {
       type == DType::f64 ? std::numeric_limits<double>::max() : double{std::numeric_limits<float>::max()};
   const Tensor m = clamp(max(values, a, true), -largest, largest);
   const Tensor y = add(log(sum(exp(sub(values, m)), {a}, true)), m).to(x.dtype());
-  return record("logsumexp", keep ? y : y.squeezed(a), {x}, [=](const Tensor& dy) -> Grads {
-    return {mul(softmax(x.detach(), a), dy.contiguous().reshaped(kept))};
-  });
+  return record("logsumexp", keep ? y : y.squeezed(a), {x}, differentiable([=](const Tensor& dy) -> Grads {
+                  return {mul(softmax(recording() ? x : x.detach(), a), reshape(dy, kept))};
+                }));
 }
+
+namespace {
+// The sums along the last axis from either end; each is the other's adjoint.
+Tensor scan(const Tensor& x, bool reverse) {
+  Tensor y = empty_like(x);
+  backend(x.device()).scan.cumsum(x.detach().contiguous(), reverse, y);
+  return record("cumsum", y, {x}, differentiable([=](const Tensor& dy) -> Grads { return {scan(dy, !reverse)}; }));
+}
+}  // namespace
 
 // y_i = x_0 + ... + x_i along the axis   dx_i = dy_i + ... + dy_last
 Tensor cumsum(const Tensor& x, int axis) {
   check_float("cumsum", x);
   const int a = normal_axis(axis, x.rank(), "cumsum");
   if (a != x.rank() - 1) return transpose(cumsum(transpose(x, a, -1)), a, -1);
-  Tensor y = empty_like(x);
-  backend(x.device()).scan.cumsum(x.detach().contiguous(), false, y);
-  return record("cumsum", y, {x}, [](const Tensor& dy) -> Grads {
-    Tensor dx = empty_like(dy);
-    backend(dy.device()).scan.cumsum(dy.contiguous(), true, dx);
-    return {dx};
-  });
+  return scan(x, false);
 }
 
 Tensor max(const Tensor& x, int axis, bool keep) { return extreme("max", ReduceOp::max, x, axis, keep); }
@@ -197,9 +217,10 @@ Tensor sum_product(const Tensor& x, const Tensor& y, Axes axes) {
   Tensor z = empty(kept_shape("sum_product", common, axes), x.dtype(), x.device());
   backend(x.device()).reduce.sum_product(x.detach().expanded(common), y.detach().expanded(common), z);
   Tensor keep_x = requires_grad(y) ? x : Tensor(), keep_y = requires_grad(x) ? y : Tensor();
-  return record("sum_product", z, {x, y}, [=, sx = x.shape(), sy = y.shape()](const Tensor& dz) -> Grads {
-    return {keep_y ? mul_reduce_to(dz, keep_y, sx) : Tensor(), keep_x ? mul_reduce_to(dz, keep_x, sy) : Tensor()};
-  });
+  return record(
+      "sum_product", z, {x, y}, differentiable([=, sx = x.shape(), sy = y.shape()](const Tensor& dz) -> Grads {
+        return {keep_y ? product_to(dz, keep_y, sx) : Tensor(), keep_x ? product_to(dz, keep_x, sy) : Tensor()};
+      }));
 }
 
 Tensor argmax(const Tensor& x) {

@@ -19,6 +19,16 @@ Tensor permuted(const Tensor& x, const Shape& order) {
   return x.view(shape, strides, 0);
 }
 
+// x with zeros before and behind it along an axis, of shape `to`.
+Tensor padded(const Tensor& x, const Shape& to, int axis, int64_t begin) {
+  const auto zeros_of = [&](int64_t size) {
+    Shape shape = to;
+    shape[axis] = size;
+    return zeros(shape, x.dtype(), x.device());
+  };
+  return concat({zeros_of(begin), x, zeros_of(to[axis] - begin - x.dim(axis))}, axis);
+}
+
 }  // namespace
 
 Tensor contiguous(const Tensor& x) {
@@ -44,7 +54,11 @@ Tensor permute(const Tensor& x, Axes axes) {
   Shape order, back = y.shape();
   for (int axis : axes) order.push_back(normal_axis(axis, x.rank(), "permute"));
   for (int i = 0; i < order.rank(); ++i) back[static_cast<int>(order[i])] = i;
-  y = record("permute", y, {x}, [back](const Tensor& dy) -> Grads { return {permuted(dy, back)}; });
+  y = record("permute", y, {x}, differentiable([back](const Tensor& dy) -> Grads {
+               std::vector<int> inverse;
+               for (int i = 0; i < back.rank(); ++i) inverse.push_back(static_cast<int>(back[i]));
+               return {permute(dy, inverse)};
+             }));
   return recomputable_view(x, std::move(y), [order](const Tensor& again) { return permuted(again, order); });
 }
 
@@ -57,25 +71,27 @@ Tensor expand(const Tensor& x, const Shape& shape) {
 Tensor squeeze(const Tensor& x, int axis) {
   int at = normal_axis(axis, x.rank(), "squeeze");
   return record("squeeze", x.detach().squeezed(at), {x},
-                [at](const Tensor& dy) -> Grads { return {dy.unsqueezed(at)}; });
+                differentiable([at](const Tensor& dy) -> Grads { return {unsqueeze(dy, at)}; }));
 }
 
 Tensor unsqueeze(const Tensor& x, int axis) {
   int at = normal_axis(axis, x.rank() + 1, "unsqueeze");
   return record("unsqueeze", x.detach().unsqueezed(at), {x},
-                [at](const Tensor& dy) -> Grads { return {dy.squeezed(at)}; });
+                differentiable([at](const Tensor& dy) -> Grads { return {squeeze(dy, at)}; }));
 }
 
 // y = x[..., begin:end, ...]   dx = 0 outside, dy inside
 Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t end) {
   int at = normal_axis(axis, x.rank(), "slice");
-  return record("slice", x.detach().sliced(at, begin, end), {x}, [=, from = x.shape()](const Tensor& dy) -> Grads {
-    Tensor dx = empty(from, dy.dtype(), dy.device());
-    dx.sliced(at, 0, begin).fill(0);
-    dx.sliced(at, begin, end).copy_(dy);
-    dx.sliced(at, end, from[at]).fill(0);
-    return {dx};
-  });
+  return record("slice", x.detach().sliced(at, begin, end), {x},
+                differentiable([=, from = x.shape()](const Tensor& dy) -> Grads {
+                  if (recording()) return {padded(dy, from, at, begin)};
+                  Tensor dx = empty(from, dy.dtype(), dy.device());
+                  dx.sliced(at, 0, begin).fill(0);
+                  dx.sliced(at, begin, end).copy_(dy);
+                  dx.sliced(at, end, from[at]).fill(0);
+                  return {dx};
+                }));
 }
 
 // The gradients of the parts are the parts of the gradient.
@@ -100,15 +116,15 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
     y.sliced(at, begin, begin + x.dim(at)).copy_(x);
     begin += x.dim(at);
   }
-  return record("concat", y, xs, [at, sizes](const Tensor& dy) -> Grads {
-    Grads parts;
-    int64_t from = 0;
-    for (int64_t size : sizes) {
-      parts.push_back(dy.sliced(at, from, from + size));
-      from += size;
-    }
-    return parts;
-  });
+  return record("concat", y, xs, differentiable([at, sizes](const Tensor& dy) -> Grads {
+                  Grads parts;
+                  int64_t from = 0;
+                  for (int64_t size : sizes) {
+                    parts.push_back(slice(dy, at, from, from + size));
+                    from += size;
+                  }
+                  return parts;
+                }));
 }
 
 Tensor stack(const std::vector<Tensor>& xs, int axis) {
@@ -141,21 +157,30 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
     parts.push_back(x.detach().sliced(at, begin, begin + size));
     begin += size;
   }
-  return record_many(
-      "split", parts, {x},
-      [at, sizes, from = x.shape(), dtype = x.dtype(), device = x.device()](const std::vector<Tensor>& dys) -> Grads {
-        Tensor dx = empty(from, dtype, device);
-        int64_t start = 0;
-        for (size_t i = 0; i < sizes.size(); ++i) {
-          Tensor part = dx.sliced(at, start, start + sizes[i]);
-          if (dys[i])
-            part.copy_(dys[i]);
-          else
-            part.fill(0);
-          start += sizes[i];
-        }
-        return {dx};
-      });
+  return record_many("split", parts, {x},
+                     differentiable([at, sizes, from = x.shape(), dtype = x.dtype(),
+                                     device = x.device()](const std::vector<Tensor>& dys) -> Grads {
+                       if (recording()) {
+                         Grads all;
+                         Shape part = from;
+                         for (size_t i = 0; i < sizes.size(); ++i) {
+                           part[at] = sizes[i];
+                           all.push_back(dys[i] ? dys[i] : zeros(part, dtype, device));
+                         }
+                         return {concat(all, at)};
+                       }
+                       Tensor dx = empty(from, dtype, device);
+                       int64_t start = 0;
+                       for (size_t i = 0; i < sizes.size(); ++i) {
+                         Tensor part = dx.sliced(at, start, start + sizes[i]);
+                         if (dys[i])
+                           part.copy_(dys[i]);
+                         else
+                           part.fill(0);
+                         start += sizes[i];
+                       }
+                       return {dx};
+                     }));
 }
 
 }  // namespace braid

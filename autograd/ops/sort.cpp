@@ -7,6 +7,18 @@ namespace braid {
 
 namespace {
 
+// y[..., indices[..., j]] = x[..., j], 0 elsewhere; no index twice in a row   dx = dy[..., indices[..., j]]
+Tensor unsorted(const Tensor& x, const Tensor& indices, const Shape& shape) {
+  Tensor y = empty(shape, x.dtype(), x.device());
+  backend(x.device()).order.sort_backward(x.detach().contiguous(), indices, y);
+  return record("sort", y, {x}, differentiable([indices](const Tensor& dy) -> Grads {
+                  // One element of the row for each of the k: gather() on rows that are repeated.
+                  Shape rows = indices.shape();
+                  rows.push_back(dy.dim(-1));
+                  return {gather(expand(unsqueeze(dy, -2), rows), indices)};
+                }));
+}
+
 // The first k of the sorted order of each row: x (..., V) -> values, indices (..., k).
 // dx[..., indices[..., j]] = dvalues[..., j], 0 elsewhere
 ValuesAndIndices sorted(const char* op, const Tensor& x, bool descending, int64_t k) {
@@ -18,11 +30,12 @@ ValuesAndIndices sorted(const char* op, const Tensor& x, bool descending, int64_
   shape[-1] = k;
   Tensor values = empty(shape, x.dtype(), x.device()), indices = empty(shape, DType::i64, x.device());
   backend(x.device()).order.sort(x.detach().contiguous(), descending, values, indices);
-  values = record(op, values, {x}, [indices, shape_x = x.shape()](const Tensor& dy) -> Grads {
-    Tensor dx = empty(shape_x, dy.dtype(), dy.device());
-    backend(dy.device()).order.sort_backward(dy.contiguous(), indices, dx);
-    return {dx};
-  });
+  values = record(op, values, {x}, differentiable([indices, shape_x = x.shape()](const Tensor& dy) -> Grads {
+                    if (recording()) return {unsorted(dy, indices, shape_x)};
+                    Tensor dx = empty(shape_x, dy.dtype(), dy.device());
+                    backend(dy.device()).order.sort_backward(dy.contiguous(), indices, dx);
+                    return {dx};
+                  }));
   return {values, indices};
 }
 

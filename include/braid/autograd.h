@@ -12,6 +12,8 @@
 #include "braid/autograd/sample.h"
 
 // Gradients: leaves, backward(), ops of your own.
+#include "braid/autograd/closure.h"
+#include "braid/autograd/functional.h"
 #include "braid/autograd/recompute.h"
 #include "braid/autograd/record.h"
 

@@ -350,6 +350,7 @@ void Folder::write_weights(const Model& model, const WeightFormat& format, const
     Form form;
     size_t index;
   };
+  nn::check_no_buffers(model, "model folders");
   std::map<std::string, std::vector<Piece>> pieces;  // of the stored tensors
   for (const nn::NamedTensor& p : nn::parameters(model)) {
     for (const Form& form : forms(p.name, p.value.shape()))

@@ -23,6 +23,7 @@ Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip,
       copies_(masters_.copies_of(optimizer_->parameters())),
       step_(model.device(), optimizer_->parameters()),
       clip_(clip) {
+  nn::check_no_buffers(model, "checkpoints of training");
   nn::check_groups(options.groups, parameters_);
   optimizer_->set_copies(copies_);
   parallel_.freeze(0);

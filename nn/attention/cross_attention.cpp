@@ -20,11 +20,11 @@ CrossAttention::CrossAttention(const CrossAttentionOptions& options, RandomKey k
   if (keys.mixes_heads()) key_.emplace(o.width, o.heads, keys, child(key, "dyn_key"));
 }
 
-CrossAttention::Source CrossAttention::source(const Tensor& states) const {
+CrossAttention::Source CrossAttention::source(const Tensor& states, std::vector<int64_t> lengths) const {
   const int64_t B = states.dim(0), S = states.dim(1), N = options_.heads;
   const Tensor kv = reshape(kv_(states), {B, S, 2, N, head_dim_});
   const auto part = [&](int64_t i) { return reshape(slice(kv, 2, i, i + 1), {B, S, N, head_dim_}); };
-  Source source{part(0), part(1), {}, {}};
+  Source source{part(0), part(1), {}, {}, std::move(lengths)};
   if (!key_) return source;
   const CompositionWeights::Stages weights = (*key_)(states);
   source.pre = key_wise(weights.pre), source.post = key_wise(weights.post);
@@ -40,6 +40,7 @@ Tensor CrossAttention::operator()(const Tensor& x, const Source& source) const {
   how.groups = options_.composition_options.groups;
   how.mask = {false, 0, 0};
   how.impl = options_.impl;
+  how.key_lengths = source.lengths;
   CompositionWeights::Stages own;
   if (query_) own = (*query_)(x);
   const HeadMixing pre = with_key_wise(own.pre, source.pre), post = with_key_wise(own.post, source.post);

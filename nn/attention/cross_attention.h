@@ -4,7 +4,7 @@
 //
 //   x (B, T, D) ─► wq, dyn_query ─► q, query-wise, static ─┐
 //                                                           ├─► Compose, softmax, Compose ─► wo ─► (B, T, D)
-//   h (B, S, D) ─► wkv, dyn_key ─► k, v, key-wise ──────────┘   no mask
+//   h (B, S, D) ─► wkv, dyn_key ─► k, v, key-wise ──────────┘   no mask but the lengths of sources
 #pragma once
 #include <optional>
 
@@ -31,8 +31,10 @@ class CrossAttention final : public Module {
   struct Source {
     Tensor k, v;              // (B, S, N, d)
     KeyWiseMixing pre, post;  // empty without them
+    std::vector<int64_t> lengths;
   };
-  Source source(const Tensor& states) const;                       // (B, S, D)
+  // states (B, S, D). lengths (B): positions that each sample has, the others are padding; empty: all have S.
+  Source source(const Tensor& states, std::vector<int64_t> lengths = {}) const;
   Tensor operator()(const Tensor& x, const Source& source) const;  // (B, T, D) -> (B, T, D)
   void visit(Visitor& v) const override;
 

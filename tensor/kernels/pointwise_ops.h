@@ -27,6 +27,7 @@ enum class UnaryOp : unsigned char {
   square,
   abs,
   tanh,
+  erf,
   sigmoid,
   silu,       // x sigmoid(x)
   gelu_erf,   // x Phi(x)
@@ -53,6 +54,7 @@ enum class BinaryOp : unsigned char {
 namespace pointwise {
 
 inline constexpr double kSqrtHalf = 0.70710678118654752440, kInvSqrt2Pi = 0.39894228040143267794;
+inline constexpr double k2OverSqrtPi = 1.12837916709551257390;
 inline constexpr double kSqrt2OverPi = 0.79788456080286535588, kGeluCubic = 0.044715;
 
 template <class A>
@@ -140,6 +142,12 @@ struct Unary<UnaryOp::tanh, A> {
     const A t = math::tanh(x);
     return g * (A(1) - t * t);
   }
+};
+
+template <class A>
+struct Unary<UnaryOp::erf, A> {  // slope: 2/sqrt(pi) exp(-x^2)
+  BRAID_HD static A forward(A x, A, A) { return math::erf(x); }
+  BRAID_HD static A backward(A g, A x, A, A) { return g * (A(k2OverSqrtPi) * math::exp(-x * x)); }
 };
 
 template <class A>

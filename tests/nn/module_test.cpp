@@ -45,6 +45,21 @@ class Tied final : public nn::Module {
   Tensor table_, output_;
 };
 
+// A layer that counts its calls and keeps their mean.
+class Counted final : public nn::Module {
+ public:
+  explicit Counted(double mean = 0) : layer_(2, 2, {}, {1, 4}), mean_(full({2}, mean)), calls_(zeros({}, DType::i64)) {}
+  void visit(nn::Visitor& v) const override {
+    v("layer", layer_);
+    v.buffer("running_mean", mean_);
+    v.buffer("calls", calls_);
+  }
+
+ private:
+  nn::Linear layer_;
+  Tensor mean_, calls_;
+};
+
 std::vector<std::string> names(const nn::Module& m) {
   std::vector<std::string> list;
   for (const nn::NamedTensor& p : nn::parameters(m)) list.push_back(p.name);
@@ -118,6 +133,31 @@ BOOST_AUTO_TEST_CASE(a_module_goes_through_a_file) {
   }
   Tied other;
   BOOST_TEST(throws_with([&] { nn::load(other, path); }, "pair.safetensors do not fit the model: table is missing"));
+}
+
+BOOST_AUTO_TEST_CASE(buffers_are_saved_loaded_and_converted_but_never_trained) {
+  TempFolder folder;
+  const std::string path = folder / "counted.safetensors";
+  const Counted saved(5);
+  BOOST_TEST(names(saved) == std::vector<std::string>{"layer.weight"}, boost::test_tools::per_element());
+  BOOST_TEST(nn::count(saved) == 4);
+  nn::save(saved, path);
+  Counted loaded;
+  nn::load(loaded, path);
+  const std::vector<nn::NamedTensor> buffers = nn::buffers(loaded);
+  BOOST_REQUIRE(buffers.size() == 2u);
+  BOOST_TEST(buffers[0].name == "running_mean");
+  BOOST_TEST(is_close(buffers[0].value.to_vector<double>(), {5, 5}, 0));
+  nn::require_grad(loaded);
+  BOOST_TEST(!requires_grad(nn::buffers(loaded)[0].value));
+  nn::to(loaded, DType::f64);
+  BOOST_TEST(str(nn::buffers(loaded)[0].value.dtype()) == "f64");
+  BOOST_TEST(str(nn::buffers(loaded)[1].value.dtype()) == "i64");  // only floats are converted
+  BOOST_TEST(is_close(nn::buffers(loaded)[0].value.to_vector<double>(), {5, 5}, 0));
+  const std::vector<nn::NamedTensor> without{{"layer.weight", zeros({2, 2})}, {"calls", zeros({}, DType::i64)}};
+  BOOST_TEST(throws_with([&] { nn::load(loaded, without, "x"); }, "running_mean is missing (expected (2))"));
+  BOOST_TEST(
+      throws_with([&] { nn::check_no_buffers(saved, "checkpoints"); }, "a buffer, running_mean, which checkpoints"));
 }
 
 BOOST_AUTO_TEST_CASE(a_moved_module_still_names_its_own_parameters) {

@@ -151,6 +151,7 @@ std::vector<OpRow> pointwise_rows() {
       unary("abs", abs, std::fabs, 0.1, 2),
       unary("abs:negative", abs, std::fabs, -2, -0.1),
       unary("tanh", tanh, std::tanh),
+      unary("erf", erf, std::erf),
       unary("tanh:wide", tanh, std::tanh, -20, 20),
       unary("sigmoid", sigmoid, logistic),
       unary("sigmoid:wide", sigmoid, logistic, -80, 80),

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/support/compare.h"
+#include "tests/support/throws.h"
 
 namespace braid::test {
 
@@ -172,6 +173,42 @@ void check_case(const OpRow& row, const std::vector<Shape>& shapes, Device devic
   }
 }
 
+// A history that is kept gives the same gradients again: no derivative spends what it saved.
+void check_kept_history(const OpRow& row, const std::vector<Shape>& shapes) {
+  std::vector<Tensor> leaves = random_inputs(row, shapes, DType::f64), wanted;
+  for (Tensor& x : leaves)
+    if (is_float(x.dtype())) wanted.push_back(require_grad(x));
+  const Tensor y = row.op(leaves), dy = full(y.shape(), 0.75, y.dtype());
+  const std::vector<Tensor> first = grad(y, wanted, {.dy = dy, .keep = true, .allow_unused = true});
+  const std::vector<Tensor> second = grad(y, wanted, {.dy = dy, .allow_unused = true});
+  BOOST_TEST_CONTEXT(describe(row, shapes, "kept history")) {
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      BOOST_TEST(bool(first[i]) == bool(second[i]));
+      if (first[i] && second[i]) BOOST_TEST(is_close(second[i].to_vector<double>(), first[i].to_vector<double>(), 0));
+    }
+  }
+}
+
+// Each of its finite differences costs a backward pass: of the smaller cases alone.
+void check_second_derivative(const OpRow& row, const std::vector<Shape>& shapes) {
+  int64_t elements = 0;
+  for (const Shape& shape : shapes) elements += numel(shape);
+  if (elements > 64) return;
+  const std::vector<Tensor> inputs = random_inputs(row, shapes, DType::f64);
+  BOOST_TEST_CONTEXT(describe(row, shapes, "gradgradcheck")) {
+    if (!row.twice) {
+      BRAID_CHECK_FAILS(gradgradcheck(row.op, inputs), ErrorKind::misuse, "has no second derivative");
+      return;
+    }
+    try {
+      const GradcheckResult result = gradgradcheck(row.op, inputs);
+      BOOST_TEST_CONTEXT(result.where) BOOST_TEST((result.error <= 100 * row.gradient_tolerance));
+    } catch (const Error& e) {
+      BOOST_ERROR(e.what());
+    }
+  }
+}
+
 }  // namespace
 
 void check_row(const OpRow& row) {
@@ -182,6 +219,8 @@ void check_row(const OpRow& row) {
     BOOST_TEST_CONTEXT(describe(row, shapes, "gradcheck") << " " << result.where) {
       BOOST_TEST((result.error <= row.gradient_tolerance));
     }
+    check_kept_history(row, shapes);
+    check_second_derivative(row, shapes);
   }
 }
 

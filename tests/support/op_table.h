@@ -25,6 +25,7 @@ struct OpRow {
   double f32_tolerance = 2e-6;             // relative to the largest |value|
   double gradient_tolerance = 1e-7;
   bool differentiable = true;
+  bool twice = true;      // has a second derivative; else taking it throws
   bool in_16_bit = true;  // false for ops that are only defined in f32/f64
   int roundings = 1;      // to 16 bits on the way to a value
 };

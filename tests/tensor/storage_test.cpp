@@ -25,7 +25,11 @@ thread_local bool memory_is_spent = false;
   if (!data) throw std::bad_alloc();
   return data;
 }
+[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return memory_is_spent ? nullptr : std::malloc(bytes);
+}
 [[gnu::noinline]] void operator delete(void* data) noexcept { std::free(data); }
+[[gnu::noinline]] void operator delete(void* data, const std::nothrow_t&) noexcept { std::free(data); }
 [[gnu::noinline]] void operator delete(void* data, size_t) noexcept { std::free(data); }
 
 BOOST_AUTO_TEST_SUITE(storage)

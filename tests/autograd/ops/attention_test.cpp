@@ -49,7 +49,7 @@ void check_random_cases(int count, uint64_t seed) {
   set_threads(before);
 }
 
-constexpr DcmhaCase kTypical{2, 150, 150, 1, 8, 1, 32, 2, 2, {}, 0x3fff & ~0x81u};
+const DcmhaCase kTypical{2, 150, 150, 1, 8, 1, 32, 2, 2, {}, 0x3fff & ~0x81u};
 
 }  // namespace
 

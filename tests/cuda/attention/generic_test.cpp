@@ -33,7 +33,7 @@ void check_against_reference(const DcmhaCase& c, uint64_t seed) {
   }
 }
 
-constexpr DcmhaCase kTypical{2, 45, 45, 1, 8, 1, 16, 2, 2, {}, 0x3fff};
+const DcmhaCase kTypical{2, 45, 45, 1, 8, 1, 16, 2, 2, {}, 0x3fff};
 
 }  // namespace
 

@@ -209,4 +209,21 @@ BOOST_AUTO_TEST_CASE(one_query_after_another_reads_the_same_source) {
   BOOST_CHECK_THROW(attention(randn({B + 1, T, D}, {4, 1}, DType::f64), source), Error);
 }
 
+// Sources of unequal lengths in one batch: each sample as it is alone, whatever the padding holds.
+BOOST_AUTO_TEST_CASE(padding_of_a_source_is_not_read) {
+  const nn::CrossAttention attention = make_cross(cross_options());
+  const NoGrad off;
+  Tensor padded = encoder_states().clone();
+  padded.sliced(0, 1, 2).sliced(1, 2, S).fill(1e3);
+  std::vector<int64_t> lengths(static_cast<size_t>(B), S);
+  lengths[1] = 2;
+  const Tensor y = attention(decoder_states(), attention.source(padded, lengths));
+  for (int64_t b = 0; b < B; ++b) {
+    const int64_t keys = lengths[static_cast<size_t>(b)];
+    const Tensor alone = attention(slice(decoder_states(), 0, b, b + 1),
+                                   attention.source(slice(slice(encoder_states(), 0, b, b + 1), 1, 0, keys)));
+    BOOST_TEST(is_close(y.sliced(0, b, b + 1).to_vector<double>(), alone.to_vector<double>(), 1e-12));
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(the_model_computes_and_learns_the_same) {
       nn::AdamW adamw(nn::parameters(model), {.lr = 0.01});
       plain::AdamW plain_adamw;
       for (int64_t step = 1; step <= 3; ++step) {
-        const double tolerance = step == 1 ? 1e-12 : 1e-10;  // AdamW enlarges the differences of small gradients
+        const double tolerance = step == 1 ? 4e-12 : 1e-10;  // AdamW enlarges the differences of small gradients
         std::vector<int64_t> ids, targets;
         for (int64_t i = 0; i < 2 * 13; ++i) {
           ids.push_back((i * i + 3 * i + step) % 29);
