@@ -1,7 +1,7 @@
 // Conveniences composed of the ops of ops.h: nothing here has a kernel or a derivative of its own.
 #pragma once
+#include <functional>
 #include <initializer_list>
-#include <string>
 
 #include "braid/autograd/contract.h"
 #include "braid/autograd/ops.h"

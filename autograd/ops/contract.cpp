@@ -117,7 +117,7 @@ Tensor matrix_power(const Tensor& x, int64_t n) {
   check(x.rank() >= 2 && x.dim(-1) == x.dim(-2), "matrix_power",
         [&] { return str("needs square matrices, got ", x.shape()); });
   check(n >= 0, "matrix_power", [&] { return str("needs an exponent of at least 0, got ", n, "; see inverse"); });
-  if (n == 0) return add(scale(x, 0), eye(x.dim(-1), x.dtype(), x.device()));
+  if (n == 0) return where(zeros({}, DType::u8, x.device()), x, eye(x.dim(-1), x.dtype(), x.device()));
   Tensor power = x, y;
   for (; n > 0; n /= 2) {
     if (n % 2 == 1) y = y ? matmul(y, power) : power;

@@ -63,6 +63,7 @@ BOOST_AUTO_TEST_CASE(capitals_come_first) {
 BOOST_AUTO_TEST_CASE(powers_of_a_matrix) {
   const Tensor x = from_values({1, 1, 0, 1}, {2, 2}, DType::f64);
   BOOST_TEST(is_close(matrix_power(x, 0).to_vector<double>(), {1, 0, 0, 1}, 0));
+  BOOST_TEST(is_close(matrix_power(log(zeros({2, 2, 2})), 0).to_vector<double>(), {1, 0, 0, 1, 1, 0, 0, 1}, 0));
   BOOST_TEST(is_close(matrix_power(x, 1).to_vector<double>(), {1, 1, 0, 1}, 0));
   BOOST_TEST(is_close(matrix_power(x, 10).to_vector<double>(), {1, 10, 0, 1}, 0));
   BOOST_TEST(throws_with([&] { matrix_power(x, -1); }, "[matrix_power] needs an exponent of at least 0, got -1"));
