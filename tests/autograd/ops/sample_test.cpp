@@ -148,6 +148,17 @@ BOOST_AUTO_TEST_CASE(choices_have_their_probabilities) {
   BOOST_TEST(str(multinomial(zeros({2, 3}), 0, kDrawKey).shape()) == "(2, 0)");
 }
 
+// Computed by another program from the definitions.
+BOOST_AUTO_TEST_CASE(values_that_never_change) {
+  BOOST_TEST(
+      (randint(0, 1000, {6}, kDrawKey).to_vector<int64_t>() == std::vector<int64_t>{970, 367, 999, 682, 701, 546}));
+  BOOST_TEST((randperm(8, kDrawKey).to_vector<int64_t>() == std::vector<int64_t>{1, 0, 4, 2, 5, 7, 3, 6}));
+  BOOST_TEST(is_close(truncated_normal({4}, {}, kDrawKey, DType::f64).to_vector<double>(),
+                      {1.636639370765331, -0.3232789855443437, 1.9930038070562988, 0.4514751893303781}, 1e-14));
+  BOOST_TEST(is_close(gumbel({4}, kDrawKey, DType::f64).to_vector<double>(),
+                      {3.5104154511182046, -1.241089347199162, -0.0018483256988088624, -0.6288073453465997}, 1e-14));
+}
+
 BOOST_AUTO_TEST_CASE(draws_depend_on_the_key_and_the_place_alone) {
   const int before = threads();
   const auto draws = [] {
