@@ -36,6 +36,7 @@ Tensor on_diagonal(const char* op, const Tensor& x, const Shape& shape, int64_t 
 // The places (N, M) of the last two axes of x that lie on diagonal k or to one side of it: u8.
 Tensor triangle_mask(const char* op, const Tensor& x, int64_t k, bool left) {
   check(x.rank() >= 2, op, [&] { return str("needs at least two axes, got ", x.shape()); });
+  k = std::clamp(k, -x.dim(-2), x.dim(-1));  // the same triangle; k + row stays an i64
   const Tensor columns = arange(x.dim(-1), DType::i64, x.device());
   const Tensor edge = arange(k, x.dim(-2) + k, 1, DType::i64, x.device()).unsqueezed(1);
   return left ? le(columns, edge) : ge(columns, edge);

@@ -81,6 +81,10 @@ BOOST_AUTO_TEST_CASE(windows_that_overlap_add_up_their_gradients) {
   require_grad(x);
   backward(sum(windows(x, 0, 3)));
   BOOST_TEST(is_close(grad(x).to_vector<double>(), {1, 2, 3, 2, 1}, 0));
+  Tensor overlapping = windows(zeros({5}), 0, 3), apart = windows(zeros({6}), 0, 2, 2);
+  BOOST_CHECK_THROW(overlapping.fill(1), Error);
+  apart.fill(1);
+  BOOST_TEST(sum(apart).item() == 6);
 }
 
 BOOST_AUTO_TEST_CASE(nothing_and_scalars) {
@@ -92,6 +96,10 @@ BOOST_AUTO_TEST_CASE(nothing_and_scalars) {
   BOOST_TEST(str(diag_embed(zeros({0}), 2).shape()) == "(2, 2)");
   BOOST_TEST(str(diagonal(zeros({2, 2}), 5).shape()) == "(0)");
   BOOST_TEST(str(diagonal(zeros({2, 2}), -5).shape()) == "(0)");
+  const int64_t far = std::numeric_limits<int64_t>::max();
+  BOOST_TEST(is_close(tril(full({2, 2}, 1), far).to_vector<double>(), {1, 1, 1, 1}, 0));
+  BOOST_TEST(is_close(triu(full({2, 2}, 1), far).to_vector<double>(), {0, 0, 0, 0}, 0));
+  BOOST_TEST(is_close(triu(full({2, 2}, 1), -far).to_vector<double>(), {1, 1, 1, 1}, 0));
   BOOST_TEST(str(windows(zeros({3, 0}), 0, 2).shape()) == "(2, 0, 2)");
   BOOST_TEST(unbind(none, 0).empty());
   BOOST_TEST(chunk(none, 3).size() == 1u);
