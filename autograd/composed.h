@@ -1,8 +1,9 @@
 // Conveniences composed of the ops of ops.h: nothing here has a kernel or a derivative of its own.
 #pragma once
+#include <functional>
 #include <initializer_list>
-#include <string>
 
+#include "braid/autograd/contract.h"
 #include "braid/autograd/ops.h"
 
 namespace braid {
@@ -20,9 +21,5 @@ Tensor binary_cross_entropy(const Tensor& logits, const Tensor& targets);
 // x, whose gradient f sees in a backward pass: to look at it, or to replace it by what f returns, if that is not empty.
 // f must not write to it.
 Tensor tap(const Tensor& x, std::function<Tensor(const Tensor& gradient)> f);
-// Contracts two tensors: einsum("btnd,bsnd->bnts", q, k). A letter is an axis, at most once in each operand. Letters in
-// both operands and the result are batch axes; letters in both operands alone are summed by the matrix product; letters
-// in one operand alone are summed before it. A letter has the same size in both operands; nothing broadcasts.
-Tensor einsum(const std::string& subscripts, const Tensor& x, const Tensor& y);
 
 }  // namespace braid

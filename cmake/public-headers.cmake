@@ -7,7 +7,9 @@ set(BRAID_PUBLIC_HEADERS
   autograd/attention_maps.h
   autograd/closure.h
   autograd/composed.h
+  autograd/contract.h
   autograd/convolution.h
+  autograd/create.h
   autograd/dcmha.h
   autograd/debug.h
   autograd/fft.h
@@ -19,6 +21,7 @@ set(BRAID_PUBLIC_HEADERS
   autograd/int8.h
   autograd/linalg.h
   autograd/losses.h
+  autograd/manipulate.h
   autograd/math.h
   autograd/ops.h
   autograd/order.h
@@ -26,6 +29,7 @@ set(BRAID_PUBLIC_HEADERS
   autograd/recompute.h
   autograd/record.h
   autograd/reductions.h
+  autograd/sample.h
   autograd/saved.h
   autograd/scans.h
   distributed/comm/communicator.h

@@ -1,7 +1,5 @@
 #include "braid/autograd/composed.h"
 
-#include <algorithm>
-
 #include "braid/autograd/detail/check.h"
 
 namespace braid {
@@ -42,90 +40,6 @@ Tensor binary_cross_entropy(const Tensor& logits, const Tensor& targets) {
   });
   const Tensor logs = log_softmax(stack({logits, zeros_like(logits)}, logits.rank()));
   return -mean(targets * select(logs, -1, 0) + (1 - targets) * select(logs, -1, 1));
-}
-
-namespace {
-
-// Axes named by letters.
-struct Named {
-  Tensor x;
-  std::string letters;
-
-  bool has(char c) const { return letters.find(c) != std::string::npos; }
-  int64_t size(const std::string& some) const {  // of these axes together
-    int64_t n = 1;
-    for (const char c : some) n *= x.dim(static_cast<int>(letters.find(c)));
-    return n;
-  }
-  // The axes in this order.
-  Named ordered(const std::string& order) const {
-    Named y = *this;
-    for (size_t i = 0; i < order.size(); ++i) {
-      const size_t j = y.letters.find(order[i]);
-      if (j == i) continue;
-      y.x = transpose(y.x, static_cast<int>(i), static_cast<int>(j));
-      std::swap(y.letters[i], y.letters[j]);
-    }
-    return y;
-  }
-  // Without the axes that nobody else has.
-  Named summed(const std::string& others) const {
-    Named y = *this;
-    for (const char c : letters) {
-      if (others.find(c) != std::string::npos) continue;
-      const size_t axis = y.letters.find(c);
-      y.x = sum(y.x, {static_cast<int>(axis)});
-      y.letters.erase(axis, 1);
-    }
-    return y;
-  }
-};
-
-void check_subscripts(const std::string& text, const Named& x, const Named& y, const std::string& result) {
-  const auto wrong = [&](const std::string& why) {
-    fail("einsum", why + " in \"" + text + "\": expected two operands and a result, such as \"bik,bkj->bij\"");
-  };
-  for (const std::string* part : {&x.letters, &y.letters, &result}) {
-    for (const char c : *part) {
-      if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) wrong(str("'", c, "' is no letter"));
-      if (std::count(part->begin(), part->end(), c) > 1) wrong(str("'", c, "' is twice in one part"));
-    }
-  }
-  for (const char c : result)
-    if (!x.has(c) && !y.has(c)) wrong(str("'", c, "' of the result is in no operand"));
-  for (const Named* operand : {&x, &y})
-    if (std::ssize(operand->letters) != operand->x.rank())
-      wrong(str("\"", operand->letters, "\" names the axes of ", operand->x.shape()));
-  for (const char c : x.letters)
-    if (y.has(c) && x.size({c}) != y.size({c})) wrong(str("'", c, "' is ", x.size({c}), " and ", y.size({c})));
-}
-
-}  // namespace
-
-Tensor einsum(const std::string& subscripts, const Tensor& x, const Tensor& y) {
-  const CalledOp called("einsum");
-  const size_t comma = subscripts.find(','), arrow = subscripts.find("->");
-  check(comma < arrow && arrow != std::string::npos, "einsum",
-        [&] { return "cannot read \"" + subscripts + "\": expected two operands, such as \"bik,bkj->bij\""; });
-  const std::string result = subscripts.substr(arrow + 2);
-  Named left{x, subscripts.substr(0, comma)}, right{y, subscripts.substr(comma + 1, arrow - comma - 1)};
-  check_same("einsum", x, y);
-  check_float("einsum", x);
-  check_subscripts(subscripts, left, right, result);
-  left = left.summed(right.letters + result);
-  right = right.summed(left.letters + result);
-
-  std::string batch, rows, inner, columns;
-  for (const char c : left.letters) (!right.has(c) ? rows : result.find(c) != std::string::npos ? batch : inner) += c;
-  for (const char c : right.letters)
-    if (!left.has(c)) columns += c;
-  const Named a = left.ordered(batch + rows + inner), b = right.ordered(batch + inner + columns);
-  const int64_t B = a.size(batch), M = a.size(rows), K = a.size(inner), N = b.size(columns);
-  Shape shape;
-  for (const char c : batch + rows) shape.push_back(a.size({c}));
-  for (const char c : columns) shape.push_back(b.size({c}));
-  const Tensor product = matmul(reshape(a.x, {B, M, K}), reshape(b.x, {B, K, N}));
-  return Named{reshape(product, shape), batch + rows + columns}.ordered(result).x;
 }
 
 // y = x   dx = f(dy), or dy

@@ -24,7 +24,7 @@ Tensor triangle(const Tensor& like, double below, double diagonal, double above)
 namespace {
 
 // x (..., n) -> (..., n, n), on the diagonal.
-Tensor diagonal(const Tensor& x) { return mul(unsqueeze(x, -1), eye(x.dim(-1), x.dtype(), x.device())); }
+Tensor diagonal_matrix(const Tensor& x) { return mul(unsqueeze(x, -1), eye(x.dim(-1), x.dtype(), x.device())); }
 
 // x_j - x_i at (i, j), and 1 on the diagonal.
 Tensor differences(const Tensor& x) {
@@ -67,7 +67,7 @@ EigenPairs host_eigh(const Tensor& a) {
   const std::vector<Tensor> found =
       record_many("eigh", {w, v}, {a}, differentiable([a, w, v](const std::vector<Tensor>& d) -> Grads {
                     const EigenPairs e = recording({a, d[0], d[1]}) ? host_eigh(a) : EigenPairs{w, v};
-                    Tensor inner = diagonal(or_zeros(d[0], w));
+                    Tensor inner = diagonal_matrix(or_zeros(d[0], w));
                     if (d[1]) {
                       const Tensor off = matrices::triangle(v, 1, 0, 1);
                       inner = add(inner, div(mul(matmul(transpose(e.vectors), d[1]), off), differences(e.values)));
@@ -95,7 +95,7 @@ Svd host_svd(const Tensor& a) {
                     const Tensor row = unsqueeze(f.s, -2), column = unsqueeze(f.s, -1);
                     const auto skew = [](const Tensor& x) { return sub(x, transpose(x)); };
                     const Tensor gaps = d[0] || d[2] ? differences(square(f.s)) : Tensor();
-                    Tensor inner = diagonal(or_zeros(d[1], s)), outside;
+                    Tensor inner = diagonal_matrix(or_zeros(d[1], s)), outside;
                     if (d[0]) {
                       const Tensor projected = matmul(ut, d[0]);
                       inner = add(inner, mul(div(skew(projected), gaps), row));

@@ -2,15 +2,19 @@
 #pragma once
 // Operations, each beside its derivative.
 #include "braid/autograd/composed.h"
+#include "braid/autograd/contract.h"
 #include "braid/autograd/convolution.h"
+#include "braid/autograd/create.h"
 #include "braid/autograd/fft.h"
 #include "braid/autograd/linalg.h"
 #include "braid/autograd/losses.h"
+#include "braid/autograd/manipulate.h"
 #include "braid/autograd/math.h"
 #include "braid/autograd/ops.h"
 #include "braid/autograd/order.h"
 #include "braid/autograd/pooling.h"
 #include "braid/autograd/reductions.h"
+#include "braid/autograd/sample.h"
 #include "braid/autograd/scans.h"
 
 // Gradients: leaves, backward(), ops of your own.

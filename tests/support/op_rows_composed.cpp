@@ -27,40 +27,6 @@ Array binary_cross_entropy_reference(const std::vector<Array>& in) {
   return {{}, {sum / static_cast<double>(in[0].values.size())}};
 }
 
-// By a loop over every combination of the letters.
-Array einsum_reference(const std::string& text, const std::vector<Array>& in) {
-  const size_t comma = text.find(','), arrow = text.find("->");
-  const std::string parts[] = {text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1),
-                               text.substr(arrow + 2)};
-  std::string letters;
-  Shape sizes, shape;
-  for (int p = 0; p < 2; ++p) {
-    for (int a = 0; a < in[static_cast<size_t>(p)].shape.rank(); ++a) {
-      const char c = parts[p][static_cast<size_t>(a)];
-      if (letters.find(c) != std::string::npos) continue;
-      letters += c;
-      sizes.push_back(in[static_cast<size_t>(p)].shape[a]);
-    }
-  }
-  const auto size_of_letter = [&](char c) { return sizes[static_cast<int>(letters.find(c))]; };
-  for (const char c : parts[2]) shape.push_back(size_of_letter(c));
-  Array y{shape, std::vector<double>(static_cast<size_t>(numel(shape)), 0.0)};
-  for (int64_t at = 0; at < numel(sizes); ++at) {
-    std::vector<int64_t> digit(letters.size());
-    for (int64_t rest = at, i = std::ssize(letters) - 1; i >= 0; --i) {
-      digit[static_cast<size_t>(i)] = rest % sizes[static_cast<int>(i)];
-      rest /= sizes[static_cast<int>(i)];
-    }
-    const auto offset = [&](const std::string& part) {
-      int64_t sum = 0;
-      for (const char c : part) sum = sum * size_of_letter(c) + digit[letters.find(c)];
-      return static_cast<size_t>(sum);
-    };
-    y.values[offset(parts[2])] += in[0].values[offset(parts[0])] * in[1].values[offset(parts[1])];
-  }
-  return y;
-}
-
 // Each element of the result by its definition. in: images, kernels and perhaps biases.
 Array conv2d_reference(const std::vector<Array>& in, const Conv2dOptions& o) {
   const Shape &x = in[0].shape, &w = in[1].shape;
@@ -108,14 +74,6 @@ Array unfold_reference(const std::vector<Array>& in) {  // windows of 2 x 3, mov
   return y;
 }
 
-OpRow einsum_row(const std::string& text, const Shape& x, const Shape& y) {
-  return {.name = "einsum:" + text,
-          .op = [text](const auto& in) { return einsum(text, in[0], in[1]); },
-          .reference = [text](const auto& in) { return einsum_reference(text, in); },
-          .cases = {{x, y}},
-          .roundings = 2};
-}
-
 }  // namespace
 
 std::vector<OpRow> composed_rows() {
@@ -146,12 +104,6 @@ std::vector<OpRow> composed_rows() {
       conv2d_row("patches", {.stride = {2, 3}}, {{{2, 3, 4, 6}, {5, 3, 2, 3}, {5}}, {{1, 1, 2, 3}, {1, 1, 2, 3}}}),
       conv2d_row("padded", {.padding = {1, 2}}, {{{2, 2, 3, 4}, {3, 2, 3, 3}, {3}}, {{1, 1, 1, 1}, {1, 1, 3, 5}}}),
       conv2d_row("strided", {.stride = {2, 1}, .padding = {0, 1}}, {{{2, 1, 5, 4}, {2, 1, 3, 2}}}),
-      einsum_row("ij,jk->ik", {3, 4}, {4, 5}),
-      einsum_row("btnd,bsnd->bnts", {2, 3, 2, 4}, {2, 5, 2, 4}),
-      einsum_row("ij,kj->jki", {3, 4}, {2, 4}),
-      einsum_row("i,j->ij", {3}, {4}),
-      einsum_row("bij,kb->bk", {2, 3, 4}, {5, 2}),
-      einsum_row("ij,ij->", {3, 4}, {3, 4}),
   };
 }
 
