@@ -20,6 +20,7 @@ set(BRAID_PUBLIC_HEADERS
   autograd/int8.h
   autograd/linalg.h
   autograd/manipulate.h
+  autograd/math.h
   autograd/ops.h
   autograd/recompute.h
   autograd/record.h

@@ -13,6 +13,7 @@ const Backend& cuda_backend(int index) {
       .stream = stream_kernels,
       .copy = copy_kernels,
       .pointwise = pointwise_kernels,
+      .math = math_kernels,
       .random = random_kernels,
       .reduce = reduce_kernels,
       .order = order_kernels,

@@ -123,6 +123,7 @@ DryDevice::DryDevice(const DryGpu& gpu) : state_(std::make_unique<State>()) {
     b.stream.transfer = dry::transfer;
     b.copy = dry::measured<copy_kernels>();
     b.pointwise = dry::measured<pointwise_kernels>();
+    b.math = dry::measured<math_kernels>();
     b.random = dry::measured<random_kernels>();
     b.reduce = dry::measured<reduce_kernels>();
     b.order = dry::measured<order_kernels>();

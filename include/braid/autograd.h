@@ -8,6 +8,7 @@
 #include "braid/autograd/fft.h"
 #include "braid/autograd/linalg.h"
 #include "braid/autograd/manipulate.h"
+#include "braid/autograd/math.h"
 #include "braid/autograd/ops.h"
 #include "braid/autograd/sample.h"
 

@@ -16,6 +16,7 @@ const Backend& kernels() {
       .stream = stream_kernels,
       .copy = copy_kernels,
       .pointwise = pointwise_kernels,
+      .math = math_kernels,
       .random = random_kernels,
       .reduce = reduce_kernels,
       .order = order_kernels,

@@ -9,6 +9,7 @@
 #include "braid/tensor/kernels/int8.h"
 #include "braid/tensor/kernels/kernel.h"
 #include "braid/tensor/kernels/loss.h"
+#include "braid/tensor/kernels/math_functions.h"
 #include "braid/tensor/kernels/matmul.h"
 #include "braid/tensor/kernels/norm.h"
 #include "braid/tensor/kernels/optimizer.h"
@@ -30,6 +31,7 @@ struct Backend {
   StreamKernels stream;
   CopyKernels copy;
   PointwiseKernels pointwise;
+  MathKernels math;
   RandomKernels random;
   ReduceKernels reduce;
   OrderKernels order;

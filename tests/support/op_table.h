@@ -45,6 +45,7 @@ std::vector<OpRow> linalg_rows();    // of linalg.h and fft.h
 std::vector<OpRow> arrange_rows();   // of manipulate.h: order, padding, windows
 std::vector<OpRow> axes_rows();      // of manipulate.h: diagonals, axes, parts
 std::vector<OpRow> contract_rows();  // of contract.h
+std::vector<OpRow> math_rows();      // of math.h
 std::vector<OpRow> all_rows();
 
 void check_row(const OpRow& row);
