@@ -16,6 +16,7 @@ set(BRAID_PUBLIC_HEADERS
   autograd/graph_dot.h
   autograd/graph_svg.h
   autograd/int8.h
+  autograd/integers.h
   autograd/linalg.h
   autograd/math.h
   autograd/ops.h

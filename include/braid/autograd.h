@@ -4,6 +4,7 @@
 #include "braid/autograd/composed.h"
 #include "braid/autograd/convolution.h"
 #include "braid/autograd/fft.h"
+#include "braid/autograd/integers.h"
 #include "braid/autograd/linalg.h"
 #include "braid/autograd/math.h"
 #include "braid/autograd/ops.h"

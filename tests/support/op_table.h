@@ -43,6 +43,7 @@ std::vector<OpRow> attention_rows();
 std::vector<OpRow> composed_rows();  // of composed.h
 std::vector<OpRow> linalg_rows();    // of linalg.h and fft.h
 std::vector<OpRow> math_rows();      // of math.h
+std::vector<OpRow> number_rows();    // of integers.h
 std::vector<OpRow> all_rows();
 
 void check_row(const OpRow& row);
