@@ -59,7 +59,7 @@ Tensor triu(const Tensor& x, int64_t k = 0);  // 0 below diagonal k
 Tensor diagonal(const Tensor& x, int64_t k = 0, int axis0 = -2, int axis1 = -1);
 Tensor diag_embed(const Tensor& x, int64_t k = 0);  // x (..., n) -> (..., n + |k|, n + |k|), 0 elsewhere
 Tensor diag(const Tensor& x, int64_t k = 0);        // diag_embed of a vector, diagonal of a matrix
-Tensor trace(const Tensor& x);                      // x (..., N, M) -> (...): the sum of the main diagonal; floats
+Tensor trace(const Tensor& x);                      // x (..., N, M) -> (...): the sum of the main diagonal
 Tensor block_diag(const std::vector<Tensor>& xs);   // matrices (a vector: one row) along the diagonal of a matrix
 // x (a, b), y (c, d) -> (a c, b d): x[i, j] y in place of every element of x. Up to 3 axes; the shorter shape is filled
 // up with leading ones.

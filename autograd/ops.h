@@ -1,9 +1,10 @@
 // The public list of operations. Each op is differentiable, or throws when a gradient is required (no_gradient).
 //
-// All inputs of an op have one dtype and one device; nothing is promoted or moved silently. Arithmetic is for floats;
-// comparisons, where and the shape ops take every dtype. Binary ops broadcast by NumPy's rules. Wrong shapes, dtypes
-// and devices throw Error with the op's name and both values. An axis may be negative: -1 is the last one. Letters: B
-// batch, T query positions, S key positions, N heads, d head size, D model width, V vocabulary.
+// All inputs of an op have one dtype and one device; nothing is promoted or moved silently. Arithmetic is for floats,
+// that of integers.h for integers too; comparisons, where, shape ops take every dtype. Binary ops broadcast by NumPy's
+// rules. Wrong shapes, dtypes and devices throw Error with the op's name and both values. An axis may be negative: -1
+// is the last one. Letters: B batch, T query positions, S key positions, N heads, d head size, D model width, V
+// vocabulary.
 #pragma once
 #include <vector>
 

@@ -19,6 +19,7 @@ set(BRAID_PUBLIC_HEADERS
   autograd/graph_svg.h
   autograd/hooks.h
   autograd/int8.h
+  autograd/integers.h
   autograd/linalg.h
   autograd/losses.h
   autograd/manipulate.h

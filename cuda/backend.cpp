@@ -28,6 +28,7 @@ const Backend& cuda_backend(int index) {
       .compose_factors = compose_factors_kernels,
       .split_qkv = split_qkv_kernels,
       .optimizer = optimizer_kernels,
+      .integer = integer_kernels,
   };
   use_device(index);
   return table;

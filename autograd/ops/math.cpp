@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "braid/autograd/detail/check.h"
+#include "braid/autograd/detail/integer.h"
 #include "braid/tensor/kernels/backend.h"
 
 namespace braid {
@@ -220,11 +221,13 @@ Tensor fmod(const Tensor& x, const Tensor& y) {
 }
 // dx = dz, dy = -dz floor(x / y)
 Tensor remainder(const Tensor& x, const Tensor& y) {
+  if (!is_float(x.dtype())) return integer_binary("remainder", IntegerOp::remainder, x, y);
   return function("remainder", MathOp2::remainder, x, y, itself, [](const Tensor& a, const Tensor& b, const Tensor& g) {
     return neg(mul(g, no_grad([&] { return floor(div(a, b)); })));
   });
 }
 Tensor floor_divide(const Tensor& x, const Tensor& y) {
+  if (!is_float(x.dtype())) return integer_binary("floor_divide", IntegerOp::floor_divide, x, y);
   const CalledOp called("floor_divide");
   // (x - r) / y is an integer up to a rounding: floor(x / y) is one too large where x / y is rounded up to an integer.
   return round(div(sub(x, remainder(x, y)), y));

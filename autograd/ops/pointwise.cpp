@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "braid/autograd/detail/check.h"
+#include "braid/autograd/detail/integer.h"
 #include "braid/autograd/detail/mul_reduce_to.h"
 #include "braid/autograd/detail/side_by_side.h"
 #include "braid/autograd/ops.h"
@@ -92,8 +93,27 @@ Tensor activation(const char* name, UnaryOp op, const Tensor& x) {
   });
 }
 
+// The same function of integers; count where there is none.
+IntegerOp of_integers(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::add:
+      return IntegerOp::add;
+    case BinaryOp::sub:
+      return IntegerOp::sub;
+    case BinaryOp::mul:
+      return IntegerOp::mul;
+    case BinaryOp::maximum:
+      return IntegerOp::maximum;
+    case BinaryOp::minimum:
+      return IntegerOp::minimum;
+    default:
+      return IntegerOp::count;
+  }
+}
+
 // z = f(x, y) with both repeated to their common shape, checked, without history.
 Tensor combine(const char* name, BinaryOp op, const Tensor& x, const Tensor& y) {
+  if (!is_float(x.dtype()) && of_integers(op) != IntegerOp::count) return integer_binary(name, of_integers(op), x, y);
   check_float(name, x);
   check_same(name, x, y);
   Shape shape = broadcast(x.shape(), y.shape(), name);
@@ -194,11 +214,22 @@ Tensor swiglu(const Tensor& gate, const Tensor& up) {
 
 Tensor affine(const Tensor& x, double a, double b) { return affine("affine", x, a, b); }
 Tensor scale(const Tensor& x, double a) { return affine("scale", x, a, kNothing); }
-Tensor neg(const Tensor& x) { return affine("neg", x, -1, kNothing); }
-Tensor operator+(const Tensor& x, double b) { return affine("add", x, 1, b); }
-Tensor operator-(const Tensor& x, double b) { return affine("sub", x, 1, -b); }
-Tensor operator-(double b, const Tensor& x) { return affine("sub", x, -1, b); }
-Tensor operator*(const Tensor& x, double a) { return affine("mul", x, a, kNothing); }
+Tensor neg(const Tensor& x) {
+  if (!is_float(x.dtype())) return integer_binary("neg", IntegerOp::sub, number_like("neg", 0, x), x);
+  return affine("neg", x, -1, kNothing);
+}
+Tensor operator+(const Tensor& x, double b) {
+  return is_float(x.dtype()) ? affine("add", x, 1, b) : add(x, number_like("add", b, x));
+}
+Tensor operator-(const Tensor& x, double b) {
+  return is_float(x.dtype()) ? affine("sub", x, 1, -b) : sub(x, number_like("sub", b, x));
+}
+Tensor operator-(double b, const Tensor& x) {
+  return is_float(x.dtype()) ? affine("sub", x, -1, b) : sub(number_like("sub", b, x), x);
+}
+Tensor operator*(const Tensor& x, double a) {
+  return is_float(x.dtype()) ? affine("mul", x, a, kNothing) : mul(x, number_like("mul", a, x));
+}
 // y = x / a   dx = dy / a
 Tensor operator/(const Tensor& x, double a) {
   check_float("div", x);
@@ -211,9 +242,12 @@ Tensor exp(const Tensor& x) { return unary("exp", UnaryOp::exp, x); }
 Tensor log(const Tensor& x) { return unary("log", UnaryOp::log, x); }
 Tensor sqrt(const Tensor& x) { return unary("sqrt", UnaryOp::sqrt, x); }
 Tensor rsqrt(const Tensor& x) { return unary("rsqrt", UnaryOp::rsqrt, x); }
-Tensor square(const Tensor& x) { return unary("square", UnaryOp::square, x); }
+Tensor square(const Tensor& x) { return is_float(x.dtype()) ? unary("square", UnaryOp::square, x) : mul(x, x); }
 Tensor reciprocal(const Tensor& x) { return unary("reciprocal", UnaryOp::inverse, x, 1); }
-Tensor abs(const Tensor& x) { return unary("abs", UnaryOp::abs, x); }
+Tensor abs(const Tensor& x) {
+  if (x.dtype() == DType::u8) return x;
+  return is_float(x.dtype()) ? unary("abs", UnaryOp::abs, x) : maximum(x, neg(x));
+}
 Tensor tanh(const Tensor& x) { return unary("tanh", UnaryOp::tanh, x); }
 Tensor erf(const Tensor& x) { return unary("erf", UnaryOp::erf, x); }
 Tensor sigmoid(const Tensor& x) { return unary("sigmoid", UnaryOp::sigmoid, x); }
@@ -225,6 +259,7 @@ Tensor pow(const Tensor& x, double exponent) { return unary("pow", UnaryOp::pow,
 Tensor clamp(const Tensor& x, double low, double high) {
   check(low <= high, "clamp",
         [&] { return "the lower bound " + std::to_string(low) + " is above the upper bound " + std::to_string(high); });
+  if (!is_float(x.dtype())) return minimum(maximum(x, number_like("clamp", low, x)), number_like("clamp", high, x));
   return unary("clamp", UnaryOp::clamp, x, low, high);
 }
 

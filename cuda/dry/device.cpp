@@ -138,6 +138,7 @@ DryDevice::DryDevice(const DryGpu& gpu) : state_(std::make_unique<State>()) {
     b.compose_factors = dry::measured<compose_factors_kernels>();
     b.split_qkv = dry::measured<split_qkv_kernels>();
     b.optimizer = dry::measured<optimizer_kernels>();
+    b.integer = dry::measured<integer_kernels>();
     return b;
   }();
   current = state_.get();

@@ -32,6 +32,7 @@ const Backend& kernels() {
       .compose_factors = compose_factors_kernels,
       .split_qkv = split_qkv_kernels,
       .optimizer = optimizer_kernels,
+      .integer = integer_kernels,
   };
   return table;
 }

@@ -7,6 +7,7 @@
 #include "braid/tensor/kernels/copy.h"
 #include "braid/tensor/kernels/index.h"
 #include "braid/tensor/kernels/int8.h"
+#include "braid/tensor/kernels/integer.h"
 #include "braid/tensor/kernels/kernel.h"
 #include "braid/tensor/kernels/loss.h"
 #include "braid/tensor/kernels/math_functions.h"
@@ -47,6 +48,7 @@ struct Backend {
   ComposeFactorsKernels compose_factors;
   SplitQkvKernels split_qkv;
   OptimizerKernels optimizer;
+  IntegerKernels integer;
 };
 
 // backend(x.device()).softmax.forward(x, y);

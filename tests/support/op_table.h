@@ -49,6 +49,7 @@ std::vector<OpRow> layer_rows();       // of convolution.h, pooling.h and losses
 std::vector<OpRow> arrange_rows();     // of manipulate.h: order, padding, windows
 std::vector<OpRow> axes_rows();        // of manipulate.h: diagonals, axes, parts
 std::vector<OpRow> contract_rows();    // of contract.h
+std::vector<OpRow> number_rows();      // of integers.h
 std::vector<OpRow> all_rows();
 
 void check_row(const OpRow& row);
