@@ -18,6 +18,7 @@ set(BRAID_PUBLIC_HEADERS
   autograd/graph_dot.h
   autograd/graph_svg.h
   autograd/hooks.h
+  autograd/indexing.h
   autograd/int8.h
   autograd/integers.h
   autograd/linalg.h

@@ -10,13 +10,6 @@ namespace {
 
 Tensor select_checked(const char* op, const Tensor& x, const Tensor& list);
 
-// y[v] = sum over the i with list[i] = v of x[i], y of `shape`.   dx[i] = dy[list[i]]
-Tensor add_rows(const char* op, const Tensor& x, const Tensor& list, const Shape& shape) {
-  Tensor y = zeros(shape, x.dtype(), x.device());
-  backend(x.device()).index.add(x.detach().contiguous(), list, y);
-  return record(op, y, {x}, differentiable([=](const Tensor& dy) -> Grads { return {select_checked(op, dy, list)}; }));
-}
-
 // The ids are in range.
 Tensor select_checked(const char* op, const Tensor& x, const Tensor& list) {
   Shape shape = list.shape();
@@ -57,6 +50,13 @@ Tensor scattered(const Tensor& x, const Tensor& list, const Shape& shape) {
 }
 
 }  // namespace
+
+// y[v] = sum over the i with list[i] = v of x[i], y of `shape`.   dx[i] = dy[list[i]]
+Tensor add_rows(const char* op, const Tensor& x, const Tensor& list, const Shape& shape) {
+  Tensor y = zeros(shape, x.dtype(), x.device());
+  backend(x.device()).index.add(x.detach().contiguous(), list, y);
+  return record(op, y, {x}, differentiable([=](const Tensor& dy) -> Grads { return {select_checked(op, dy, list)}; }));
+}
 
 Tensor index_select(const Tensor& x, const Tensor& ids) {
   check(x.rank() >= 1, "index_select", [&] { return str("needs at least one axis, got ", x.shape()); });

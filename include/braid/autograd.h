@@ -6,6 +6,7 @@
 #include "braid/autograd/convolution.h"
 #include "braid/autograd/create.h"
 #include "braid/autograd/fft.h"
+#include "braid/autograd/indexing.h"
 #include "braid/autograd/integers.h"
 #include "braid/autograd/linalg.h"
 #include "braid/autograd/losses.h"
