@@ -44,7 +44,7 @@ inline const nn::Rope& rope() {
 }
 
 inline Tensor row(const Tensor& x, int64_t i) { return x.sliced(1, i, i + 1).clone(); }
-inline bool equal(const Tensor& a, const Tensor& b) { return bool(is_close(a, b, 1e-13)); }
+inline bool equal_up_to_rounding(const Tensor& a, const Tensor& b) { return bool(is_close(a, b, 1e-13)); }
 
 // Inputs of the op alone.
 struct Inputs {
