@@ -13,7 +13,7 @@ using dist::Partition;
 
 namespace {
 
-double dot(const Tensor& x, const Tensor& y) {
+double product_of(const Tensor& x, const Tensor& y) {
   std::vector<double> a = x.to_vector<double>(), b = y.to_vector<double>();
   expect(a.size() == b.size(), "sizes of the operands of a dot product");
   double sum = 0;
@@ -32,7 +32,7 @@ void adjoint(const Communicator& world, const std::string& what, Copies copies, 
   Tensor y = random_tensor(fx.shape(), copies == Copies::output ? 200 : 50 + salt, DType::f64);
   backward(fx, y);
   Tensor back = grad(x);
-  double left = dot(fx, y), right = dot(x, back);
+  double left = product_of(fx, y), right = product_of(x, back);
   if (copies != Copies::output) left = world.sum(left);
   if (copies != Copies::input) right = world.sum(right);
   expect(std::fabs(left - right) <= 1e-12 * (1 + std::fabs(left)),
