@@ -1,5 +1,5 @@
 # Applies the steps of one recipe of a README to copies of the files that they name, and checks its heading:
-#   ## A pointwise function: 5 places in 4 files
+#   ## A pointwise function: 6 places in 4 files
 #   1. `file`, before `text of a line`:
 #
 #          lines to insert
