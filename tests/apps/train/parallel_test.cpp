@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(dry_run_plans_any_layout_without_starting_it) {
           "train.batch_size=128 --memory 64");
   BOOST_TEST(says(o, 0, "one of 1024 processes: 64 data x 2 context x 8 tensor"));
   for (const char* line : {"  weights                            3.52 GiB",
-                           "  gradients                          6.54 GiB (at most 7.10 GiB)"})
+                           "  gradients                          6.54 GiB (at most 7.20 GiB)"})
     BOOST_TEST(says(o, 0, line));
   for (const char* line : {"between tensor ranks", "between context ranks", "between ranks with the same weights",
                            "between all ranks", "of it beside the backward pass"})
