@@ -14,11 +14,9 @@ namespace braid::nn {
 //
 // While it lives, passes of this thread through modules below m call receive(name, output) in the order of computation,
 // once for each call of a module. The output keeps its history: grad(loss, {seen["norm"]}) is its gradient. A module
-// reports when its operator() returns output(*this, y), as the layers of this library do that map a tensor to a tensor
-//; of fused ops the result alone (not the norms of
-// queries and keys of attention). m must not be moved
-// meanwhile. Inside another one on the same thread it takes its place. Segments of recompute() report again when they
-// are computed again.
+// reports when its operator() returns output(*this, y), as the layers of this library do that map a tensor to a tensor;
+// of fused ops the result alone (not the norms of queries and keys of attention). m must not be moved meanwhile. Inside
+// another one on the same thread it takes its place. Segments of recompute() report again when they are computed again.
 class ObserveOutputs {
  public:
   using Receive = std::function<void(const std::string& name, const Tensor& output)>;

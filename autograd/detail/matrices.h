@@ -32,7 +32,4 @@ Tensor on_host(const Tensor& x, F&& f) {
   return x.device() == kCpu ? f(x) : to(f(to(x, kCpu)), x.device());
 }
 
-// A constant matrix of the size of like's last two axes (n, n): these values below, on and above the diagonal.
-Tensor triangle(const Tensor& like, double below, double diagonal, double above);
-
 }  // namespace braid::matrices

@@ -11,31 +11,6 @@ namespace braid {
 
 namespace {
 
-Tensor entries_at(const char* op, const Tensor& x, int axis, const Tensor& ids);
-
-// y[..., j, ...] = sum over the i with ids[i] = j of x[..., i, ...], `size` entries   dx[i] = dy[ids[i]]
-Tensor added_entries(const char* op, const Tensor& x, int axis, const Tensor& ids, int64_t size) {
-  const Tensor moved = x.detach().transposed(0, axis).contiguous();
-  Shape shape = moved.shape();
-  shape[0] = size;
-  Tensor y = zeros(shape, x.dtype(), x.device());
-  backend(x.device()).index.add(moved, ids, y);
-  return record(op, y.transposed(0, axis), {x},
-                differentiable([=](const Tensor& dy) -> Grads { return {entries_at(op, dy, axis, ids)}; }));
-}
-
-// y[..., i, ...] = x[..., ids[i], ...]   dx[j] = sum over the i with ids[i] = j of dy[i]
-Tensor entries_at(const char* op, const Tensor& x, int axis, const Tensor& ids) {
-  const Tensor moved = x.detach().transposed(0, axis).contiguous();
-  Shape shape = moved.shape();
-  shape[0] = ids.numel();
-  Tensor y = empty(shape, x.dtype(), x.device());
-  backend(x.device()).index.select(moved, ids, y);
-  return record(op, y.transposed(0, axis), {x}, differentiable([=, size = x.dim(axis)](const Tensor& dy) -> Grads {
-                  return {added_entries(op, dy, axis, ids, size)};
-                }));
-}
-
 // x as (before, the axis, behind), so that another axis fits into any rank.
 Shape around(const Shape& shape, int axis) {
   Shape three{1, shape[axis], 1};
@@ -76,10 +51,6 @@ Tensor pad_axis(const Tensor& x, const AxisPadding& amount, Padding padding, dou
 }
 
 }  // namespace
-
-Tensor entries(const char* op, const Tensor& x, int axis, const std::vector<int64_t>& ids) {
-  return entries_at(op, x, axis, from_vector(ids, {std::ssize(ids)}, x.device()));
-}
 
 Tensor flip(const Tensor& x, int axis) {
   const int a = normal_axis(axis, x.rank(), "flip");

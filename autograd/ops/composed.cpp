@@ -1,6 +1,7 @@
 #include "braid/autograd/composed.h"
 
 #include "braid/autograd/detail/check.h"
+#include "braid/autograd/losses.h"
 
 namespace braid {
 
@@ -31,15 +32,13 @@ Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
   return eq(unsqueeze(ids, -1), arange(classes, ids.dtype(), ids.device())).to(dtype);
 }
 
-// Through log_softmax of (x, 0) = (log sigmoid(x), log(1 - sigmoid(x))), which keeps its digits at any size of x.
 Tensor binary_cross_entropy(const Tensor& logits, const Tensor& targets) {
   const CalledOp called("binary_cross_entropy");
   check_same("binary_cross_entropy", logits, targets);
   check(logits.shape() == targets.shape(), "binary_cross_entropy", [&] {
     return str("needs one target per logit, got targets ", targets.shape(), " for logits ", logits.shape());
   });
-  const Tensor logs = log_softmax(stack({logits, zeros_like(logits)}, logits.rank()));
-  return -mean(targets * select(logs, -1, 0) + (1 - targets) * select(logs, -1, 1));
+  return bce_with_logits_loss(logits, targets);
 }
 
 // y = x   dx = f(dy), or dy

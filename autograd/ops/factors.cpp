@@ -5,26 +5,13 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/matrices.h"
 #include "braid/autograd/linalg.h"
+#include "braid/autograd/manipulate.h"
+#include "braid/autograd/reductions.h"
 #include "braid/tensor/linalg/linalg.h"
 
 namespace braid {
 
-namespace matrices {
-
-Tensor triangle(const Tensor& like, double below, double diagonal, double above) {
-  const int64_t n = like.dim(-1);
-  std::vector<double> values;
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t j = 0; j < n; ++j) values.push_back(j < i ? below : j == i ? diagonal : above);
-  return from_vector(std::move(values), {n, n}).to(like.dtype()).to(like.device());
-}
-
-}  // namespace matrices
-
 namespace {
-
-// x (..., n) -> (..., n, n), on the diagonal.
-Tensor diagonal_matrix(const Tensor& x) { return mul(unsqueeze(x, -1), eye(x.dim(-1), x.dtype(), x.device())); }
 
 // x_j - x_i at (i, j), and 1 on the diagonal.
 Tensor differences(const Tensor& x) {
@@ -49,8 +36,7 @@ QAndR tall_qr(const Tensor& a) {
                     const QAndR factors = again ? tall_qr(a) : QAndR{q, r};
                     const Tensor dq = or_zeros(d[0], q), dr = or_zeros(d[1], r);
                     const Tensor inner = sub(matmul(factors.r, transpose(dr)), matmul(transpose(dq), factors.q));
-                    const Tensor mirrored = add(mul(inner, matrices::triangle(r, 1, 1, 0)),
-                                                transpose(mul(inner, matrices::triangle(r, 1, 0, 0))));
+                    const Tensor mirrored = add(tril(inner), transpose(tril(inner, -1)));
                     const Tensor right = add(dq, matmul(factors.q, mirrored));
                     return {transpose(solve_triangular(factors.r, transpose(right), true))};
                   }));
@@ -67,10 +53,11 @@ EigenPairs host_eigh(const Tensor& a) {
   const std::vector<Tensor> found =
       record_many("eigh", {w, v}, {a}, differentiable([a, w, v](const std::vector<Tensor>& d) -> Grads {
                     const EigenPairs e = recording({a, d[0], d[1]}) ? host_eigh(a) : EigenPairs{w, v};
-                    Tensor inner = diagonal_matrix(or_zeros(d[0], w));
+                    Tensor inner = diag_embed(or_zeros(d[0], w));
                     if (d[1]) {
-                      const Tensor off = matrices::triangle(v, 1, 0, 1);
-                      inner = add(inner, div(mul(matmul(transpose(e.vectors), d[1]), off), differences(e.values)));
+                      const Tensor turns = matmul(transpose(e.vectors), d[1]);
+                      const Tensor off = sub(turns, diag_embed(diagonal(turns)));
+                      inner = add(inner, div(off, differences(e.values)));
                     }
                     const Tensor s = matmul(matmul(e.vectors, inner), transpose(e.vectors));
                     return {scale(add(s, transpose(s)), 0.5)};
@@ -95,7 +82,7 @@ Svd host_svd(const Tensor& a) {
                     const Tensor row = unsqueeze(f.s, -2), column = unsqueeze(f.s, -1);
                     const auto skew = [](const Tensor& x) { return sub(x, transpose(x)); };
                     const Tensor gaps = d[0] || d[2] ? differences(square(f.s)) : Tensor();
-                    Tensor inner = diagonal_matrix(or_zeros(d[1], s)), outside;
+                    Tensor inner = diag_embed(or_zeros(d[1], s)), outside;
                     if (d[0]) {
                       const Tensor projected = matmul(ut, d[0]);
                       inner = add(inner, mul(div(skew(projected), gaps), row));
@@ -193,18 +180,15 @@ Tensor matrix_rank(const Tensor& a, double tolerance) {
   no_gradient("matrix_rank", a);
   const Tensor s = svd(a).s;
   if (s.dim(-1) == 0) return zeros(matrices::batch_of(a), DType::i64, a.device());
-  return cast(sum(cast(counted(a, s, tolerance), DType::f64), {-1}), DType::i64);
+  return count_nonzero(counted(a, s, tolerance), {-1});
 }
 
 Tensor matrix_norm(const Tensor& a, MatrixNorm kind) {
   const CalledOp called("matrix_norm");
   matrices::check_matrices("matrix_norm", a);
   switch (kind) {
-    case MatrixNorm::frobenius: {  // derivative 0 at 0, where that of sqrt is infinite
-      const Tensor squares = sum(square(a), {-2, -1}), positive = gt(squares.detach(), 0.0);
-      const Tensor one = ones(squares.shape(), a.dtype(), a.device());
-      return mul(sqrt(where(positive, squares, one)), cast(positive, a.dtype()));
-    }
+    case MatrixNorm::frobenius:
+      return norm(a, 2, {-2, -1});
     case MatrixNorm::nuclear:
       return sum(svdvals(a), {-1});
     case MatrixNorm::spectral:

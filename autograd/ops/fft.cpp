@@ -6,6 +6,8 @@
 
 #include "braid/autograd/composed.h"
 #include "braid/autograd/detail/check.h"
+#include "braid/autograd/manipulate.h"
+#include "braid/autograd/math.h"
 #include "braid/tensor/linalg/fft.h"
 
 namespace braid {
@@ -91,13 +93,6 @@ Tensor over_axes(const char* op, Tensor x, Axes axes, bool backwards, FftNorm no
   return x;
 }
 
-// y[i] = x[(i + by) mod n] along an axis
-Tensor rotated(const Tensor& x, int axis, int64_t by) {
-  const int64_t n = x.dim(axis);
-  if (n == 0) return x;
-  return concat({slice(x, axis, by, n), slice(x, axis, 0, by)}, axis);
-}
-
 }  // namespace
 
 Tensor fft(const Tensor& x, int axis, FftNorm norm) { return complex_axis("fft", x, axis, false, norm); }
@@ -140,12 +135,12 @@ Tensor rfftfreq(int64_t n, double spacing, DType dtype) {
 }
 
 Tensor fftshift(const Tensor& x, int axis) {
-  const int at = normal_axis(axis, x.rank(), "fftshift");
-  return rotated(x, at, (x.dim(at) + 1) / 2);
+  const CalledOp called("fftshift");
+  return roll(x, x.dim(normal_axis(axis, x.rank(), "fftshift")) / 2, axis);
 }
 Tensor ifftshift(const Tensor& x, int axis) {
-  const int at = normal_axis(axis, x.rank(), "ifftshift");
-  return rotated(x, at, x.dim(at) / 2);
+  const CalledOp called("ifftshift");
+  return roll(x, -(x.dim(normal_axis(axis, x.rank(), "ifftshift")) / 2), axis);
 }
 
 Tensor to_complex(const Tensor& re, const Tensor& im) {
@@ -170,9 +165,7 @@ Tensor complex_mul(const Tensor& x, const Tensor& y) {
 
 Tensor complex_abs(const Tensor& x) {
   const CalledOp called("complex_abs");
-  const Tensor squares = add(square(real_part(x)), square(imag_part(x))), positive = gt(squares.detach(), 0.0);
-  const Tensor one = ones(squares.shape(), x.dtype(), x.device());
-  return mul(sqrt(where(positive, squares, one)), cast(positive, x.dtype()));
+  return hypot(real_part(x), imag_part(x));
 }
 
 }  // namespace braid

@@ -1,6 +1,6 @@
 // Elements chosen by ids, which are checked once (autograd/detail/check.h).
 #include "braid/autograd/detail/check.h"
-#include "braid/autograd/detail/scatter_rows.h"
+#include "braid/autograd/detail/entries.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
 
@@ -8,25 +8,11 @@ namespace braid {
 
 namespace {
 
-Tensor select_checked(const char* op, const Tensor& x, const Tensor& list);
-
-// The ids are in range.
-Tensor select_checked(const char* op, const Tensor& x, const Tensor& list) {
-  Shape shape = list.shape();
-  for (int a = 1; a < x.rank(); ++a) shape.push_back(x.dim(a));
-  Tensor y = empty(shape, x.dtype(), x.device());
-  backend(x.device()).index.select(x.detach().contiguous(), list, y);
-  return record(op, y, {x}, differentiable([=, shape_x = x.shape()](const Tensor& dy) -> Grads {
-                  return {add_rows(op, dy, list, shape_x)};
-                }));
-}
-
-// y[i] = x[ids[i]], x (V, D...).   dx[v] = sum over the i with ids[i] = v of dy[i]
-Tensor select_rows(const char* op, const char* id_name, const Tensor& x, const Tensor& ids) {
+Tensor select_named(const char* op, const char* id_name, const Tensor& x, const Tensor& ids) {
   check(ids.device() == x.device(), op,
         [&] { return str("the input is on ", x.device(), ", the ids on ", ids.device()); });
   check_ids(op, id_name, ids, x.dim(0));
-  return select_checked(op, x, ids.contiguous());
+  return select_rows(op, x, ids.contiguous());
 }
 
 Tensor scattered(const Tensor& x, const Tensor& list, const Shape& shape);
@@ -51,24 +37,41 @@ Tensor scattered(const Tensor& x, const Tensor& list, const Shape& shape) {
 
 }  // namespace
 
-// y[v] = sum over the i with list[i] = v of x[i], y of `shape`.   dx[i] = dy[list[i]]
-Tensor add_rows(const char* op, const Tensor& x, const Tensor& list, const Shape& shape) {
+// dx[v] = sum over the i with ids[i] = v of dy[i]
+Tensor select_rows(const char* op, const Tensor& x, const Tensor& ids) {
+  Shape shape = ids.shape();
+  for (int a = 1; a < x.rank(); ++a) shape.push_back(x.dim(a));
+  Tensor y = empty(shape, x.dtype(), x.device());
+  backend(x.device()).index.select(x.detach().contiguous(), ids, y);
+  return record(op, y, {x}, differentiable([=, shape_x = x.shape()](const Tensor& dy) -> Grads {
+                  return {add_rows(op, dy, ids, shape_x)};
+                }));
+}
+
+// dx[i] = dy[ids[i]]
+Tensor add_rows(const char* op, const Tensor& x, const Tensor& ids, const Shape& shape) {
   Tensor y = zeros(shape, x.dtype(), x.device());
-  backend(x.device()).index.add(x.detach().contiguous(), list, y);
-  return record(op, y, {x}, differentiable([=](const Tensor& dy) -> Grads { return {select_checked(op, dy, list)}; }));
+  backend(x.device()).index.add(x.detach().contiguous(), ids, y);
+  return record(op, y, {x}, differentiable([=](const Tensor& dy) -> Grads { return {select_rows(op, dy, ids)}; }));
+}
+
+Tensor entries(const char* op, const Tensor& x, int axis, const std::vector<int64_t>& ids) {
+  const Tensor list = from_vector(ids, {std::ssize(ids)}, x.device());
+  if (axis == 0) return select_rows(op, x, list);
+  return transpose(select_rows(op, transpose(x, 0, axis), list), 0, axis);
 }
 
 Tensor index_select(const Tensor& x, const Tensor& ids) {
   check(x.rank() >= 1, "index_select", [&] { return str("needs at least one axis, got ", x.shape()); });
   check(ids.rank() + x.rank() - 1 <= Shape::max_rank, "index_select",
         [&] { return str("ids ", ids.shape(), " into ", x.shape(), " would need more than 6 axes"); });
-  return select_rows("index_select", "index", x, ids);
+  return select_named("index_select", "index", x, ids);
 }
 
 Tensor embedding(const Tensor& table, const Tensor& ids) {
   check(table.rank() == 2, "embedding", [&] { return str("needs a table (V, D), got ", table.shape()); });
   check(ids.rank() < Shape::max_rank, "embedding", [&] { return str("ids ", ids.shape(), " have too many axes"); });
-  return select_rows("embedding", "token id", table, ids);
+  return select_named("embedding", "token id", table, ids);
 }
 
 // y[...] = x[..., ids[...]].   dx[..., j] = dy[...] where j = ids[...], else 0
@@ -83,7 +86,5 @@ Tensor gather(const Tensor& x, const Tensor& ids) {
   check_ids("gather", "index", ids, x.dim(-1));
   return gathered(x, ids.contiguous());
 }
-
-Tensor scatter_rows(const Tensor& x, const Tensor& ids, const Shape& shape) { return scattered(x, ids, shape); }
 
 }  // namespace braid

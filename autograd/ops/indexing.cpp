@@ -8,7 +8,6 @@
 #include "braid/autograd/composed.h"
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/entries.h"
-#include "braid/autograd/detail/scatter_rows.h"
 
 namespace braid {
 

@@ -3,6 +3,7 @@
 
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/matrices.h"
+#include "braid/autograd/manipulate.h"
 #include "braid/tensor/linalg/linalg.h"
 
 namespace braid {
@@ -29,8 +30,8 @@ Tensor solve_triangle(const Tensor& a, const Tensor& b, bool upper) {
                   const Tensor db = solve_triangle(transpose(a), dx, !upper);
                   if (!requires_grad(a)) return {Tensor(), db};
                   const Tensor again = recording({a, b, dx}) ? solve_triangle(a, b, upper) : x;
-                  const Tensor lower = matrices::triangle(a, 1, 1, 0), mask = upper ? transpose(lower) : lower;
-                  return {neg(mul(matmul(db, transpose(again)), mask)), db};
+                  const Tensor da = neg(matmul(db, transpose(again)));
+                  return {upper ? triu(da) : tril(da), db};
                 }));
 }
 
@@ -101,7 +102,7 @@ Tensor cholesky(const Tensor& a) {
     linalg::cholesky("cholesky", host.detach().contiguous(), l);
     return record("cholesky", l, {host}, differentiable([=](const Tensor& dl) -> Grads {
                     const Tensor factor = recording({host, dl}) ? cholesky(host) : l, up = transpose(factor);
-                    const Tensor p = mul(matmul(up, dl), matrices::triangle(l, 1, 0.5, 0));
+                    const Tensor m = tril(matmul(up, dl)), p = sub(m, scale(diag_embed(diagonal(m)), 0.5));
                     const Tensor left = solve_triangular(up, p, true);                        // l^-T P
                     const Tensor s = transpose(solve_triangular(up, transpose(left), true));  // l^-T P l^-1
                     return {scale(add(s, transpose(s)), 0.5)};

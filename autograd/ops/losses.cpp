@@ -5,6 +5,7 @@
 
 #include "braid/autograd/composed.h"
 #include "braid/autograd/detail/check.h"
+#include "braid/autograd/math.h"
 
 namespace braid {
 
@@ -33,9 +34,6 @@ void check_pair(const char* op, const Tensor& x, const Tensor& y) {
 void check_reach(const char* op, const char* what, double value, bool ok) {
   check(ok, op, [&] { return str(what, ", got ", std::to_string(value)); });
 }
-
-// log sigmoid(x), by log_softmax of (x, 0), which keeps its digits at any size of x.
-Tensor log_sigmoid_of(const Tensor& x) { return select(log_softmax(stack({x, zeros_like(x)}, -1)), -1, 0); }
 
 // log_p (..., V), targets (...). See cross_entropy() in the header.
 Tensor class_loss(const char* op, const Tensor& log_p, const Tensor& targets, const CrossEntropyOptions& o) {
@@ -128,7 +126,7 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, double beta, Reduction r
 Tensor bce_with_logits_loss(const Tensor& logits, const Tensor& targets, const BceOptions& o) {
   const CalledOp called("bce_with_logits_loss");
   check_pair("bce_with_logits_loss", logits, targets);
-  const Tensor log_p = log_sigmoid_of(logits);
+  const Tensor log_p = log_sigmoid(logits);
   const Tensor factor = o.pos_weight ? 1 + mul(o.pos_weight - 1, targets) : Tensor();
   Tensor loss = sub(mul(1 - targets, logits), factor ? mul(factor, log_p) : log_p);
   if (o.weight) loss = mul(loss, o.weight);

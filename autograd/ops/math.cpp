@@ -7,6 +7,7 @@
 
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/integer.h"
+#include "braid/autograd/reductions.h"
 #include "braid/tensor/kernels/backend.h"
 
 namespace braid {
@@ -244,7 +245,10 @@ Tensor nextafter(const Tensor& x, const Tensor& y) {
 // y = max(x, 0) + log(1 + exp(-|x|))   dx = dy sigmoid(x)
 Tensor softplus(const Tensor& x) {
   check_float("softplus", x);
-  const Tensor y = no_grad([&] { return add(relu(x), log1p(exp(neg(abs(x))))); });
+  const Tensor y = no_grad([&] {  // rounded once, also to 16 bits
+    const Tensor wide = cast(x, accumulate_type(x.dtype()));
+    return cast(add(relu(wide), log1p(exp(neg(abs(wide))))), x.dtype());
+  });
   return record("softplus", y, {x}, differentiable([x](const Tensor& dy) -> Grads { return {mul(dy, sigmoid(x))}; }));
 }
 Tensor log_sigmoid(const Tensor& x) {
@@ -327,12 +331,11 @@ Tensor isclose(const Tensor& x, const Tensor& y, double relative, double absolut
 }
 bool allclose(const Tensor& x, const Tensor& y, double relative, double absolute, bool nan_equal) {
   const CalledOp called("allclose");
-  const Tensor close = isclose(x, y, relative, absolute, nan_equal);
-  return sum(cast(close, DType::f64)).item() == static_cast<double>(close.numel());
+  return all(isclose(x, y, relative, absolute, nan_equal)).item() != 0;
 }
 bool equal(const Tensor& x, const Tensor& y) {
   if (!(x.shape() == y.shape()) || x.dtype() != y.dtype()) return false;
-  return sum(cast(eq(x, y), DType::f64)).item() == static_cast<double>(x.numel());
+  return all(eq(x, y)).item() != 0;
 }
 
 // As comparisons of masks: a and b is b > not a, a or b is b >= not a.

@@ -1,4 +1,5 @@
 #include "braid/autograd/detail/check.h"
+#include "braid/autograd/detail/matrices.h"
 #include "braid/autograd/ops.h"
 #include "braid/autograd/saved.h"
 #include "braid/tensor/kernels/backend.h"
@@ -7,25 +8,13 @@ namespace braid {
 
 namespace {
 
-Shape batch_of(const Tensor& x) {
-  Shape batch;
-  for (int a = 0; a < x.rank() - 2; ++a) batch.push_back(x.dim(a));
-  return batch;
-}
-
-Shape with_matrix(Shape batch, int64_t rows, int64_t columns) {
-  batch.push_back(rows);
-  batch.push_back(columns);
-  return batch;
-}
-
 // y = x z; the batch axes broadcast. No history.
 Tensor product(const Tensor& x, const Tensor& z) {
-  Shape batch = broadcast(batch_of(x), batch_of(z), "matmul");
-  Tensor y = empty(with_matrix(batch, x.dim(-2), z.dim(-1)), x.dtype(), x.device());
+  Shape batch = broadcast(matrices::batch_of(x), matrices::batch_of(z), "matmul");
+  Tensor y = empty(matrices::with_matrix(batch, x.dim(-2), z.dim(-1)), x.dtype(), x.device());
   backend(x.device())
-      .matmul.product(x.detach().expanded(with_matrix(batch, x.dim(-2), x.dim(-1))),
-                      z.detach().expanded(with_matrix(batch, z.dim(-2), z.dim(-1))), false, y);
+      .matmul.product(x.detach().expanded(matrices::with_matrix(batch, x.dim(-2), x.dim(-1))),
+                      z.detach().expanded(matrices::with_matrix(batch, z.dim(-2), z.dim(-1))), false, y);
   return y;
 }
 
@@ -54,7 +43,10 @@ Tensor matmul(const Tensor& x, const Tensor& z) {
           int64_t k = shape_z[-2], n = shape_z[-1];
           if (numel(shape_z) == k * n && dy.rank() > 2) {
             // One z for all of the batch: the sum over the batch is the inner sum of a single product.
-            Tensor rows_x = kept_x.get().detach().expanded(with_matrix(batch_of(dy), shape_x[-2], k)).contiguous();
+            Tensor rows_x = kept_x.get()
+                                .detach()
+                                .expanded(matrices::with_matrix(matrices::batch_of(dy), shape_x[-2], k))
+                                .contiguous();
             Tensor rows_dy = dy.contiguous();
             int64_t rows = dy.numel() / (n > 0 ? n : 1);
             if (n == 0 || k == 0) return {dx, zeros(shape_z, dy.dtype(), dy.device())};

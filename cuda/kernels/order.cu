@@ -183,20 +183,10 @@ void take(In x, In indices, Out y) {
 template <class T>
 __global__ void __launch_bounds__(kThreads) search_rows(const T* sorted, int64_t n, int64_t pitch, const T* values,
                                                         int64_t count, int64_t m, bool right, int64_t* index) {
-  using A = Ordered<T>;
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= count) return;
   const T* row = sorted + i / m * pitch;
-  const A v = static_cast<A>(values[i]);
-  int64_t low = 0, left = n;  // the answer lies in [low, low + left]
-  while (left > 0) {
-    const int64_t half = left / 2;
-    const A e = static_cast<A>(row[low + half]);
-    const bool below = right ? !is_less(v, e) : is_less(e, v);
-    if (below) low += half + 1;
-    left = below ? left - half - 1 : half;
-  }
-  index[i] = low;
+  index[i] = count_below(row, n, static_cast<Ordered<T>>(values[i]), right);
 }
 
 void search(In sorted, In values, bool right, Out index) {

@@ -79,7 +79,6 @@ void take(In x, In indices, Out y) {
 void search(In sorted, In values, bool right, Out index) {
   if (index.numel() == 0) return;
   visit_any(values.dtype(), [&]<class T>() {
-    using A = Ordered<T>;
     const int64_t n = sorted.dim(-1), m = values.rank() > 0 ? values.dim(-1) : 1;
     const bool one_row = sorted.rank() == 1;
     const T *from = sorted.data<T>(), *value = values.data<T>();
@@ -87,16 +86,7 @@ void search(In sorted, In values, bool right, Out index) {
     parallel_for(index.numel(), grain_for(64), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T* row = one_row ? from : from + i / m * n;
-        const A v = static_cast<A>(value[i]);
-        int64_t low = 0, count = n;  // the answer lies in [low, low + count]
-        while (count > 0) {
-          const int64_t half = count / 2;
-          const A e = static_cast<A>(row[low + half]);
-          const bool below = right ? !is_less(v, e) : is_less(e, v);
-          if (below) low += half + 1;
-          count = below ? count - half - 1 : half;
-        }
-        out[i] = low;
+        out[i] = count_below(row, n, static_cast<Ordered<T>>(value[i]), right);
       }
     });
   });

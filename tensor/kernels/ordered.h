@@ -32,4 +32,18 @@ BRAID_HD bool is_less(A a, A b) {
   return a < b || (is_nan(b) && !is_nan(a));
 }
 
+// How many of the n ascending elements of a row are less than v; right: or equal to it.
+template <class T>
+BRAID_HD int64_t count_below(const T* row, int64_t n, Ordered<T> v, bool right) {
+  int64_t low = 0, left = n;  // the answer lies in [low, low + left]
+  while (left > 0) {
+    const int64_t half = left / 2;
+    const Ordered<T> e = static_cast<Ordered<T>>(row[low + half]);
+    const bool below = right ? !is_less(v, e) : is_less(e, v);
+    if (below) low += half + 1;
+    left = below ? left - half - 1 : half;
+  }
+  return low;
+}
+
 }  // namespace braid

@@ -115,6 +115,18 @@ std::vector<OpRow> indexing_rows() {
       "scatter", [](const auto& in) { return scatter(in[0], ids_of_rows(), in[1], 1); }, false));
   table.push_back(two(
       "scatter_add", [](const auto& in) { return scatter_add(in[0], ids_of_rows(), in[1], 1); }, true));
+  table.push_back({.name = "masked_scatter",
+                   .op =
+                       [](const auto& in) {
+                         return masked_scatter(in[0], from_vector(std::vector<uint8_t>{0, 1, 0, 1}, {4}), in[1]);
+                       },
+                   .reference =
+                       [](const auto& in) {  // columns 1 and 3 of each row, in order
+                         Array y = in[0];
+                         for (size_t i = 0; i < 6; ++i) y.values[i / 2 * 4 + 1 + i % 2 * 2] = in[1].values[i];
+                         return y;
+                       },
+                   .cases = {{{3, 4}, {6}}}});
   const auto rows_and_ids = [] {  // the same positions as an index
     return std::vector<Index>{from_vector(std::vector<int64_t>{0, 1, 2}, {3, 1}), ids_of_rows()};
   };

@@ -125,6 +125,18 @@ OpRow row(const char* name, std::function<Tensor(const std::vector<Tensor>&)> op
 
 const std::vector<std::vector<Shape>> kSquares{{{1, 1}}, {{4, 4}}, {{2, 3, 3}}, {{2, 1, 2, 2}}};
 
+// 3, 4, 5 ... added to the diagonal of x (..., m, n): of full rank, also where rows of x are equal.
+Array shift_of(const Shape& shape) {
+  Array y{shape, Values(static_cast<size_t>(numel(shape)))};
+  const int64_t m = shape[-2], n = shape[-1];
+  for (int64_t i = 0; i < numel(shape); ++i)
+    if (i / n % m == i % n) y.values[static_cast<size_t>(i)] = static_cast<double>(3 + i % n);
+  return y;
+}
+Tensor shifted(const Tensor& x) {
+  return add(x, from_vector(shift_of(x.shape()).values, x.shape()).to(x.dtype()).to(x.device()));
+}
+
 std::vector<OpRow> system_rows() {
   const auto solve_of = [](const Array& a, const Array& b) {
     return each_pair(a, b,
@@ -141,6 +153,32 @@ std::vector<OpRow> system_rows() {
       "solve", [](const auto& in) { return solve(definite(in[0]), in[1]); },
       [=](const auto& in) { return solve_of(definite(in[0]), in[1]); },
       {{{1, 1}, {1, 2}}, {{4, 4}, {4, 3}}, {{2, 3, 3}, {2, 3, 1}}}));
+  // The triangle that is not read holds other numbers.
+  table.push_back(row(
+      "solve_triangular", [](const auto& in) { return solve_triangular(shifted(in[0]), in[1], false); },
+      [=](const auto& in) {
+        Array a = zip(in[0], shift_of(in[0].shape), std::plus<>());
+        const int64_t n = a.shape[-1];
+        for (int64_t i = 0; i < numel(a.shape); ++i)
+          if (i % n > i / n % n) a.values[static_cast<size_t>(i)] = 0;
+        return solve_of(a, in[1]);
+      },
+      {{{1, 1}, {1, 2}}, {{4, 4}, {4, 3}}, {{2, 3, 3}, {2, 3, 1}}}));
+  table.push_back(row(
+      "matrix_norm", [](const auto& in) { return matrix_norm(in[0]); },
+      [](const auto& in) {
+        const Shape& s = in[0].shape;
+        const auto size = static_cast<size_t>(s[-1] * s[-2]);
+        Array y;
+        for (int axis = 0; axis < s.rank() - 2; ++axis) y.shape.push_back(s[axis]);
+        for (size_t at = 0; at < in[0].values.size(); at += size) {
+          double sum = 0;
+          for (size_t i = at; i < at + size; ++i) sum += in[0].values[i] * in[0].values[i];
+          y.values.push_back(std::sqrt(sum));
+        }
+        return y;
+      },
+      {{{1, 1}}, {{3, 2}}, {{2, 2, 3}}}));
   table.push_back(row(
       "inverse", [](const auto& in) { return inverse(definite(in[0])); },
       [=](const auto& in) { return inverse_of(definite(in[0])); }, kSquares));
@@ -161,18 +199,6 @@ std::vector<OpRow> system_rows() {
       [](const auto& in) { return map(determinants(definite(in[0])), [](double d) { return std::log(d); }); },
       kSquares));
   return table;
-}
-
-// 3, 4, 5 ... added to the diagonal of x (..., m, n): of full rank, also where rows of x are equal.
-Array shift_of(const Shape& shape) {
-  Array y{shape, Values(static_cast<size_t>(numel(shape)))};
-  const int64_t m = shape[-2], n = shape[-1];
-  for (int64_t i = 0; i < numel(shape); ++i)
-    if (i / n % m == i % n) y.values[static_cast<size_t>(i)] = static_cast<double>(3 + i % n);
-  return y;
-}
-Tensor shifted(const Tensor& x) {
-  return add(x, from_vector(shift_of(x.shape()).values, x.shape()).to(x.dtype()).to(x.device()));
 }
 
 // Factors are determined up to signs: rows check what does not depend on them, here a itself.
@@ -264,6 +290,64 @@ std::vector<OpRow> fourier_rows() {
   table.push_back(row(
       "irfft", [](const auto& in) { return irfft(rfft(in[0]), in[0].dim(-1)); }, [](const auto& in) { return in[0]; },
       {{{1}}, {{2}}, {{3, 12}}, {{2, 17}}, {{2, 3, 5}}}));
+  const auto exchanged = [](const Array& x) {  // (m, n, 2) -> (n, m, 2)
+    Array y{{x.shape[1], x.shape[0], 2}, {}};
+    for (int64_t j = 0; j < x.shape[1]; ++j)
+      for (int64_t i = 0; i < x.shape[0]; ++i)
+        for (int64_t e = 0; e < 2; ++e) y.values.push_back(x.values[static_cast<size_t>((i * x.shape[1] + j) * 2 + e)]);
+    return y;
+  };
+  for (const bool backwards : {false, true})
+    table.push_back(row(
+        backwards ? "ifftn" : "fftn",
+        [=](const auto& in) {
+          return backwards ? ifftn(in[0], {0, 1}) : fftn(in[0], {0, 1});
+        },
+        [=](const auto& in) { return exchanged(dft(exchanged(dft(in[0], backwards)), backwards)); },
+        {{{3, 4, 2}}, {{1, 5, 2}}}));
+  // Element i of y is element (i + by) mod n of x.
+  const auto moved = [](const char* name, Tensor (*op)(const Tensor&, int), bool more) {
+    return row(
+        name, [op](const auto& in) { return op(in[0], -1); },
+        [more](const auto& in) {
+          return rows(in[0], [more](const double* x, double* y, int64_t n) {
+            for (int64_t i = 0; i < n; ++i) y[i] = x[(i + (n + more) / 2) % n];
+          });
+        },
+        {{{5}}, {{2, 4}}, {{3, 1}}});
+  };
+  table.push_back(moved("fftshift", fftshift, true));
+  table.push_back(moved("ifftshift", ifftshift, false));
+  const auto parts = [](const Array& x, size_t first) {
+    Array y;
+    for (int axis = 0; axis < x.shape.rank() - 1; ++axis) y.shape.push_back(x.shape[axis]);
+    for (size_t i = first; i < x.values.size(); i += 2) y.values.push_back(x.values[i]);
+    return y;
+  };
+  table.push_back(row(
+      "real_part", [](const auto& in) { return real_part(in[0]); }, [=](const auto& in) { return parts(in[0], 0); },
+      {{{5, 2}}, {{2}}}));
+  table.push_back(row(
+      "imag_part", [](const auto& in) { return imag_part(in[0]); }, [=](const auto& in) { return parts(in[0], 1); },
+      {{{5, 2}}, {{2}}}));
+  const auto joined = [](const Array& re, const Array& im) {
+    Array y{re.shape, {}};
+    y.shape.push_back(2);
+    for (size_t i = 0; i < re.values.size(); ++i) y.values.insert(y.values.end(), {re.values[i], im.values[i]});
+    return y;
+  };
+  table.push_back(row(
+      "to_complex", [](const auto& in) { return to_complex(in[0], in[1]); },
+      [=](const auto& in) { return joined(in[0], in[1]); }, {{{3, 2}, {3, 2}}, {{}, {}}}));
+  table.push_back(row(
+      "complex_mul", [](const auto& in) { return complex_mul(in[0], in[1]); },
+      [=](const auto& in) {
+        const Array a = parts(in[0], 0), b = parts(in[0], 1), c = parts(in[1], 0), d = parts(in[1], 1);
+        const auto product = [](double x, double y) { return x * y; };
+        return joined(zip(zip(a, c, product), zip(b, d, product), std::minus<>()),
+                      zip(zip(a, d, product), zip(b, c, product), std::plus<>()));
+      },
+      {{{5, 2}, {5, 2}}, {{2}, {2}}}));
   table.push_back(row(
       "complex_abs", [](const auto& in) { return complex_abs(complex_mul(in[0], in[1])); },
       [](const auto& in) {

@@ -146,9 +146,10 @@ void check_gradients(const OpRow& row, const std::vector<Shape>& shapes, DType d
 std::vector<OpRow> all_rows() {
   std::vector<OpRow> all;
   for (auto family :
-       {pointwise_rows, shape_rows,     reduce_rows,         product_rows,  row_rows,    language_rows, order_rows,
-        factory_rows,   attention_rows, attention_mask_rows, composed_rows, linalg_rows, math_rows,     reductions_rows,
-        layer_rows,     arrange_rows,   axes_rows,           contract_rows, number_rows, indexing_rows}) {
+       {pointwise_rows, shape_rows,      reduce_rows,    product_rows,        row_rows,      language_rows,
+        order_rows,     factory_rows,    attention_rows, attention_mask_rows, composed_rows, linalg_rows,
+        math_rows,      reductions_rows, layer_rows,     arrange_rows,        axes_rows,     contract_rows,
+        number_rows,    indexing_rows,   sequence_rows}) {
     for (OpRow& row : family()) all.push_back(std::move(row));
   }
   return all;

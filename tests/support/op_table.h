@@ -50,6 +50,7 @@ std::vector<OpRow> arrange_rows();     // of manipulate.h: order, padding, windo
 std::vector<OpRow> axes_rows();        // of manipulate.h: diagonals, axes, parts
 std::vector<OpRow> contract_rows();    // of contract.h
 std::vector<OpRow> number_rows();      // of integers.h
+std::vector<OpRow> sequence_rows();    // of convolution.h, pooling.h and losses.h: one axis, labels
 std::vector<OpRow> indexing_rows();    // of indexing.h
 std::vector<OpRow> all_rows();
 

@@ -9,6 +9,7 @@
 #include "tests/models/support.h"
 #include "tests/support/compare.h"
 #include "tests/support/golden.h"
+#include "tests/support/sanitizer.h"
 #define GOLDEN_DCFORMER_WITHOUT_MAIN
 #include "tests/golden/dcformer.cpp"  // NOLINT(bugprone-suspicious-include): a program of one file
 
@@ -127,7 +128,9 @@ BOOST_AUTO_TEST_CASE(the_model_computes_and_learns_the_same) {
       nn::AdamW adamw(nn::parameters(model), {.lr = 0.01});
       plain::AdamW plain_adamw;
       for (int64_t step = 1; step <= 3; ++step) {
-        const double tolerance = step == 1 ? 4e-12 : 1e-10;  // AdamW enlarges the differences of small gradients
+        // AdamW enlarges the differences of small gradients. At the -O1 of the sanitizers sums have another
+        // order: 1.6e-12 was measured.
+        const double tolerance = step > 1 ? 1e-10 : kAddressSanitizer ? 4e-12 : 1e-12;
         std::vector<int64_t> ids, targets;
         for (int64_t i = 0; i < 2 * 13; ++i) {
           ids.push_back((i * i + 3 * i + step) % 29);
