@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(positions_in_sorted_rows) {
       backend(in[1].device()).order.search(in[0], in[1], right, index);
       return std::vector<Tensor>{index};
     };
-    for (DType type : {DType::f32, DType::bf16, DType::i64, DType::u8}) {
+    for (DType type : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8}) {
       const Tensor rows = from_values({1, 3, 3, 9, 2, 2, 5, 6}, {2, 4}).to(type);
       const Tensor values = random_ids({2, 300}, 1, 0, 11).to(type);
       BOOST_TEST_CONTEXT(str(type)) {
