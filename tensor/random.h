@@ -29,21 +29,29 @@ struct Philox4 {
   uint32_t v[4];
 };
 
-BRAID_HD Philox4 philox(uint64_t counter, RandomKey key) {
-  uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32);
-  uint32_t c2 = static_cast<uint32_t>(key.stream), c3 = static_cast<uint32_t>(key.stream >> 32);
-  uint32_t k0 = static_cast<uint32_t>(key.seed), k1 = static_cast<uint32_t>(key.seed >> 32);
-  for (int round = 0; round < 10; ++round) {
-    uint64_t p0 = uint64_t{0xD2511F53u} * c0, p1 = uint64_t{0xCD9E8D57u} * c2;
-    uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0, n2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;
-    c1 = static_cast<uint32_t>(p1);
-    c3 = static_cast<uint32_t>(p0);
-    c0 = n0;
-    c2 = n2;
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
+// The words that a round mixes in, round by round.
+struct PhiloxKey {
+  static constexpr int kRounds = 10;
+  int index = 0;
+  uint32_t first, second;
+  BRAID_HD explicit PhiloxKey(RandomKey key)
+      : first(static_cast<uint32_t>(key.seed)), second(static_cast<uint32_t>(key.seed >> 32)) {}
+  BRAID_HD void next() {
+    ++index;
+    first += 0x9E3779B9u;
+    second += 0xBB67AE85u;
   }
-  return {{c0, c1, c2, c3}};
+};
+BRAID_HD Philox4 philox_round(const Philox4& c, const PhiloxKey& key) {
+  const uint64_t p0 = uint64_t{0xD2511F53u} * c.v[0], p1 = uint64_t{0xCD9E8D57u} * c.v[2];
+  return {{static_cast<uint32_t>(p1 >> 32) ^ c.v[1] ^ key.first, static_cast<uint32_t>(p1),
+           static_cast<uint32_t>(p0 >> 32) ^ c.v[3] ^ key.second, static_cast<uint32_t>(p0)}};
+}
+BRAID_HD Philox4 philox(uint64_t counter, RandomKey key) {
+  Philox4 c{{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), static_cast<uint32_t>(key.stream),
+             static_cast<uint32_t>(key.stream >> 32)}};
+  for (PhiloxKey round(key); round.index < PhiloxKey::kRounds; round.next()) c = philox_round(c, round);
+  return c;
 }
 
 // 32 random bits of element i: block i/4, word i%4.
@@ -69,17 +77,6 @@ template <class A>
 BRAID_HD A uniform_number(float u, const UniformRange<A>& range) {
   const A x = std::fma(A(u), range.width, range.low);
   return x > range.last ? range.last : x < range.first ? range.first : x;
-}
-
-// Two independent normal values from two uniform ones (Box and Muller): sqrt(-2 ln u) times cos and sin of 2 pi v.
-template <class A>
-struct NormalPair {
-  A first, second;
-};
-template <class A>
-BRAID_HD NormalPair<A> normal_numbers(float u, float v, A mean, A deviation) {
-  A radius = deviation * std::sqrt(A(-2) * std::log(A(u))), angle = A(6.283185307179586477) * A(v);
-  return {std::fma(radius, std::cos(angle), mean), std::fma(radius, std::sin(angle), mean)};
 }
 
 }  // namespace braid

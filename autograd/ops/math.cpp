@@ -242,15 +242,6 @@ Tensor nextafter(const Tensor& x, const Tensor& y) {
   return value_of("nextafter", MathOp2::nextafter, x, y);
 }
 
-// y = max(x, 0) + log(1 + exp(-|x|))   dx = dy sigmoid(x)
-Tensor softplus(const Tensor& x) {
-  check_float("softplus", x);
-  const Tensor y = no_grad([&] {  // rounded once, also to 16 bits
-    const Tensor wide = cast(x, accumulate_type(x.dtype()));
-    return cast(add(relu(wide), log1p(exp(neg(abs(wide))))), x.dtype());
-  });
-  return record("softplus", y, {x}, differentiable([x](const Tensor& dy) -> Grads { return {mul(dy, sigmoid(x))}; }));
-}
 Tensor log_sigmoid(const Tensor& x) {
   const CalledOp called("log_sigmoid");
   return neg(softplus(neg(x)));

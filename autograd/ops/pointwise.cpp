@@ -51,6 +51,8 @@ Tensor recorded_slope(UnaryOp op, double a, double b, const Tensor& x, const Ten
       const Tensor s = sigmoid(x);
       return mul(dy, mul(s, mul(x, 1 - s) + 1));
     }
+    case UnaryOp::softplus:
+      return mul(dy, sigmoid(x));
     case UnaryOp::gelu_erf: {  // Phi(x) + x phi(x)
       const Tensor cumulative = affine(erf(scale(x, pointwise::kSqrtHalf)), 0.5, 0.5);
       return mul(dy, add(cumulative, mul(x, scale(exp(scale(square(x), -0.5)), pointwise::kInvSqrt2Pi))));
@@ -61,6 +63,8 @@ Tensor recorded_slope(UnaryOp op, double a, double b, const Tensor& x, const Ten
       const Tensor du = scale(affine(x2, 3 * pointwise::kGeluCubic, 1), pointwise::kSqrt2OverPi);
       return mul(dy, scale(add(t, mul(mul(x, 1 - square(t)), du)) + 1, 0.5));
     }
+    case UnaryOp::cube:
+      return mul(dy, scale(square(x), 3));
     case UnaryOp::pow:
       return a == 0 ? zeros(x.shape(), x.dtype(), x.device()) : mul(dy, scale(pow(x, a - 1), a));
     case UnaryOp::affine:
@@ -252,6 +256,7 @@ Tensor tanh(const Tensor& x) { return unary("tanh", UnaryOp::tanh, x); }
 Tensor erf(const Tensor& x) { return unary("erf", UnaryOp::erf, x); }
 Tensor sigmoid(const Tensor& x) { return unary("sigmoid", UnaryOp::sigmoid, x); }
 Tensor silu(const Tensor& x) { return activation("silu", UnaryOp::silu, x); }
+Tensor softplus(const Tensor& x) { return activation("softplus", UnaryOp::softplus, x); }
 Tensor gelu(const Tensor& x) { return activation("gelu", UnaryOp::gelu_erf, x); }
 Tensor gelu_tanh(const Tensor& x) { return activation("gelu_tanh", UnaryOp::gelu_tanh, x); }
 Tensor relu(const Tensor& x) { return activation("relu", UnaryOp::relu, x); }

@@ -93,7 +93,10 @@ Tensor norm(const Tensor& x, double p, Axes axes, bool keep) {
   if (p == kInfinite) return narrow(amax(abs(wide), axes, keep));
   if (p == -kInfinite) return narrow(amin(abs(wide), axes, keep));
   if (p == 1) return narrow(sum(abs(wide), axes, keep));
-  if (p == 2) return narrow(root(sum(square(wide), axes, keep)));
+  if (p == 2) {
+    const Tensor squares = sum_product(wide, wide, axes);
+    return narrow(root(keep ? squares : reshape(squares, axes::dropped_shape(x.shape(), axes))));
+  }
   return narrow(power(sum(power(abs(wide), p), axes, keep), 1 / p));
 }
 Tensor norm(const Tensor& x, double p) { return norm(x, p, axes::all_of(x)); }

@@ -35,6 +35,20 @@ Tensor make_contiguous_if_far(const Tensor& x) {
   return far ? x.clone() : x;
 }
 
+Rows::Rows(const Tensor& x, const Tensor& y, const Tensor& z) {
+  const Tensor* all[] = {&x, &y, &z};
+  for (int a = 0; a < z.rank(); ++a) {
+    const int64_t n = z.dim(a);
+    if (n == 1) continue;
+    bool merges = count > 0;
+    for (int k = 0; k < 3 && merges; ++k) merges = axes[count - 1].stride[k] == n * all[k]->strides()[a];
+    Axis<3>& axis = merges ? axes[count - 1] : axes[count++];
+    axis.size = merges ? axis.size * n : n;
+    for (int k = 0; k < 3; ++k) axis.stride[k] = all[k]->strides()[a];
+  }
+  if (count > 0) row = axes[--count];
+}
+
 namespace {
 
 template <class To, class From>

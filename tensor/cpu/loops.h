@@ -81,6 +81,16 @@ struct Walk {
   }
 };
 
+// Three arrays of one shape as rows: the axes before the last, and the last one after merging. Whole rows cost less
+// than blocks where an input repeats along an axis.
+struct Rows {
+  Axis<3> axes[Shape::max_rank];
+  int count = 0;
+  Axis<3> row{1, {}};
+
+  Rows(const Tensor& x, const Tensor& y, const Tensor& z);
+};
+
 template <int K>
 int64_t items(const Axis<K>* axes, int count) {
   int64_t n = 1;

@@ -1,5 +1,7 @@
 // Pointwise kernels: the formulas of tensor/kernels/pointwise_ops.h over contiguous blocks.
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/loops.h"
@@ -26,6 +28,13 @@ template <BinaryOp op, class A>
 void forward_loop(int64_t n, const A* x, const A* y, A* z) {
   BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) z[i] = pointwise::Binary<op, A>::forward(x[i], y[i]);
+}
+// A row, along which x or y may repeat.
+template <BinaryOp op, bool repeats_x, bool repeats_y, class A>
+void forward_row(int64_t n, const A* x, const A* y, A* z) {
+  const A u = *x, v = *y;
+  BRAID_IVDEP
+  for (int64_t i = 0; i < n; ++i) z[i] = pointwise::Binary<op, A>::forward(repeats_x ? u : x[i], repeats_y ? v : y[i]);
 }
 template <BinaryOp op, class A>
 void d_dx_loop(int64_t n, const A* x, const A* y, const A* dz, A* dx) {
@@ -56,9 +65,10 @@ constexpr int64_t cost_of(UnaryOp op) {
     case UnaryOp::abs:
     case UnaryOp::relu:
     case UnaryOp::clamp:
+    case UnaryOp::cube:
       return 1;
     case UnaryOp::pow:
-      return 64;
+      return 32;
     default:
       return 8;
   }
@@ -67,7 +77,7 @@ constexpr int64_t cost_of(BinaryOp op) { return op == BinaryOp::swiglu ? 8 : 1; 
 
 void unary(UnaryOp op, double a, double b, In x, Out y) {
   visit_accumulate(x.dtype(), "unary", [&]<class A>() {
-    pointwise::visit(op, [&]<UnaryOp o>() {
+    pointwise::visit(pointwise::simplest(op, a), [&]<UnaryOp o>() {
       Tensor nx = make_contiguous_if_far(x);
       StridedView lx(nx), ly(y);
       for_blocks(y.numel(), cost_of(o), [&](int64_t i, int64_t n) {
@@ -83,7 +93,7 @@ void unary(UnaryOp op, double a, double b, In x, Out y) {
 
 void unary_backward(UnaryOp op, double a, double b, In x, In dy, Out dx) {
   visit_accumulate(x.dtype(), "unary_backward", [&]<class A>() {
-    pointwise::visit(op, [&]<UnaryOp o>() {
+    pointwise::visit(pointwise::simplest(op, a), [&]<UnaryOp o>() {
       Tensor nx = make_contiguous_if_far(x), ng = make_contiguous_if_far(dy);
       StridedView lx(nx), lg(ng), ld(dx);
       for_blocks(dx.numel(), cost_of(o), [&](int64_t i, int64_t n) {
@@ -97,9 +107,48 @@ void unary_backward(UnaryOp op, double a, double b, In x, In dy, Out dx) {
   });
 }
 
+// Row by row, where x and y need no conversion, one of them repeats along an axis and rows are long: calls
+// row(repeats_x, repeats_y, n, x, y, z), the first two of type std::bool_constant. False: not done.
+template <class A, class Z, class Row>
+bool by_rows(In x, In y, Out z, int64_t cost, Row&& row) {
+  constexpr int64_t kShortest = 64, kPiece = 4096;
+  if (x.dtype() != dtype_of<A>() || y.dtype() != x.dtype() || z.dtype() != dtype_of<Z>() || z.numel() == 0)
+    return false;
+  const Rows rows(x, y, z);
+  const int64_t n = rows.row.size, *stride = rows.row.stride;
+  const bool fit = stride[0] <= 1 && stride[1] <= 1 && stride[0] + stride[1] > 0 && stride[2] == 1;
+  const bool dense = rows.count == 0 && stride[0] == stride[1];
+  if (!fit || dense || n < kShortest) return false;
+  const int64_t pieces = detail::ceil_div(n, kPiece);
+  const A *from_x = x.data<A>(), *from_y = y.data<A>();
+  Z* to = z.mutable_data<Z>();
+  parallel_for(
+      items(rows.axes, rows.count) * pieces, grain_for(std::min(n, kPiece) * cost), [&](int64_t begin, int64_t end) {
+        Walk<3> at(rows.axes, rows.count, begin / pieces);
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t first = i % pieces * kPiece, length = std::min(n - first, kPiece);
+          const A *px = from_x + at.offset[0] + first * stride[0], *py = from_y + at.offset[1] + first * stride[1];
+          Z* pz = to + at.offset[2] + first;
+          if (stride[0] == 0)
+            row(std::true_type(), std::false_type(), length, px, py, pz);
+          else if (stride[1] == 0)
+            row(std::false_type(), std::true_type(), length, px, py, pz);
+          else
+            row(std::false_type(), std::false_type(), length, px, py, pz);
+          if (first + kPiece >= n) at.next();
+        }
+      });
+  return true;
+}
+
 void binary(BinaryOp op, In x, In y, Out z) {
   visit_accumulate(x.dtype(), "binary", [&]<class A>() {
     pointwise::visit(op, [&]<BinaryOp o>() {
+      if (by_rows<A, A>(x, y, z, cost_of(o),
+                        [](auto repeats_x, auto repeats_y, int64_t n, const A* px, const A* py, A* pz) {
+                          forward_row<o, repeats_x, repeats_y>(n, px, py, pz);
+                        }))
+        return;
       Tensor nx = make_contiguous_if_far(x), ny = make_contiguous_if_far(y);
       StridedView lx(nx), ly(ny), lz(z);
       for_blocks(z.numel(), cost_of(o), [&](int64_t i, int64_t n) {
@@ -143,17 +192,42 @@ void visit_exact(DType t, F&& f) {
   is_float(t) ? visit_accumulate(t, "pointwise", f) : f.template operator()<int64_t>();
 }
 
-void compare(CompareOp op, In x, In y, Out mask) {
+template <CompareOp op, bool repeats_x, bool repeats_y, class A>
+void compare_row(int64_t n, const A* x, const A* y, uint8_t* mask) {
+  const A u = *x, v = *y;
+  BRAID_IVDEP  // no overlap
+  for (int64_t i = 0; i < n; ++i) mask[i] = pointwise::holds(op, repeats_x ? u : x[i], repeats_y ? v : y[i]);
+}
+
+template <CompareOp op>
+void compare_by(In x, In y, Out mask) {
   visit_exact(x.dtype(), [&]<class A>() {
+    if (by_rows<A, uint8_t>(x, y, mask, 1,
+                            [](auto repeats_x, auto repeats_y, int64_t n, const A* px, const A* py, uint8_t* out) {
+                              compare_row<op, repeats_x, repeats_y>(n, px, py, out);
+                            }))
+      return;
     Tensor nx = make_contiguous_if_far(x), ny = make_contiguous_if_far(y);
     StridedView lx(nx), ly(ny);
     uint8_t* out = mask.mutable_data<uint8_t>();
     for_blocks(mask.numel(), 1, [&](int64_t i, int64_t n) {
       A bx[kBlock], by[kBlock];
-      const A *px = load(lx, i, n, bx), *py = load(ly, i, n, by);
-      for (int64_t j = 0; j < n; ++j) out[i + j] = pointwise::holds(op, px[j], py[j]);
+      compare_row<op, false, false>(n, load(lx, i, n, bx), load(ly, i, n, by), out + i);
     });
   });
+}
+
+void compare(CompareOp op, In x, In y, Out mask) {
+  switch (op) {
+    case CompareOp::eq:
+      return compare_by<CompareOp::eq>(x, y, mask);
+    case CompareOp::ne:
+      return compare_by<CompareOp::ne>(x, y, mask);
+    case CompareOp::lt:
+      return compare_by<CompareOp::lt>(x, y, mask);
+    case CompareOp::le:
+      return compare_by<CompareOp::le>(x, y, mask);
+  }
 }
 
 void where(In mask, In x, In y, Out z) {

@@ -9,12 +9,33 @@ namespace braid::cpu {
 
 namespace {
 
-// u[0, n) = unit(random_bits(i + j, key)); i is a multiple of 4, u has room for n rounded up to 4.
+// u[0, n) = unit(random_bits(i + j, key)); i is a multiple of 4, u has room for n rounded up to 4. philox() of all
+// counters of a block side by side: each round is a vector loop.
 void units(int64_t i, int64_t n, RandomKey key, float* u) {
-  uint64_t first = static_cast<uint64_t>(i) / 4;
-  for (int64_t b = 0; b < (n + 3) / 4; ++b) {
-    Philox4 words = philox(first + static_cast<uint64_t>(b), key);
-    for (int k = 0; k < 4; ++k) u[4 * b + k] = unit(words.v[k]);
+  constexpr int64_t kCounters = kBlock / 4;
+  const int64_t count = detail::ceil_div(n, 4);
+  uint32_t c0[kCounters], c1[kCounters], c2[kCounters], c3[kCounters];
+  for (int64_t b = 0; b < count; ++b) {
+    const uint64_t counter = static_cast<uint64_t>(i / 4 + b);
+    c0[b] = static_cast<uint32_t>(counter);
+    c1[b] = static_cast<uint32_t>(counter >> 32);
+    c2[b] = static_cast<uint32_t>(key.stream);
+    c3[b] = static_cast<uint32_t>(key.stream >> 32);
+  }
+  for (PhiloxKey round(key); round.index < PhiloxKey::kRounds; round.next()) {
+    for (int64_t b = 0; b < count; ++b) {
+      const Philox4 words = philox_round({{c0[b], c1[b], c2[b], c3[b]}}, round);
+      c0[b] = words.v[0];
+      c1[b] = words.v[1];
+      c2[b] = words.v[2];
+      c3[b] = words.v[3];
+    }
+  }
+  for (int64_t b = 0; b < count; ++b) {
+    u[4 * b] = unit(c0[b]);
+    u[4 * b + 1] = unit(c1[b]);
+    u[4 * b + 2] = unit(c2[b]);
+    u[4 * b + 3] = unit(c3[b]);
   }
 }
 
@@ -59,10 +80,10 @@ void normal(double mean, double deviation, RandomKey key, Out y) {
       A by[kBlock];
       float u[kBlock];
       units(i, n, key, u);
-      for (int64_t j = 0; j < n; j += 2) {
-        NormalPair<A> pair = normal_numbers(u[j], u[j + 1], A(mean), A(deviation));
+      for (int64_t j = 0; j < n; j += 2) {  // an odd last one has a pair too
+        const NormalPair<A> pair = normal_numbers(u[j], u[j + 1], A(mean), A(deviation));
         by[j] = pair.first;
-        if (j + 1 < n) by[j + 1] = pair.second;
+        by[j + 1] = pair.second;
       }
       A* py = output_block(ly, i, n, by);
       if (py != by) {

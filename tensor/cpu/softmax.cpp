@@ -1,5 +1,10 @@
 // Softmax over the last axis: y_i = exp(x_i - max x) / sum_j exp(x_j - max x), and its relatives.
 #include "braid/tensor/kernels/softmax.h"
+
+#include <limits>
+#include <type_traits>
+
+#include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/lanes.h"
 #include "braid/tensor/kernels/math.h"
 #include "braid/tensor/parallel.h"
@@ -33,9 +38,15 @@ void softmax(In x, Out y) {
         for (int64_t i = 0; i < n; ++i) yr[i] = T(0.0f);
         return;
       }
-      A sum = lane_sum<A>(n, [&](int64_t i) { return math::exp(A(xr[i]) - top); });
-      A inverse = A(1) / sum;
-      for (int64_t i = 0; i < n; ++i) yr[i] = T(math::exp(A(xr[i]) - top) * inverse);
+      if constexpr (std::is_same_v<T, A>) {  // the exponentials wait in y
+        BRAID_IVDEP                          // x and y are one array, or do not overlap
+        for (int64_t i = 0; i < n; ++i) yr[i] = math::exp(xr[i] - top);
+        const A inverse = A(1) / lane_sum<A>(n, [&](int64_t i) { return yr[i]; });
+        for (int64_t i = 0; i < n; ++i) yr[i] *= inverse;
+      } else {
+        const A inverse = A(1) / lane_sum<A>(n, [&](int64_t i) { return math::exp(A(xr[i]) - top); });
+        for (int64_t i = 0; i < n; ++i) yr[i] = T(math::exp(A(xr[i]) - top) * inverse);
+      }
     });
   });
 }

@@ -1,6 +1,6 @@
-// math::exp, log, log1p, tanh, erf. On the CPU the f32 versions are branch-free, so that the compiler vectorises loops
-// over them without -ffast-math; they are within a few units in the last place (tests/tensor/kernels/math_test.cpp
-// states how many). Under CUDA they are the GPU's own. f64 is the C library's.
+// math::exp, log, log1p, tanh, erf, pow. On the CPU the f32 versions are branch-free, so that the compiler vectorises
+// loops over them without -ffast-math; they are within a few units in the last place
+// (tests/tensor/kernels/math_test.cpp states how many). Under CUDA they are the GPU's own. f64 is the C library's.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "braid/tensor/device_code.h"
+#include "braid/tensor/kernels/math_wide.h"
 
 namespace braid::math {
 
@@ -16,6 +17,7 @@ BRAID_HD double log(double x) { return ::log(x); }
 BRAID_HD double log1p(double x) { return ::log1p(x); }
 BRAID_HD double tanh(double x) { return ::tanh(x); }
 BRAID_HD double erf(double x) { return ::erf(x); }
+using math_wide::pow;
 
 #if defined(__CUDACC__)
 
@@ -29,24 +31,38 @@ BRAID_HD float erf(float x) { return ::erff(x); }
 
 inline constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;  // ln 2 in two parts, the first one short
 
-// exp: x = n ln2 + r, |r| <= ln2/2, exp(x) = 2^n exp(r). Results below 2^-126 become 0.
-inline float exp(float x) {
+// x = n ln2 + r, |r| <= ln2/2, exp(x) = 2^n exp(r): exp(r), and n as an integer.
+struct ExpParts {
+  float mantissa;
+  int32_t exponent;
+};
+inline ExpParts exp_parts(float x) {
   constexpr float kLog2e = 1.44269504088896341f;
   constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer held in the low mantissa bits
-  constexpr float kHigh = 88.7228393f, kLow = -87.3365402f;
-  float c = x > kHigh ? kHigh : x < kLow ? kLow : x;
-  float shifted = c * kLog2e + kMagic;
+  float shifted = x * kLog2e + kMagic;
   float n = shifted - kMagic;
-  float r = (c - n * kLn2High) - n * kLn2Low;
+  float r = (x - n * kLn2High) - n * kLn2Low;
   float p = 1.392656857e-3f;
   p = p * r + 8.363348947e-3f;
   p = p * r + 4.166655177e-2f;
   p = p * r + 1.666657597e-1f;
   p = p * r + 0.5f;
   p = p * r * r + r + 1.0f;
+  return {p, std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kMagic)};
+}
+// exp of |x| <= 87, where neither the result nor 2^n leaves the normal numbers.
+inline float exp_of_small(float x) {
+  const ExpParts e = exp_parts(x);
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(e.mantissa) + (static_cast<uint32_t>(e.exponent) << 23));
+}
+// exp. Results below 2^-126 become 0.
+inline float exp(float x) {
+  constexpr float kHigh = 88.7228393f, kLow = -87.3365402f;
+  const ExpParts e = exp_parts(x > kHigh ? kHigh : x < kLow ? kLow : x);
   // 2^n in two factors, because n = 128 alone has no f32 power.
-  int32_t i = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kMagic), half = i >> 1;
-  float y = p * std::bit_cast<float>((half + 127) << 23) * std::bit_cast<float>((i - half + 127) << 23);
+  int32_t half = e.exponent >> 1;
+  float y =
+      e.mantissa * std::bit_cast<float>((half + 127) << 23) * std::bit_cast<float>((e.exponent - half + 127) << 23);
   y = x > kHigh ? std::numeric_limits<float>::infinity() : y;
   return x < kLow ? 0.0f : y;
 }
@@ -89,7 +105,8 @@ inline float tanh(float x) {
   p = p * z - 5.385090958e-2f;
   p = p * z + 1.333276974e-1f;
   p = p * z - 3.333332894e-1f;
-  float near = p * z * a + a, far = 1.0f - 2.0f / (exp(2.0f * a) + 1.0f);
+  float c = a > 10.0f ? 10.0f : a;  // 1 from here on; a NaN stays one
+  float near = p * z * a + a, far = 1.0f - 2.0f / (exp_of_small(2.0f * c) + 1.0f);
   return std::copysign(a < 0.625f ? near : far, x);
 }
 
@@ -111,7 +128,7 @@ inline float erf(float x) {
   q = q * c - 6.317844659e-1f;
   q = q * c - 1.130251935f;
   q = q * c + 3.231856272e-4f;
-  float near = p * a + a, far = 1.0f - exp(q);
+  float near = p * a + a, far = 1.0f - exp_of_small(q);
   return std::copysign(a < 0.9f ? near : far, x);
 }
 

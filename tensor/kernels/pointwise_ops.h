@@ -30,10 +30,12 @@ enum class UnaryOp : unsigned char {
   erf,
   sigmoid,
   silu,       // x sigmoid(x)
+  softplus,   // log(1 + exp(x))
   gelu_erf,   // x Phi(x)
   gelu_tanh,  // the tanh approximation of GELU
   relu,
   pow,    // x^a
+  cube,   // x^3: what pow becomes there, see simplest()
   clamp,  // min(max(x, a), b)
   // (new functions of one input here)
   count  // of the functions above
@@ -169,6 +171,15 @@ struct Unary<UnaryOp::silu, A> {
 };
 
 template <class A>
+struct Unary<UnaryOp::softplus, A> {  // max(x, 0) + log(1 + exp(-|x|))
+  BRAID_HD static A forward(A x, A, A) {
+    const A positive = x < A(0) ? A(0) : x;  // a NaN stays one
+    return positive + math::log1p(math::exp(-std::fabs(x)));
+  }
+  BRAID_HD static A backward(A g, A x, A, A) { return g * pointwise::sigmoid(x); }
+};
+
+template <class A>
 struct Unary<UnaryOp::gelu_erf, A> {  // slope: Phi(x) + x phi(x)
   BRAID_HD static A forward(A value, A, A) {
     const A x = above_minus_infinity(value);
@@ -203,8 +214,14 @@ struct Unary<UnaryOp::relu, A> {  // a NaN stays one
 
 template <class A>
 struct Unary<UnaryOp::pow, A> {
-  BRAID_HD static A forward(A x, A a, A) { return std::pow(x, a); }
-  BRAID_HD static A backward(A g, A x, A a, A) { return a == A(0) ? A(0) : g * (a * std::pow(x, a - A(1))); }
+  BRAID_HD static A forward(A x, A a, A) { return math::pow(x, a); }
+  BRAID_HD static A backward(A g, A x, A a, A) { return a == A(0) ? A(0) : g * (a * math::pow(x, a - A(1))); }
+};
+
+template <class A>
+struct Unary<UnaryOp::cube, A> {
+  BRAID_HD static A forward(A x, A, A) { return x * x * x; }
+  BRAID_HD static A backward(A g, A x, A, A) { return g * (A(3) * x * x); }
 };
 
 template <class A>
@@ -277,6 +294,12 @@ BRAID_HD void visit_each(Op op, F& f, std::index_sequence<i...>) {
 template <class A>
 BRAID_HD bool holds(CompareOp op, A x, A y) {
   return op == CompareOp::eq ? x == y : op == CompareOp::ne ? x != y : op == CompareOp::lt ? x < y : x <= y;
+}
+
+// The op with the values of `op` of scalar parameter a, and the fewest operations.
+constexpr UnaryOp simplest(UnaryOp op, double a) {
+  if (op != UnaryOp::pow) return op;
+  return a == 2 ? UnaryOp::square : a == 3 ? UnaryOp::cube : op;
 }
 
 // visit(op, [&]<UnaryOp o>() { ... }) makes an op that is known at run time a template argument.

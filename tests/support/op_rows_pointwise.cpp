@@ -169,6 +169,10 @@ std::vector<OpRow> pointwise_rows() {
           "pow", [](const Tensor& x) { return pow(x, 2.5); }, [](double x) { return std::pow(x, 2.5); }, 0.3, 3),
       unary(
           "pow:negative", [](const Tensor& x) { return pow(x, -1); }, [](double x) { return 1 / x; }, 0.5, 3),
+      unary(
+          "pow:square", [](const Tensor& x) { return pow(x, 2); }, [](double x) { return x * x; }, -2, 2),
+      unary(
+          "pow:cube", [](const Tensor& x) { return pow(x, 3); }, [](double x) { return x * x * x; }, -2, 2),
       unary("clamp", clamped, clamp_of, -0.4, 0.9),
       unary("clamp:below", clamped, clamp_of, -2, -0.6),
       unary("clamp:above", clamped, clamp_of, 1.1, 2),

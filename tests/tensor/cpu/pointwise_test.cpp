@@ -69,6 +69,35 @@ BOOST_AUTO_TEST_CASE(strided_results) {
   BOOST_TEST(is_close(base.sliced(1, 45, 50).to_vector<double>(), std::vector<double>(150, -1), 0));
 }
 
+// An input that repeats along an axis: by rows where these are long, by blocks where they are short. Both give what
+// dense inputs give, also over an input.
+BOOST_AUTO_TEST_CASE(repeated_inputs_of_any_size) {
+  for (int64_t n : {5, 63, 64, 700, 9000}) {
+    for (DType type : {DType::f32, DType::f64, DType::bf16}) {
+      const Tensor x = random_tensor({3, 2, n}, 1, type);
+      for (const Shape& of_y : {Shape{n}, Shape{3, 2, 1}, Shape{2, n}, Shape{3, 1, n}, Shape{1, 2, 1}, Shape{}}) {
+        const Tensor y = random_tensor(of_y, 2, type).expanded(x.shape()), dense = y.clone();
+        Tensor want = empty(x.shape(), type), got = empty(x.shape(), type);
+        BOOST_TEST_CONTEXT(n << " " << str(type) << " " << str(of_y)) {
+          table.pointwise.binary(BinaryOp::sub, x, dense, want);
+          table.pointwise.binary(BinaryOp::sub, x, y, got);
+          BOOST_TEST(same_bits(got, want));
+          Tensor over = x.clone();
+          table.pointwise.binary(BinaryOp::sub, over, y, over);
+          BOOST_TEST(same_bits(over, want));
+          table.pointwise.binary(BinaryOp::div, dense, x, want);
+          table.pointwise.binary(BinaryOp::div, y, x, got);
+          BOOST_TEST(same_bits(got, want));
+          Tensor wide = full({3, 2, n + 7}, -1, type), part = wide.sliced(2, 3, n + 3);
+          table.pointwise.binary(BinaryOp::div, y, x, part);
+          BOOST_TEST(same_bits(part, want));
+          BOOST_TEST(is_close(wide.sliced(2, n + 3, n + 7).to_vector<double>(), std::vector<double>(24, -1), 0));
+        }
+      }
+    }
+  }
+}
+
 // Large transposed inputs are copied first; small ones are gathered. Both give what the dense input gives.
 BOOST_AUTO_TEST_CASE(transposed_inputs_of_any_size) {
   for (int64_t n : {20, 200}) {
