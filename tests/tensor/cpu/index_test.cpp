@@ -102,9 +102,9 @@ BOOST_AUTO_TEST_CASE(messages) {
   BOOST_TEST(throws_with([&] { gather(table, ids({0}, {1})); }, "[gather] ids (1) do not fit (4, 2)"));
   BOOST_TEST(throws_with(
       [&] {
-        index_select(zeros({2, 1, 1, 1}), zeros({1, 1, 1, 1}, DType::i64));
+        index_select(zeros({2, 1, 1, 1, 1}), zeros({1, 1, 1, 1, 1}, DType::i64));
       },
-      "more than 6 axes"));
+      "more than 8 axes"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

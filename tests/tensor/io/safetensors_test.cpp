@@ -118,8 +118,8 @@ BOOST_AUTO_TEST_CASE(mistakes_in_the_header_name_the_tensor) {
   rejects(one("\"F33\"", "[2]", "[0, 8]"), "a known dtype, found \"F33\"");
   rejects(one("7", "[2]", "[0, 8]"), "a known dtype, found 7");
   rejects(one("\"F32\"", "[-2]", "[0, 8]"), "integers");
-  rejects(one("\"F32\"", "[1,1,1,1,1,1,2]", "[0, 8]"), "at most 6 sizes");
-  rejects(one("\"F32\"", "2", "[0, 8]"), "at most 6 sizes");
+  rejects(one("\"F32\"", "[1,1,1,1,1,1,1,1,2]", "[0, 8]"), "at most 8 sizes");
+  rejects(one("\"F32\"", "2", "[0, 8]"), "at most 8 sizes");
   rejects(one("\"F32\"", "[4611686018427387904, 2]", "[0, 8]"), "fits 64 bits");
   rejects(one("\"F32\"", "[18446744073709551615]", "[0, 8]"), "integers");
   rejects(one("\"F32\"", "[18446744073709551615]", "[0, 4]"), "integers", "1234");
