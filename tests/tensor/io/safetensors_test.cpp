@@ -49,6 +49,7 @@ BOOST_AUTO_TEST_CASE(every_type_and_shape_survives) {
     all.emplace_back("b." + std::to_string(i++), from_values({1, 2, 3, 4, 5, 250}, {2, 3}, t));
     all.emplace_back("a." + std::to_string(i++), from_values({7}, {}, t));
     all.emplace_back("empty." + std::to_string(i++), zeros({3, 0, 2}, t));
+    all.emplace_back("long." + std::to_string(i++), arange(24, t).reshaped({1, 2, 1, 3, 2, 1, 2, 1}));
   }
   all.emplace_back("ä \"name\"\n", from_values({1, 2, 3, 4, 5, 6}, {3, 2}).transposed());
   const uint32_t crc = io::save_safetensors(folder / "a.safetensors", all, {{"format", "pt"}, {"step", "7"}});
