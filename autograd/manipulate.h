@@ -61,7 +61,7 @@ Tensor diag_embed(const Tensor& x, int64_t k = 0);  // x (..., n) -> (..., n + |
 Tensor diag(const Tensor& x, int64_t k = 0);        // diag_embed of a vector, diagonal of a matrix
 Tensor trace(const Tensor& x);                      // x (..., N, M) -> (...): the sum of the main diagonal
 Tensor block_diag(const std::vector<Tensor>& xs);   // matrices (a vector: one row) along the diagonal of a matrix
-// x (a, b), y (c, d) -> (a c, b d): x[i, j] y in place of every element of x. Up to 3 axes; the shorter shape is filled
+// x (a, b), y (c, d) -> (a c, b d): x[i, j] y in place of every element of x. Up to 4 axes; the shorter shape is filled
 // up with leading ones.
 Tensor kron(const Tensor& x, const Tensor& y);
 

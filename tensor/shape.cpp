@@ -5,6 +5,10 @@
 namespace braid {
 
 void Shape::bad_axis(int axis) const { fail("shape", str("axis ", axis, " does not exist in ", *this)); }
+void Shape::too_many(int64_t n) const {
+  fail("shape", str("a tensor has at most ", max_rank, " axes; found one more of size ", n, " behind ", *this,
+                    "; merge axes by reshape or flatten"));
+}
 
 std::string str(const Shape& shape) {
   std::string s = "(";

@@ -1,4 +1,4 @@
-// Shape and Strides: up to six sizes in a trivially copyable value, so that kernels take them by value.
+// Shape and Strides: up to eight sizes in a trivially copyable value, so that kernels take them by value.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -11,7 +11,7 @@ namespace braid {
 
 class Shape {
  public:
-  static constexpr int max_rank = 6;
+  static constexpr int max_rank = 8;
 
   Shape() = default;
   Shape(std::initializer_list<int64_t> sizes) {
@@ -23,7 +23,8 @@ class Shape {
   int64_t operator[](int axis) const { return size_[index(axis)]; }
   int64_t& operator[](int axis) { return size_[index(axis)]; }
   void push_back(int64_t n) {
-    check(rank_ < max_rank, "shape", "a tensor has at most 6 dimensions");
+    if (rank_ == max_rank) [[unlikely]]
+      too_many(n);
     size_[rank_++] = n;
   }
   const int64_t* begin() const { return size_; }
@@ -44,6 +45,7 @@ class Shape {
     return i;
   }
   [[noreturn]] void bad_axis(int axis) const;
+  [[noreturn]] void too_many(int64_t n) const;
 
   int64_t size_[max_rank] = {};
   int rank_ = 0;

@@ -26,8 +26,10 @@ double at(const Tensor& x, std::initializer_list<int64_t> indices) {
 
 Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
   const CalledOp called("one_hot");
-  check(classes >= 1 && ids.rank() < Shape::max_rank, "one_hot",
-        [&] { return str("needs at least one class and at most 5 axes, got ", classes, " and ids ", ids.shape()); });
+  check(classes >= 1 && ids.rank() < Shape::max_rank, "one_hot", [&] {
+    return str("needs at least one class and at most ", Shape::max_rank - 1, " axes, got ", classes, " and ids ",
+               ids.shape());
+  });
   check_ids("one_hot", "id", ids, classes);
   return eq(unsqueeze(ids, -1), arange(classes, ids.dtype(), ids.device())).to(dtype);
 }

@@ -1,28 +1,44 @@
 // Values are computed in f64 on the host and rounded once, so that they are the same on every device.
 #include "braid/autograd/create.h"
 
+#include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/manipulate.h"
 #include "braid/tensor/base/strings.h"
+#include "braid/tensor/convert.h"
+#include "braid/tensor/parallel.h"
 
 namespace braid {
 
 namespace {
 
-template <class T>
-Tensor placed(const std::vector<T>& values, DType dtype, Device device) {
-  return from_vector(values, {std::ssize(values)}).to(dtype).to(device);
+// A list of n values of f64 or i64, each rounded to the type once.
+template <class F>
+Tensor filled(int64_t n, DType dtype, Device device, F&& value) {
+  Tensor x = empty({n}, dtype);
+  visit_any(dtype, [&]<class T>() {
+    T* to = x.mutable_data<T>();
+    parallel_for(n, grain_for(16), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const auto exact = value(i);
+        if constexpr (std::is_same_v<decltype(exact), const T>)
+          to[i] = exact;
+        else
+          to[i] = convert<T>(static_cast<double>(exact));
+      }
+    });
+  });
+  return x.to(device);
 }
 
 template <class F>
 Tensor spaced(const char* op, int64_t n, DType dtype, Device device, F&& value) {
   check(n >= 0, op, [&] { return str("needs at least 0 values, got ", n); });
   check(is_float(dtype), op, [&] { return str("needs a floating-point type, got ", dtype); });
-  std::vector<double> values(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i)] = value(i);
-  return placed(values, dtype, device);
+  return filled(n, dtype, device, value);
 }
 
 // Value i of n between two, from the nearer end, so that both are met.
@@ -56,13 +72,14 @@ void flatten_nested(const detail::Nested& values, const Shape& shape, int axis, 
 
 Tensor detail::range(int64_t begin, int64_t end, int64_t step, DType dtype, Device device) {
   check(step != 0, "arange", "needs a step other than 0");
-  std::vector<int64_t> values;
-  // Ends where the next value would not be an i64.
-  for (int64_t i = begin; step > 0 ? i < end : i > end;) {
-    values.push_back(i);
-    if (__builtin_add_overflow(i, step, &i)) break;
-  }
-  return placed(values, dtype, device);
+  const bool up = step > 0;
+  const uint64_t from = static_cast<uint64_t>(begin), to = static_cast<uint64_t>(end), by = static_cast<uint64_t>(step);
+  uint64_t count = 0;  // modulo 2^64: a distance may not fit an i64
+  if (up ? begin < end : begin > end) count = (up ? to - from - 1 : from - to - 1) / (up ? by : 0 - by) + 1;
+  check(count < uint64_t{1} << 60, "arange",
+        [&] { return str("makes ", count, " values, more than any memory holds"); });
+  return filled(static_cast<int64_t>(count), dtype, device,
+                [=](int64_t i) { return static_cast<int64_t>(from + static_cast<uint64_t>(i) * by); });
 }
 
 Tensor detail::range(double begin, double end, double step, DType dtype, Device device) {
@@ -71,10 +88,8 @@ Tensor detail::range(double begin, double end, double step, DType dtype, Device 
     return str("needs finite bounds and a step other than 0, got ", detail::shortest(begin), ", ",
                detail::shortest(end), ", ", detail::shortest(step));
   });
-  std::vector<double> values;
-  for (int64_t i = 0; i < static_cast<int64_t>(count); ++i)
-    values.push_back(std::fma(static_cast<double>(i), step, begin));
-  return placed(values, dtype, device);
+  return filled(std::max(int64_t{0}, static_cast<int64_t>(count)), dtype, device,
+                [=](int64_t i) { return std::fma(static_cast<double>(i), step, begin); });
 }
 
 Tensor linspace(double first, double last, int64_t n, DType dtype, Device device) {

@@ -63,8 +63,9 @@ Tensor entries(const char* op, const Tensor& x, int axis, const std::vector<int6
 
 Tensor index_select(const Tensor& x, const Tensor& ids) {
   check(x.rank() >= 1, "index_select", [&] { return str("needs at least one axis, got ", x.shape()); });
-  check(ids.rank() + x.rank() - 1 <= Shape::max_rank, "index_select",
-        [&] { return str("ids ", ids.shape(), " into ", x.shape(), " would need more than 6 axes"); });
+  check(ids.rank() + x.rank() - 1 <= Shape::max_rank, "index_select", [&] {
+    return str("ids ", ids.shape(), " into ", x.shape(), " would need more than ", Shape::max_rank, " axes");
+  });
   return select_named("index_select", "index", x, ids);
 }
 

@@ -1,19 +1,23 @@
-// Elements by position. The host turns ids and masks into positions of the flat tensor; index_select() picks, and sums
-// back in the derivative.
+// Elements by position. The host turns ids and masks into positions of the flat tensor, as many as there are elements
+// to pick, put or add; kernels with ids move these.
 #include "braid/autograd/indexing.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "braid/autograd/composed.h"
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/entries.h"
+#include "braid/autograd/detail/index_parts.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 
 namespace {
 
-using Positions = std::vector<int64_t>;
+using index_parts::Ids;
+using index_parts::Part;
+using index_parts::Positions;
+using index_parts::Range;
 
 Tensor flat(const Tensor& x) { return reshape(x, {x.numel()}); }
 
@@ -21,152 +25,77 @@ Tensor on(Device device, const Positions& positions, const Shape& shape) {
   return from_vector(positions, shape).to(device);
 }
 
-int64_t inside(const char* op, int64_t id, int64_t n) {
-  check(id >= -n && id < n, op, [&] { return str("index ", id, " is not in [", -n, ", ", n, ")"); });
-  return id < 0 ? id + n : id;
-}
-
-// The entries of an axis of size n, in order.
-Positions entries_of(const Slice& s, int64_t n) {
-  check(s.step != 0, "index", "the step of a slice must not be 0");
-  const bool forwards = s.step > 0;
-  const int64_t low = forwards ? 0 : -1, high = forwards ? n : n - 1;  // where bounds are cut
-  const auto bound = [&](const std::optional<int64_t>& given, int64_t otherwise) {
-    if (!given) return otherwise;
-    return std::clamp(*given < 0 ? *given + n : *given, low, high);
-  };
-  const int64_t begin = bound(s.begin, forwards ? 0 : n - 1), end = bound(s.end, forwards ? n : -1);
-  Positions list;
-  for (int64_t i = begin; forwards ? i < end : i > end; i += s.step) list.push_back(i);
-  return list;
-}
-
-// Positions of what is not 0, one list per axis.
-std::vector<Positions> places(const Tensor& mask) {
-  const std::vector<double> values = ne(mask.detach(), 0.0).to_vector<double>();
-  std::vector<Positions> axes(static_cast<size_t>(mask.rank()));
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i] == 0) continue;
-    auto rest = static_cast<int64_t>(i);
-    for (int a = mask.rank() - 1; a >= 0; --a) {
-      axes[static_cast<size_t>(a)].push_back(rest % mask.dim(a));
-      rest /= mask.dim(a);
-    }
-  }
-  return axes;
-}
-
-// Ids of one axis of the view that the slices leave.
-struct AxisIds {
-  int axis, entry;  // entry: of the index
-  Shape shape;
-  Positions ids;
-};
-
-Positions ids_of(const char* op, const Tensor& ids, int64_t n) {
-  check(ids.dtype() == DType::i64 || ids.dtype() == DType::i32, op,
-        [&] { return str("needs ids of i64 or i32, or a mask of u8, got ", ids.dtype()); });
-  Positions list = ids.to_vector<int64_t>();
-  for (int64_t& id : list) id = inside(op, id, n);
-  return list;
-}
-
-// `at` with a whole slice for every axis that it leaves out.
-std::vector<Index> complete(const char* op, const Tensor& x, const std::vector<Index>& at) {
-  int taken = 0, ellipses = 0;
-  for (const Index& i : at) {
-    const auto* tensor = std::get_if<Tensor>(&i.value);
-    ellipses += std::holds_alternative<Ellipsis>(i.value);
-    if (tensor && tensor->dtype() == DType::u8)
-      taken += tensor->rank();
-    else if (!std::holds_alternative<Ellipsis>(i.value) && !std::holds_alternative<NewAxis>(i.value))
-      ++taken;
-  }
-  check(taken <= x.rank() && ellipses <= 1, op, [&] {
-    return str("the index takes ", taken, " axes with ", ellipses, " ellipses; ", x.shape(), " has ", x.rank(),
-               " axes, and one ellipsis may stand");
-  });
-  std::vector<Index> all;
-  for (const Index& i : at) {
-    if (std::holds_alternative<Ellipsis>(i.value))
-      all.insert(all.end(), static_cast<size_t>(x.rank() - taken), Slice{});
-    else
-      all.push_back(i);
-  }
-  if (ellipses == 0) all.insert(all.end(), static_cast<size_t>(x.rank() - taken), Slice{});
-  return all;
-}
-
-// Ids that broadcast to `shape`, repeated.
-Positions repeated(const AxisIds& of, const Shape& shape) {
-  return from_vector(of.ids, of.shape).expanded(shape).to_vector<int64_t>();
-}
-
-// The elements of y at ids of some of its axes.
-Tensor at_ids(const char* op, const Tensor& y, const std::vector<AxisIds>& all) {
-  Shape shape;
-  for (const AxisIds& one : all) shape = broadcast(shape, one.shape, op);
-  std::vector<int> order;
+// The elements of y at ids of some of its axes. parts: the index, whose other parts y has taken.
+Tensor at_ids(const Tensor& y, const std::vector<Part>& parts) {
+  const index_parts::PlacesOfIds where_ids(parts);
+  std::vector<int> order, others;
+  int axis = 0;
+  for (const Part& part : parts)
+    if (!std::holds_alternative<int64_t>(part)) (std::holds_alternative<Ids>(part) ? order : others).push_back(axis++);
   int64_t size = 1;
-  for (const AxisIds& one : all) order.push_back(one.axis), size *= y.dim(one.axis);
-  for (int a = 0; a < y.rank(); ++a)
-    if (std::ranges::count(order, a) == 0) order.push_back(a);
-  Positions combined(static_cast<size_t>(numel(shape)), 0);
-  for (const AxisIds& one : all) {
-    const Positions ids = repeated(one, shape);
-    for (size_t i = 0; i < ids.size(); ++i) combined[i] = combined[i] * y.dim(one.axis) + ids[i];
-  }
+  Positions combined(static_cast<size_t>(numel(where_ids.shape)), 0);
+  for (size_t k = parts.size(), a = order.size(); k-- > 0;)
+    if (const auto* ids = std::get_if<Ids>(&parts[k])) {
+      index_parts::add_repeated(combined, *ids, where_ids.shape, size);
+      size *= y.dim(order[--a]);
+    }
+  const int before = where_ids.neighbours() ? order[0] : 0;
   Shape rows{size};
-  for (size_t i = all.size(); i < order.size(); ++i) rows.push_back(y.dim(order[i]));
-  const Tensor picked = index_select(reshape(permute(y, order), rows), on(y.device(), combined, shape));
-  const bool neighbours = all.back().entry - all.front().entry == static_cast<int>(all.size()) - 1;
-  if (!neighbours || all.front().axis == 0) return picked;
+  for (const int a : others) rows.push_back(y.dim(a));
+  order.insert(order.end(), others.begin(), others.end());
+  const Tensor picked = index_select(reshape(permute(y, order), rows), on(y.device(), combined, where_ids.shape));
+  if (before == 0) return picked;
   // (ids..., before, behind) -> (before, ids..., behind)
   std::vector<int> back;
-  for (int a = 0; a < all.front().axis; ++a) back.push_back(shape.rank() + a);
-  for (int a = 0; a < shape.rank(); ++a) back.push_back(a);
-  for (int a = shape.rank() + all.front().axis; a < picked.rank(); ++a) back.push_back(a);
+  const int r = where_ids.shape.rank();
+  for (int a = 0; a < before; ++a) back.push_back(r + a);
+  for (int a = 0; a < r; ++a) back.push_back(a);
+  for (int a = r + before; a < picked.rank(); ++a) back.push_back(a);
   return permute(picked, back);
 }
 
-// x with the elements at these positions of the flat x replaced by those of values.
-Tensor replaced(const Tensor& x, const Positions& positions, const Tensor& values) {
-  Positions source(static_cast<size_t>(x.numel()));
-  std::iota(source.begin(), source.end(), 0);
-  for (size_t i = 0; i < positions.size(); ++i)
-    source[static_cast<size_t>(positions[i])] = x.numel() + static_cast<int64_t>(i);
-  const Tensor both = concat({flat(x), flat(values)}, 0);
-  return reshape(index_select(both, on(x.device(), source, {x.numel()})), x.shape());
+// y = x with values[i] at position at[i] of the flat x; the positions differ   dx = dy, but 0 there   dvalues = dy
+// there
+Tensor placed(const char* op, const Tensor& x, const Tensor& values, const Tensor& at) {
+  Tensor y = x.detach().clone();
+  backend(x.device()).index.put(values.detach().contiguous(), at, y);
+  return record(
+      op, y, {x, values},
+      differentiable([=, of_x = requires_grad(x), of_values = requires_grad(values)](const Tensor& dy) -> Grads {
+        const Tensor nothing = of_x ? zeros(at.shape(), dy.dtype(), dy.device()) : Tensor();
+        return {of_x ? placed(op, dy, nothing, at) : Tensor(), of_values ? select_rows(op, flat(dy), at) : Tensor()};
+      }));
 }
 
-Tensor added(const Tensor& x, const Positions& positions, const Tensor& values) {
-  const Tensor list = on(x.device(), positions, {static_cast<int64_t>(positions.size())});
-  return add(x, reshape(add_rows("index_add", flat(values), list, {x.numel()}), x.shape()));
+// x with the elements at these positions of the flat x replaced by those of values; of equal positions the last counts.
+Tensor replaced(const char* op, const Tensor& x, const Positions& positions, const Tensor& values) {
+  std::vector<bool> taken(static_cast<size_t>(x.numel()));
+  Positions targets, sources;
+  for (size_t i = positions.size(); i-- > 0;) {
+    if (taken[static_cast<size_t>(positions[i])]) continue;
+    taken[static_cast<size_t>(positions[i])] = true;
+    targets.push_back(positions[i]);
+    sources.push_back(static_cast<int64_t>(i));
+  }
+  const Shape count{std::ssize(targets)};
+  const bool all = targets.size() == positions.size();
+  const Tensor given = all ? flat(values) : select_rows(op, flat(values), on(x.device(), sources, count));
+  return placed(op, x, given, on(x.device(), all ? positions : targets, count));
 }
 
-// 0, 1, 2, ... of the shape of x: what an index picks from it are positions of the flat x.
-Tensor numbered(const Shape& shape) {
-  Positions all(static_cast<size_t>(numel(shape)));
-  std::iota(all.begin(), all.end(), 0);
-  return from_vector(all, shape);
-}
-
-Tensor host(const Index& i) {
-  const auto* tensor = std::get_if<Tensor>(&i.value);
-  return tensor ? tensor->to(kCpu) : Tensor();
-}
-// The positions of an index, and their shape.
-std::pair<Positions, Shape> positions_of(const Tensor& x, const std::vector<Index>& at) {
-  std::vector<Index> there;
-  for (const Index& i : at) there.push_back(std::holds_alternative<Tensor>(i.value) ? Index(host(i)) : i);
-  const NoGrad off;
-  const Tensor found = index(numbered(x.shape()), there);
-  return {found.to_vector<int64_t>(), found.shape()};
+// x with values[i] added at position i of the flat x   dx = dy   dvalues = dy there
+Tensor added(const char* op, const Tensor& x, const Positions& positions, const Tensor& values) {
+  const Tensor at = on(x.device(), positions, {std::ssize(positions)}), terms = flat(values);
+  Tensor y = x.detach().clone(), sums = y.reshaped({y.numel()});
+  backend(x.device()).index.add(terms.detach(), at, sums);
+  return record(op, y, {x, terms}, differentiable([=, of_terms = requires_grad(terms)](const Tensor& dy) -> Grads {
+                  return {dy, of_terms ? select_rows(op, flat(dy), at) : Tensor()};
+                }));
 }
 
 // Positions in x of one id per element along an axis; ids of `shape`, which is x's but along the axis.
 Positions along(const char* op, const Shape& x, const Tensor& ids, int axis) {
-  Positions list = ids_of(op, ids, x[axis]);
+  Positions list = index_parts::ids_of(op, ids, x[axis]);
   const Strides strides = contiguous_strides(x);
   for (size_t i = 0; i < list.size(); ++i) {
     auto rest = static_cast<int64_t>(i);
@@ -194,80 +123,47 @@ void check_ids_of(const char* op, const Tensor& x, const Tensor& ids, int axis) 
 
 Tensor index(const Tensor& x, const std::vector<Index>& at) {
   const CalledOp called("index");
-  const std::vector<Index> all = complete("index", x, at);
-  const bool has_ids = std::ranges::any_of(all, [](const Index& i) { return std::holds_alternative<Tensor>(i.value); });
+  const std::vector<Part> parts = index_parts::read(x, at);
   Tensor y = x;
   int axis = 0;
-  std::vector<AxisIds> ids;
-  for (size_t k = 0; k < all.size(); ++k) {
-    const auto entry = static_cast<int>(k);
-    if (const auto* position = std::get_if<int64_t>(&all[k].value)) {
-      const int64_t i = inside("index", *position, y.dim(axis));
-      if (has_ids)
-        ids.push_back({axis++, entry, {}, {i}});
-      else
-        y = select(y, axis, i);
-    } else if (const auto* slice_of = std::get_if<Slice>(&all[k].value)) {
-      const Positions list = entries_of(*slice_of, y.dim(axis));
-      const auto count = static_cast<int64_t>(list.size());
-      if (slice_of->step == 1 || list.empty())
-        y = slice(y, axis, list.empty() ? 0 : list[0], list.empty() ? 0 : list[0] + count);
-      else
-        y = entries("index", y, axis, list);
-      ++axis;
-    } else if (std::holds_alternative<NewAxis>(all[k].value)) {
-      y = unsqueeze(y, axis++);
-    } else {
-      const Tensor& t = std::get<Tensor>(all[k].value);
-      if (t.dtype() != DType::u8) {
-        ids.push_back({axis, entry, t.shape(), ids_of("index", t, y.dim(axis))});
-        ++axis;
-        continue;
-      }
-      check(t.rank() > 0, "index", "a mask needs at least one axis");
-      for (int a = 0; a < t.rank(); ++a)
-        check(t.dim(a) == y.dim(axis + a), "index", [&] {
-          return str("the mask ", t.shape(), " does not fit axes ", axis, " to ", axis + t.rank() - 1, " of ",
-                     y.shape());
-        });
-      for (Positions& list : places(t)) {
-        const auto count = static_cast<int64_t>(list.size());
-        ids.push_back({axis++, entry, {count}, std::move(list)});
-      }
+  bool has_ids = false;
+  for (const Part& part : parts) {
+    if (const auto* position = std::get_if<int64_t>(&part)) {
+      y = select(y, axis, *position);
+      continue;
     }
+    if (const auto* range = std::get_if<Range>(&part))
+      y = range->step == 1 ? slice(y, axis, range->begin, range->begin + range->count)
+                           : entries("index", y, axis, range->list());
+    else if (std::holds_alternative<NewAxis>(part))
+      y = unsqueeze(y, axis);
+    else
+      has_ids = true;
+    ++axis;
   }
-  if (ids.empty()) return y;
-  // The axes of one mask are neighbours: consecutive entries, for the rule of at_ids.
-  int before = -1, number = 0;
-  for (AxisIds& one : ids) {
-    const int entry = one.entry;
-    number += &one == &ids.front() ? 0 : entry == before ? 1 : entry - before;
-    before = entry;
-    one.entry = number;
-  }
-  return at_ids("index", y, ids);
+  return has_ids ? at_ids(y, parts) : y;
 }
 
 Tensor index_put(const Tensor& x, const std::vector<Index>& at, const Tensor& values) {
   const CalledOp called("index_put");
   check_same("index_put", x, values);
-  const auto [positions, shape] = positions_of(x, at);
-  return replaced(x, positions, expand(values, shape));
+  const auto [positions, shape] = index_parts::positions_of(x, at);
+  return replaced("index_put", x, positions, expand(values, shape));
 }
 
 Tensor index_add(const Tensor& x, const std::vector<Index>& at, const Tensor& values) {
   const CalledOp called("index_add");
   check_float("index_add", x);
   check_same("index_add", x, values);
-  const auto [positions, shape] = positions_of(x, at);
-  return added(x, positions, expand(values, shape));
+  const auto [positions, shape] = index_parts::positions_of(x, at);
+  return added("index_add", x, positions, expand(values, shape));
 }
 
 Tensor index_select(const Tensor& x, const Tensor& ids, int axis) {
   const CalledOp called("index_select");
   check(ids.rank() == 1, "index_select", [&] { return str("needs ids (k) for an axis, got ", ids.shape()); });
   const int a = normal_axis(axis, x.rank(), "index_select");
-  return entries("index_select", x, a, ids_of("index_select", ids, x.dim(a)));
+  return entries("index_select", x, a, index_parts::ids_of("index_select", ids, x.dim(a)));
 }
 
 Tensor take_along_axis(const Tensor& x, const Tensor& ids, int axis) {
@@ -290,7 +186,7 @@ Tensor scatter(const Tensor& x, const Tensor& ids, const Tensor& values, int axi
   check_same("scatter", x, values);
   const int a = normal_axis(axis, x.rank(), "scatter");
   check_ids_of("scatter", x, ids, a);
-  return replaced(x, along("scatter", x.shape(), ids, a), expand(values, ids.shape()));
+  return replaced("scatter", x, along("scatter", x.shape(), ids, a), expand(values, ids.shape()));
 }
 Tensor scatter_add(const Tensor& x, const Tensor& ids, const Tensor& values, int axis) {
   const CalledOp called("scatter_add");
@@ -298,16 +194,16 @@ Tensor scatter_add(const Tensor& x, const Tensor& ids, const Tensor& values, int
   check_same("scatter_add", x, values);
   const int a = normal_axis(axis, x.rank(), "scatter_add");
   check_ids_of("scatter_add", x, ids, a);
-  return added(x, along("scatter_add", x.shape(), ids, a), expand(values, ids.shape()));
+  return added("scatter_add", x, along("scatter_add", x.shape(), ids, a), expand(values, ids.shape()));
 }
 
 Tensor take(const Tensor& x, const Tensor& ids) {
   const CalledOp called("take");
-  return index_select(flat(x), on(x.device(), ids_of("take", ids, x.numel()), ids.shape()));
+  return index_select(flat(x), on(x.device(), index_parts::ids_of("take", ids, x.numel()), ids.shape()));
 }
 
 Tensor nonzero(const Tensor& x) {
-  const std::vector<Positions> axes = places(x);
+  const std::vector<Positions> axes = index_parts::places(x);
   const auto count = axes.empty() ? int64_t{0} : static_cast<int64_t>(axes[0].size());
   Tensor found = empty({count, x.rank()}, DType::i64);
   for (int64_t i = 0; i < count; ++i)
@@ -330,11 +226,11 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& values)
   check(
       mask.dtype() == DType::u8 && broadcast(x.shape(), mask.shape(), "masked_scatter") == x.shape(), "masked_scatter",
       [&] { return str("needs a mask of u8 that repeats to ", x.shape(), ", got ", mask.dtype(), " ", mask.shape()); });
-  const Positions where_to = places(mask.expanded(x.shape()).contiguous().reshaped({x.numel()}))[0];
+  const Positions where_to = index_parts::places(mask.expanded(x.shape()).contiguous().reshaped({x.numel()}))[0];
   const auto count = static_cast<int64_t>(where_to.size());
   check(values.numel() >= count, "masked_scatter",
         [&] { return str("the mask has ", count, " places, the values ", values.numel(), " elements"); });
-  return replaced(x, where_to, slice(flat(values), 0, 0, count));
+  return replaced("masked_scatter", x, where_to, slice(flat(values), 0, 0, count));
 }
 
 }  // namespace braid

@@ -137,13 +137,15 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, RandomKey key, DTy
         [&] { return str("needs low below high, both within ", dtype, ", got ", low, " and ", high); });
   check_shape_of("randint", shape);
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
-  Tensor x = empty(shape, DType::i64);
-  auto* values = x.mutable_data<int64_t>();
-  parallel_for(x.numel(), grain_for(40), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      values[i] = static_cast<int64_t>(static_cast<uint64_t>(low) + below(range, static_cast<uint64_t>(i), key));
+  Tensor x = empty(shape, dtype);
+  integer::visit_type(dtype, "randint", [&]<class T>() {
+    T* values = x.mutable_data<T>();
+    parallel_for(x.numel(), grain_for(40), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        values[i] = static_cast<T>(static_cast<uint64_t>(low) + below(range, static_cast<uint64_t>(i), key));
+    });
   });
-  return x.to(dtype).to(device);
+  return x.to(device);
 }
 
 // Fisher and Yates: entry i changes places with one of those from 0 to i.

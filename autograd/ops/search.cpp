@@ -18,7 +18,11 @@ void check_ascending(const char* op, const Tensor& edges) {
   if (n < 2 || edges.numel() == 0) return;
   // NaN is above every number: a pair is out of order where it is not <=, unless the second is NaN.
   const Tensor first = edges.sliced(-1, 0, n - 1), second = edges.sliced(-1, 1, n);
-  const Tensor fine = where(ne(second, second), ne(second, second), le(first, second));
+  Tensor fine = le(first, second);
+  if (is_float(edges.dtype())) {
+    const Tensor missing = ne(second, second);
+    fine = where(missing, missing, fine);
+  }
   check(all(fine).item() == 1, op, [&] { return str("needs edges that ascend, got ", edges.shape(), " that do not"); });
 }
 
@@ -38,7 +42,7 @@ Tensor positions(const char* op, const Tensor& edges, const Tensor& values, bool
   return index;
 }
 
-// ids as a list of i64 or i32, and the number of bins that they need.
+// ids as a list, and the number of bins that they need.
 struct Ids {
   Tensor list;
   int64_t bins;
@@ -46,11 +50,14 @@ struct Ids {
 Ids flat_ids(const Tensor& ids, int64_t min_length) {
   check(!is_float(ids.dtype()), "bincount", [&] { return str("needs ids of i64, i32 or u8, got ", ids.dtype()); });
   check(min_length >= 0, "bincount", [&] { return str("needs a length of at least 0, got ", min_length); });
-  const Tensor list = ids.to(is_index(ids.dtype()) ? ids.dtype() : DType::i32).contiguous().reshaped({ids.numel()});
+  const Tensor list = ids.contiguous().reshaped({ids.numel()});
   const int64_t bins = ids.numel() == 0 ? min_length : std::max(min_length, static_cast<int64_t>(max(list).item()) + 1);
-  check_ids("bincount", "id", list, bins);
+  if (is_index(list.dtype())) check_ids("bincount", "id", list, bins);
   return {list, bins};
 }
+
+// Kernels with ids take i64 and i32.
+Tensor as_index(const Tensor& ids) { return is_index(ids.dtype()) ? ids : ids.to(DType::i32); }
 
 // y[v] = sum of the weights w_i with ids_i = v   dw_i = dy[ids_i]
 Tensor sums_of_equal(const Ids& ids, const Tensor& weights) {
@@ -60,22 +67,35 @@ Tensor sums_of_equal(const Ids& ids, const Tensor& weights) {
                 differentiable([list = ids.list](const Tensor& dy) -> Grads { return {index_select(dy, list)}; }));
 }
 
-// How often 0 to bins - 1 occur in the list, f64, which is exact.
-Tensor counted(const Tensor& list, int64_t bins) {
-  const Tensor one = full({1}, 1, DType::f64, list.device());
-  return sums_of_equal({list, bins}, one.expanded({list.numel()}));
+// How often 0 to bins - 1 occur in the ids of a list of n elements, f64, which is exact. ids(begin, end) are those of
+// a part of the list, so that no more than a part of them, with its ones, is in memory.
+template <class F>
+Tensor counted(int64_t n, int64_t bins, Device device, F&& ids) {
+  constexpr int64_t kPart = int64_t{1} << 22;
+  const Tensor one = full({std::min(n, kPart)}, 1, DType::f64, device);
+  Tensor counts = zeros({bins}, DType::f64, device);
+  for (int64_t begin = 0; begin < n; begin += kPart) {
+    const int64_t end = std::min(n, begin + kPart);
+    backend(device).index.add(one.sliced(0, 0, end - begin), ids(begin, end), counts);
+  }
+  return counts;
 }
 
 Histogram counted_between(const Tensor& x, const Tensor& edges) {
   const int64_t bins = edges.dim(0) - 1;
   check_ascending("histogram", edges);
-  const Tensor values = x.contiguous().reshaped({x.numel()});
-  Tensor ids = empty({x.numel()}, DType::i64, x.device());
-  backend(x.device()).order.search(edges, values, true, ids);
+  const Tensor list = x.contiguous().reshaped({x.numel()}), last = edges.sliced(0, bins, bins + 1);
+  Tensor at_end = zeros({}, DType::i64, x.device());
+  const auto ids = [&](int64_t begin, int64_t end) {
+    const Tensor values = list.sliced(0, begin, end).to(edges.dtype());
+    Tensor found = empty(values.shape(), DType::i64, x.device());
+    backend(x.device()).order.search(edges, values, true, found);
+    at_end = add(at_end, sum(eq(values, last)));
+    return found;
+  };
   // Bin 0 and the last one are outside. The upper edge itself counts as outside there, and belongs to the last bin.
-  Tensor counts = counted(ids, bins + 2).sliced(0, 1, bins + 1).clone();
-  const Tensor at_end = sum(eq(values, edges.sliced(0, bins, bins + 1))).to(DType::f64);
-  counts.sliced(0, bins - 1, bins).add_(at_end.reshaped({1}));
+  Tensor counts = counted(x.numel(), bins + 2, x.device(), ids).sliced(0, 1, bins + 1).clone();
+  counts.sliced(0, bins - 1, bins).add_(at_end.to(DType::f64).reshaped({1}));
   return {counts.to(DType::i64), edges};
 }
 
@@ -138,7 +158,8 @@ UniqueValues unique(const Tensor& x) {
 Tensor bincount(const Tensor& ids, int64_t min_length) {
   const CalledOp called("bincount");
   const Ids flat = flat_ids(ids, min_length);
-  return counted(flat.list, flat.bins).to(DType::i64);
+  const auto ids_of = [&](int64_t begin, int64_t end) { return as_index(flat.list.sliced(0, begin, end)); };
+  return counted(ids.numel(), flat.bins, ids.device(), ids_of).to(DType::i64);
 }
 
 Tensor bincount(const Tensor& ids, const Tensor& weights, int64_t min_length) {
@@ -148,7 +169,8 @@ Tensor bincount(const Tensor& ids, const Tensor& weights, int64_t min_length) {
         [&] { return str("needs one weight per id, got ", weights.shape(), " for ids ", ids.shape()); });
   check(ids.device() == weights.device(), "bincount",
         [&] { return str("the weights are on ", weights.device(), ", the ids on ", ids.device()); });
-  return sums_of_equal(flat_ids(ids, min_length), reshape(weights, {weights.numel()}));
+  const Ids flat = flat_ids(ids, min_length);
+  return sums_of_equal({as_index(flat.list), flat.bins}, reshape(weights, {weights.numel()}));
 }
 
 Histogram histogram(const Tensor& x, int64_t bins, double low, double high) {
@@ -162,7 +184,7 @@ Histogram histogram(const Tensor& x, int64_t bins, double low, double high) {
     edges.push_back(low + (high - low) * (static_cast<double>(i) / static_cast<double>(bins)));
   edges.push_back(high);
   const DType type = accumulate_type(x.dtype());
-  return counted_between(x.detach().to(type), from_vector(edges, {bins + 1}).to(type).to(x.device()));
+  return counted_between(x.detach(), from_vector(edges, {bins + 1}).to(type).to(x.device()));
 }
 
 Histogram histogram(const Tensor& x, const Tensor& edges) {
@@ -171,8 +193,7 @@ Histogram histogram(const Tensor& x, const Tensor& edges) {
   check_same("histogram", x, edges);
   check(edges.rank() == 1 && edges.dim(0) >= 2, "histogram",
         [&] { return str("needs edges (bins + 1), at least two, got ", edges.shape()); });
-  const DType type = accumulate_type(x.dtype());
-  return counted_between(x.detach().to(type), edges.detach().to(type).contiguous());
+  return counted_between(x.detach(), edges.detach().to(accumulate_type(x.dtype())).contiguous());
 }
 
 }  // namespace braid

@@ -24,6 +24,7 @@ namespace braid::cuda {
 template <class... P, class... A>
 void launch(void (*kernel)(P...), const Launch& shape, A&&... arguments) {
   static_assert(sizeof...(P) == sizeof...(A), "launch: one argument for each parameter of the kernel");
+  static_assert(argument_bytes<P...> <= kMaxArgumentBytes, "launch: the arguments of the kernel exceed 4 KiB");
   [&](P... values) {
     void* pointers[] = {&values..., nullptr};
     launch_function(reinterpret_cast<const void*>(kernel), shape, pointers);

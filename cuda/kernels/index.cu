@@ -74,6 +74,13 @@ __global__ void __launch_bounds__(kMaxTeam) scatter_kernel(RowPartition rows, co
   }
 }
 
+// y[positions[i]] = values[i]
+template <class Unit>
+__global__ void __launch_bounds__(kThreads) put_kernel(int64_t count, const Unit* values, Ids positions, Unit* y) {
+  int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i < count) y[positions[i]] = values[i];
+}
+
 // The smallest and the largest id: one block, because the list is short and a launch costs more than the loop.
 __global__ void __launch_bounds__(1024) index_range_kernel(Ids ids, int64_t count, int64_t* low_high) {
   int64_t low = INT64_MAX, high = INT64_MIN;
@@ -102,6 +109,8 @@ __global__ void __launch_bounds__(1024) index_range_kernel(Ids ids, int64_t coun
 using Key = uint64_t;  // id, then position, 32 bits each
 constexpr Key kNoKey = ~Key{0};
 constexpr int kChunk = 4096, kSegment = 32, kWarps = 8;
+constexpr int64_t kMaxKeys = (int64_t{1} << 32) - 1;  // of which 32 bits hold id and position, and no key is kNoKey
+constexpr int64_t kMaxStripes = 4096;                 // of columns, side by side in gridDim.y
 
 __device__ int64_t id_of(Key key) { return static_cast<int64_t>(key >> 32); }
 __device__ int64_t position_of(Key key) { return static_cast<int64_t>(key & 0xffffffffu); }
@@ -176,7 +185,7 @@ __device__ void add_to_row(T* row, int64_t i, int64_t n, const Pack<Accumulate<T
   store_pack(row, i, n, pack);
 }
 
-// A warp: one segment, 32 packs of columns. parts: (segments, 2, n)
+// A warp: one segment, 32 packs of columns, and those gridDim.y stripes further. parts: (segments, 2, n)
 template <class T>
 __global__ void __launch_bounds__(32 * kWarps)
     add_segments_kernel(const Key* keys, int64_t count, const T* dy, int64_t n, T* table, Accumulate<T>* parts) {
@@ -185,41 +194,43 @@ __global__ void __launch_bounds__(32 * kWarps)
   int lane = static_cast<int>(threadIdx.x) % 32;
   int64_t segment = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32, begin = segment * kSegment;
   if (begin >= count) return;
-  int64_t column = (int64_t{blockIdx.y} * 32 + lane) * W;
   int length = static_cast<int>(std::min<int64_t>(kSegment, count - begin));
   Key mine = lane < length ? keys[begin + lane] : kNoKey;
   int64_t before = begin > 0 ? id_of(keys[begin - 1]) : -1;
   int64_t after = begin + length < count ? id_of(keys[begin + length]) : -1;
-  Pack<A, W> sum{};
-  for (int base = 0; base < length; base += kAhead) {
-    Pack<T> rows[kAhead];  // several loads in flight
+  for (int64_t stripe = blockIdx.y; stripe * 32 * W < n; stripe += gridDim.y) {
+    int64_t column = (stripe * 32 + lane) * W;
+    Pack<A, W> sum{};
+    for (int base = 0; base < length; base += kAhead) {
+      Pack<T> rows[kAhead];  // several loads in flight
 #pragma unroll
-    for (int k = 0; k < kAhead; ++k) {
-      int64_t position = position_of(__shfl_sync(~0u, mine, base + k));
-      if (base + k < length) rows[k] = load_pack<W>(dy + position * n, column, n);
-    }
-#pragma unroll
-    for (int k = 0; k < kAhead; ++k) {
-      int at = base + k;
-      int64_t id = id_of(__shfl_sync(~0u, mine, at)), next = id_of(__shfl_sync(~0u, mine, (at + 1) % 32));
-      if (at >= length) continue;
-#pragma unroll
-      for (int j = 0; j < W; ++j) sum[j] += A(rows[k][j]);
-      if (at + 1 == length) next = after;
-      if (id == next && at + 1 < length) continue;
-      if (id == before) {
-        store_pack(part_of(parts, segment, kFromBefore, n), column, n, sum);
-      } else if (id == next) {
-        store_pack(part_of(parts, segment, kContinues, n), column, n, sum);
-      } else {
-        add_to_row(table + id * n, column, n, sum);
+      for (int k = 0; k < kAhead; ++k) {
+        int64_t position = position_of(__shfl_sync(~0u, mine, base + k));
+        if (base + k < length) rows[k] = load_pack<W>(dy + position * n, column, n);
       }
-      sum = {};
+#pragma unroll
+      for (int k = 0; k < kAhead; ++k) {
+        int at = base + k;
+        int64_t id = id_of(__shfl_sync(~0u, mine, at)), next = id_of(__shfl_sync(~0u, mine, (at + 1) % 32));
+        if (at >= length) continue;
+#pragma unroll
+        for (int j = 0; j < W; ++j) sum[j] += A(rows[k][j]);
+        if (at + 1 == length) next = after;
+        if (id == next && at + 1 < length) continue;
+        if (id == before) {
+          store_pack(part_of(parts, segment, kFromBefore, n), column, n, sum);
+        } else if (id == next) {
+          store_pack(part_of(parts, segment, kContinues, n), column, n, sum);
+        } else {
+          add_to_row(table + id * n, column, n, sum);
+        }
+        sum = {};
+      }
     }
   }
 }
 
-// A warp: the sum that continues after one segment, if there is one, and 32 packs of columns.
+// A warp: the sum that continues after one segment, if there is one, and columns as above.
 template <class T>
 __global__ void __launch_bounds__(32 * kWarps)
     add_parts_kernel(const Key* keys, int64_t count, const Accumulate<T>* parts, int64_t n, T* table) {
@@ -229,17 +240,19 @@ __global__ void __launch_bounds__(32 * kWarps)
   if (end >= count) return;
   int64_t id = id_of(keys[end - 1]), begin = end - kSegment;
   if (id_of(keys[end]) != id || (begin > 0 && id_of(keys[begin - 1]) == id)) return;
-  int64_t column = (int64_t{blockIdx.y} * 32 + threadIdx.x % 32) * W;
-  Pack<A, W> sum = load_pack<W>(part_of(parts, segment, kContinues, n), column, n);
   int64_t behind = first_at_least(static_cast<Key>(id + 1) << 32, keys, end, count);
   int64_t last = (behind - 1) / kSegment;  // the segment in which the sum ends
+  for (int64_t stripe = blockIdx.y; stripe * 32 * W < n; stripe += gridDim.y) {
+    int64_t column = (stripe * 32 + threadIdx.x % 32) * W;
+    Pack<A, W> sum = load_pack<W>(part_of(parts, segment, kContinues, n), column, n);
 #pragma unroll 4
-  for (int64_t s = segment + 1; s <= last; ++s) {
-    Pack<A, W> part = load_pack<W>(part_of(parts, s, kFromBefore, n), column, n);
+    for (int64_t s = segment + 1; s <= last; ++s) {
+      Pack<A, W> part = load_pack<W>(part_of(parts, s, kFromBefore, n), column, n);
 #pragma unroll
-    for (int j = 0; j < W; ++j) sum[j] += part[j];
+      for (int j = 0; j < W; ++j) sum[j] += part[j];
+    }
+    add_to_row(table + id * n, column, n, sum);
   }
-  add_to_row(table + id * n, column, n, sum);
 }
 
 // Keys (id, position) in order, as i64 (count).
@@ -290,6 +303,14 @@ void scatter(In dy, In ids, Out dx) {
   });
 }
 
+void put(In values, In positions, Out y) {
+  if (positions.numel() == 0) return;
+  visit_size(y.dtype(), [&]<class Unit>() {
+    launch(put_kernel<Unit>, {.grid = blocks_for(positions.numel()), .block = kThreads}, positions.numel(),
+           static_cast<const Unit*>(values.raw()), Ids(positions), static_cast<Unit*>(y.mutable_raw()));
+  });
+}
+
 void min_max(In ids, Out low_high) {
   launch(index_range_kernel, {.grid = 1, .block = 1024}, Ids(ids), ids.numel(), low_high.mutable_data<int64_t>());
 }
@@ -297,6 +318,10 @@ void min_max(In ids, Out low_high) {
 void index_add(In dy, In ids, Out dtable) {
   int64_t count = ids.numel();
   if (count == 0 || dtable.numel() == 0) return;
+  check(count < kMaxKeys && dtable.dim(0) < kMaxKeys, "index_add", [&] {
+    return str("the GPU adds fewer than 2^32 - 1 rows by their ids into fewer than 2^32 - 1; found ", count, " into ",
+               dtable.shape(), "; add them in parts");
+  });
   int64_t n = dtable.numel() / dtable.dim(0), segments = (count + kSegment - 1) / kSegment;
   Tensor keys = sorted_keys(ids);
   visit_float(dy.dtype(), "index_add", [&]<class T>() {
@@ -304,7 +329,7 @@ void index_add(In dy, In ids, Out dtable) {
     int64_t columns = int64_t{32} * kVectorWidth<T>;
     Tensor parts = empty({segments, kCut, n}, dtype_of<A>(), dy.device());
     Launch shape{.grid = {static_cast<unsigned>((segments + kWarps - 1) / kWarps),
-                          static_cast<unsigned>((n + columns - 1) / columns)},
+                          static_cast<unsigned>(std::min((n + columns - 1) / columns, kMaxStripes))},
                  .block = 32 * kWarps};
     const Key* sorted = static_cast<const Key*>(keys.raw());
     launch(add_segments_kernel<T>, shape, sorted, count, dy.data<T>(), n, dtable.mutable_data<T>(),
@@ -322,6 +347,7 @@ constinit const IndexKernels index_kernels{
     .add = index_add,
     .gather = gather,
     .scatter = scatter,
+    .put = put,
     .min_max = min_max,
 };
 

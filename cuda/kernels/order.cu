@@ -98,15 +98,14 @@ __device__ __forceinline__ void order_pair(const T* row, int* order, int low, in
 }
 
 constexpr int kMaxSortThreads = 1024;
+constexpr int64_t kMaxSortBlocks = int64_t{1} << 30;
 
-// A block sorts one row of n elements, as a list of indices in global memory, by a bitonic network in which every
+// A block sorts a row of n elements, as a list of indices in global memory, by a bitonic network in which every
 // comparison puts the earlier entry at the lower place: the first step of each merge compares mirrored places. Places
 // from n on count as larger than all, so n may be any number. `half`: half of the power of two that is at least n.
 template <class T>
-__global__ void __launch_bounds__(kMaxSortThreads)
-    sort_rows(const T* x, int n, int half, bool descending, int* orders, int k, T* values, int64_t* indices) {
-  const T* row = x + int64_t{blockIdx.x} * n;
-  int* order = orders + int64_t{blockIdx.x} * n;
+__device__ void sort_row(const T* row, int n, int half, bool descending, int* order, int k, T* values,
+                         int64_t* indices) {
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
   for (int i = thread; i < n; i += threads) order[i] = i;
   for (int width = 1; width <= half; width *= 2) {  // merges sorted runs of this length in pairs
@@ -125,9 +124,17 @@ __global__ void __launch_bounds__(kMaxSortThreads)
   }
   __syncthreads();
   for (int j = thread; j < k; j += threads) {
-    indices[int64_t{blockIdx.x} * k + j] = order[j];
-    values[int64_t{blockIdx.x} * k + j] = row[order[j]];
+    indices[j] = order[j];
+    values[j] = row[order[j]];
   }
+}
+
+// A block has a row, and those gridDim.x rows further.
+template <class T>
+__global__ void __launch_bounds__(kMaxSortThreads) sort_rows(const T* x, int64_t rows, int n, int half, bool descending,
+                                                             int* orders, int k, T* values, int64_t* indices) {
+  for (int64_t r = blockIdx.x; r < rows; r += gridDim.x)
+    sort_row(x + r * n, n, half, descending, orders + r * n, k, values + r * k, indices + r * k);
 }
 
 void sort(In x, bool descending, Out values, Out indices) {
@@ -140,8 +147,9 @@ void sort(In x, bool descending, Out values, Out indices) {
   Tensor orders = empty({rows, size}, DType::i32, x.device());
   visit_any(x.dtype(), [&]<class T>() {
     launch(sort_rows<T>,
-           {.grid = static_cast<unsigned>(rows), .block = static_cast<unsigned>(std::clamp(half, 32, kMaxSortThreads))},
-           x.data<T>(), n, half, descending, orders.mutable_data<int32_t>(), k, values.mutable_data<T>(),
+           {.grid = static_cast<unsigned>(std::min(rows, kMaxSortBlocks)),
+            .block = static_cast<unsigned>(std::clamp(half, 32, kMaxSortThreads))},
+           x.data<T>(), rows, n, half, descending, orders.mutable_data<int32_t>(), k, values.mutable_data<T>(),
            indices.mutable_data<int64_t>());
   });
 }

@@ -1,4 +1,5 @@
-// Scans. For sums and extremes a block has one row and passes over it in tiles of one element per thread.
+// Scans. For sums and extremes a block has a row, and those gridDim.x rows further, and passes over it in tiles of one
+// element per thread.
 //
 //   tile   x_0 .. x_255   -> inclusive sums, each step adding the element 1, 2, 4, ... places before (Hillis, Steele
 //   1986) carry  the sum of all tiles before, added to each element
@@ -16,30 +17,35 @@ namespace {
 
 constexpr int kThreads = 256;
 
+constexpr int64_t kMaxBlocks = int64_t{1} << 30;
+unsigned blocks_for(int64_t rows) { return static_cast<unsigned>(rows < kMaxBlocks ? rows : kMaxBlocks); }
+
 template <class T>
-__global__ void __launch_bounds__(kThreads) cumsum_rows(const T* x, int64_t n, bool reverse, Stored<T>* y) {
+__global__ void __launch_bounds__(kThreads)
+    cumsum_rows(const T* x, int64_t rows, int64_t n, bool reverse, Stored<T>* y) {
   using A = Total<T>;
   struct Tile {
     A sum[2][kThreads];  // read one, write the other
   };
   Tile& tile = shared<Tile>();
   const int thread = static_cast<int>(threadIdx.x);
-  const int64_t row = int64_t{blockIdx.x} * n;
-  A carry = 0;
-  for (int64_t begin = 0; begin < n; begin += kThreads) {
-    const int64_t i = begin + thread, at = row + (reverse ? n - 1 - i : i);
-    int now = 0;
-    tile.sum[now][thread] = i < n ? A(x[at]) : A(0);
-    __syncthreads();
-    for (int step = 1; step < kThreads; step *= 2) {
-      const A before = thread >= step ? tile.sum[now][thread - step] : A(0);
-      tile.sum[1 - now][thread] = tile.sum[now][thread] + before;
-      now = 1 - now;
+  for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
+    A carry = 0;
+    for (int64_t begin = 0; begin < n; begin += kThreads) {
+      const int64_t i = begin + thread, at = r * n + (reverse ? n - 1 - i : i);
+      int now = 0;
+      tile.sum[now][thread] = i < n ? A(x[at]) : A(0);
+      __syncthreads();
+      for (int step = 1; step < kThreads; step *= 2) {
+        const A before = thread >= step ? tile.sum[now][thread - step] : A(0);
+        tile.sum[1 - now][thread] = tile.sum[now][thread] + before;
+        now = 1 - now;
+        __syncthreads();
+      }
+      if (i < n) y[at] = static_cast<Stored<T>>(carry + tile.sum[now][thread]);
+      carry += tile.sum[now][kThreads - 1];
       __syncthreads();
     }
-    if (i < n) y[at] = static_cast<Stored<T>>(carry + tile.sum[now][thread]);
-    carry += tile.sum[now][kThreads - 1];
-    __syncthreads();
   }
 }
 
@@ -47,7 +53,8 @@ void cumsum(In x, bool reverse, Out y) {
   if (y.numel() == 0) return;
   const int64_t n = x.dim(-1);
   visit_any(x.dtype(), [&]<class T>() {
-    launch(cumsum_rows<T>, {.grid = static_cast<unsigned>(y.numel() / n), .block = kThreads}, x.data<T>(), n, reverse,
+    const int64_t rows = y.numel() / n;
+    launch(cumsum_rows<T>, {.grid = blocks_for(rows), .block = kThreads}, x.data<T>(), rows, n, reverse,
            y.mutable_data<Stored<T>>());
   });
 }
@@ -61,7 +68,7 @@ __device__ __forceinline__ bool takes_over(A a, int64_t i, A b, int64_t j, bool 
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    cummax_rows(const T* x, int64_t n, bool smallest, T* values, int64_t* indices) {
+    cummax_rows(const T* x, int64_t rows, int64_t n, bool smallest, T* values, int64_t* indices) {
   using A = Ordered<T>;
   struct Tile {
     A value[2][kThreads];
@@ -69,46 +76,48 @@ __global__ void __launch_bounds__(kThreads)
   };
   Tile& tile = shared<Tile>();
   const int thread = static_cast<int>(threadIdx.x);
-  const int64_t row = int64_t{blockIdx.x} * n;
-  A best = 0;
-  int64_t best_at = -1;  // of the tiles before
-  for (int64_t begin = 0; begin < n; begin += kThreads) {
-    const int64_t i = begin + thread;
-    int now = 0;
-    A value = i < n ? static_cast<A>(x[row + i]) : A(0);
-    int64_t at = i < n ? i : -1;
-    tile.value[now][thread] = value;
-    tile.at[now][thread] = at;
-    __syncthreads();
-    for (int step = 1; step < kThreads; step *= 2) {
-      if (thread >= step) {
-        const A before = tile.value[now][thread - step];
-        const int64_t before_at = tile.at[now][thread - step];
-        if (!takes_over(before, before_at, value, at, smallest)) {
-          value = before;
-          at = before_at;
-        }
-      }
-      now = 1 - now;
+  for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
+    const int64_t row = r * n;
+    A best = 0;
+    int64_t best_at = -1;  // of the tiles before
+    for (int64_t begin = 0; begin < n; begin += kThreads) {
+      const int64_t i = begin + thread;
+      int now = 0;
+      A value = i < n ? static_cast<A>(x[row + i]) : A(0);
+      int64_t at = i < n ? i : -1;
       tile.value[now][thread] = value;
       tile.at[now][thread] = at;
       __syncthreads();
+      for (int step = 1; step < kThreads; step *= 2) {
+        if (thread >= step) {
+          const A before = tile.value[now][thread - step];
+          const int64_t before_at = tile.at[now][thread - step];
+          if (!takes_over(before, before_at, value, at, smallest)) {
+            value = before;
+            at = before_at;
+          }
+        }
+        now = 1 - now;
+        tile.value[now][thread] = value;
+        tile.at[now][thread] = at;
+        __syncthreads();
+      }
+      if (!takes_over(best, best_at, value, at, smallest)) {
+        value = best;
+        at = best_at;
+      }
+      if (i < n) {
+        values[row + i] = x[row + at];
+        indices[row + i] = at;
+      }
+      const A last = tile.value[now][kThreads - 1];
+      const int64_t last_at = tile.at[now][kThreads - 1];
+      if (takes_over(best, best_at, last, last_at, smallest)) {
+        best = last;
+        best_at = last_at;
+      }
+      __syncthreads();
     }
-    if (!takes_over(best, best_at, value, at, smallest)) {
-      value = best;
-      at = best_at;
-    }
-    if (i < n) {
-      values[row + i] = x[row + at];
-      indices[row + i] = at;
-    }
-    const A last = tile.value[now][kThreads - 1];
-    const int64_t last_at = tile.at[now][kThreads - 1];
-    if (takes_over(best, best_at, last, last_at, smallest)) {
-      best = last;
-      best_at = last_at;
-    }
-    __syncthreads();
   }
 }
 
@@ -116,7 +125,8 @@ void cummax(In x, bool smallest, Out values, Out indices) {
   if (x.numel() == 0) return;
   const int64_t n = x.dim(-1);
   visit_any(x.dtype(), [&]<class T>() {
-    launch(cummax_rows<T>, {.grid = static_cast<unsigned>(x.numel() / n), .block = kThreads}, x.data<T>(), n, smallest,
+    const int64_t rows = x.numel() / n;
+    launch(cummax_rows<T>, {.grid = blocks_for(rows), .block = kThreads}, x.data<T>(), rows, n, smallest,
            values.mutable_data<T>(), indices.mutable_data<int64_t>());
   });
 }

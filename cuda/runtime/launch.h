@@ -17,6 +17,11 @@ struct Launch {
   int64_t bytes = 0;   // of GPU memory read and written, for predictions of time; 0: the operands of the op, each once
 };
 
+// Bytes that the arguments of a kernel may have together; launch() of cuda/device/kernel.h asserts it.
+inline constexpr size_t kMaxArgumentBytes = 4096;
+template <class... P>
+inline constexpr size_t argument_bytes = (((sizeof(P) + 7) / 8 * 8) + ... + 0);
+
 // Enqueues a kernel, given pointers to its arguments. Throws Error(misuse) with the name of the op and the shape when
 // the GPU does not support such blocks. Kernel files call launch() of cuda/device/kernel.h.
 void launch_function(const void* function, const Launch& shape, void** arguments);

@@ -10,6 +10,7 @@ struct IndexKernels {
   Kernel<"index_add", void(In dy, In ids, Out dtable)> add;      // dtable[ids[i]] += dy[i], in a fixed order
   Kernel<"gather", void(In x, In ids, Out y)> gather;            // y[...] = x[..., ids[...]]
   Kernel<"scatter", void(In dy, In ids, Out dx)> scatter;        // dx = 0 except dx[..., ids[...]] = dy[...]
+  Kernel<"index_put", void(In values, In at, Out y)> put;        // y[at[i]] = values[i], y as one axis; none twice
   Kernel<"min_max", void(In ids, Out low_high)> min_max;         // i64 (2): smallest and largest id; 0, -1 without ids
 };
 

@@ -47,6 +47,16 @@ BOOST_AUTO_TEST_CASE(one_row_per_line_and_a_blank_line_between_matrices) {
   BOOST_TEST(longest < 100u);
 }
 
+BOOST_AUTO_TEST_CASE(eight_axes) {
+  BOOST_TEST(str(arange(4).reshaped({1, 1, 2, 1, 1, 1, 1, 2})) == R"(i64 (1, 1, 2, 1, 1, 1, 1, 2) on cpu
+[[[[[[[[0, 1]]]]],
+
+
+
+
+   [[[[[2, 3]]]]]]]])");
+}
+
 BOOST_AUTO_TEST_CASE(long_rows_are_broken) {
   BOOST_TEST(str(arange(12), {.edge = 6, .width = 24}) == R"(i64 (12) on cpu
 [ 0,  1,  2,  3,  4,  5,

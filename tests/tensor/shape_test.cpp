@@ -18,7 +18,12 @@ BOOST_AUTO_TEST_CASE(sizes_and_negative_axes) {
   BOOST_TEST(str(Shape{}) == "()");
   BOOST_TEST(throws_with([&] { s[3]; }, "axis 3 does not exist in (2, 3, 4)"));
   BOOST_TEST(throws_with([&] { s[-4]; }, "axis -4 does not exist"));
-  BOOST_TEST(throws_with([] { (Shape{1, 1, 1, 1, 1, 1, 1}); }, "at most 6 dimensions"));
+  BOOST_TEST(str(Shape{1, 2, 3, 4, 5, 6, 7, 8}) == "(1, 2, 3, 4, 5, 6, 7, 8)");
+  BOOST_TEST(throws_with(
+      [] {
+        (Shape{1, 1, 1, 1, 1, 1, 1, 2, 9});
+      },
+      "[shape] a tensor has at most 8 axes; found one more of size 9 behind (1, 1, 1, 1, 1, 1, 1, 2)"));
   BOOST_TEST(normal_axis(-1, 3, "sum") == 2);
   BOOST_TEST(throws_with([] { normal_axis(2, 2, "sum"); }, "[sum] axis 2 does not exist in a tensor of rank 2"));
 }

@@ -25,7 +25,7 @@ std::string message_of(const std::function<void()>& call) {
 
 BOOST_AUTO_TEST_CASE(errors_name_the_op_that_was_called) {
   const Tensor x = full({2, 3}, 1), wide = full({2, 3}, 1, DType::f64), ids = full({2, 3}, 1, DType::i64);
-  const Tensor large = zeros({1, 1, 1, 1, 1, 1}), row = full({2}, 9, DType::i64);
+  const Tensor large = zeros({1, 1, 1, 1, 1, 1, 1, 1}), row = full({2}, 9, DType::i64);
   const struct {
     const char* name;
     std::function<void()> call;

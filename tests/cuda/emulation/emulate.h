@@ -13,6 +13,7 @@ namespace braid::cuda {
 template <class... P, class... A>
 void launch(void (*kernel)(P...), const Launch& shape, A&&... arguments) {
   static_assert(sizeof...(P) == sizeof...(A), "launch: one argument for each parameter of the kernel");
+  static_assert(argument_bytes<P...> <= kMaxArgumentBytes, "launch: the arguments of the kernel exceed 4 KiB");
   // Each thread gets its own copies of the arguments.
   emulated::Body thread = [kernel, values = std::tuple<P...>(std::forward<A>(arguments)...)] {
     std::apply(kernel, values);

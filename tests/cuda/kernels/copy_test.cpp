@@ -67,6 +67,9 @@ BOOST_AUTO_TEST_CASE(between_all_layouts) {
       [](const Tensor& x) {
         return x.reshaped({2, 1, 22, 1, 19, 8}).permuted({4, 1, 0, 5, 3, 2});
       },
+      [](const Tensor& x) {
+        return x.reshaped({2, 2, 11, 19, 1, 2, 2, 2}).permuted({7, 2, 5, 0, 4, 6, 1, 3});
+      },
       [](const Tensor& x) { return x.sliced(1, 0, 0); },
       [](const Tensor& x) { return x.reshaped({-1}).sliced(0, 5, 6).reshaped({}); },
       [](const Tensor& x) {

@@ -19,6 +19,11 @@ void check_added(int64_t rows, int64_t width, const Tensor& ids, DType t, bool m
   }
 }
 
+Tensor ids_in(std::vector<int64_t> list, DType type = DType::i64) {
+  const auto n = static_cast<int64_t>(list.size());
+  return from_vector(std::move(list), {n}).to(type);
+}
+
 const DType kAll[] = {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8};
 
 }  // namespace
@@ -81,6 +86,22 @@ BOOST_AUTO_TEST_CASE(selecting_gathering_scattering) {
           }
         }
       }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(adding_wide_rows) { check_added(3, (int64_t{1} << 18) + 5, ids_in({2, 0, 2}), DType::f64); }
+
+BOOST_AUTO_TEST_CASE(putting_elements) {
+  for (DType t : kAll) {
+    for (DType index : {DType::i64, DType::i32}) {
+      check_on_gpu(
+          [](const auto& in) {
+            Tensor y = copy_of(in[0]);
+            backend(y.device()).index.put(in[1], in[2], y);
+            return std::vector{y};
+          },
+          {random_tensor({40, 10}, 1, t, 0, 100), random_tensor({3}, 2, t, 0, 100), ids_in({399, 0, 257}, index)}, 0);
     }
   }
 }

@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(every_set_of_axes_and_every_layout) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(six_axes_and_products) {
+BOOST_AUTO_TEST_CASE(six_and_eight_axes_and_products) {
   const Shape shape{2, 3, 2, 4, 3, 8};
   for (DType type : kFloats) {
     for (unsigned fixed_x : {0u, 4u, 32u, 48u}) {  // each factor depends on some of the axes only
@@ -91,6 +91,9 @@ BOOST_AUTO_TEST_CASE(six_axes_and_products) {
             out.push_back(product_sum(transposed, z.transposed(1, 5), axes));
           }
           out.push_back(reduced(ReduceOp::sum, x.permuted({4, 2, 0, 5, 1, 3}), 0b101010, type));
+          const Tensor eight = in[0].expanded(shape).contiguous().reshaped({2, 3, 2, 2, 2, 3, 4, 2});
+          for (const unsigned axes : {0b10101010u, 0b01011001u, 0b10011110u})
+            out.push_back(reduced(ReduceOp::sum, eight.permuted({1, 0, 3, 2, 6, 7, 4, 5}), axes, type));
           return out;
         };
         BOOST_TEST_CONTEXT(str(type) << " x without " << fixed_x << " z without " << fixed_z) {

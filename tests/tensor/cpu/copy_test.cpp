@@ -42,19 +42,23 @@ BOOST_AUTO_TEST_CASE(between_all_types) {
 
 BOOST_AUTO_TEST_CASE(between_all_layouts) {
   Tensor big = random_tensor({5, 70, 67, 3}, 1);
-  std::vector<Tensor> views{big,
-                            big.transposed(1, 2),
-                            big.transposed(0, 3),
-                            big.transposed(2, 3).sliced(1, 3, 68),
-                            big.sliced(3, 1, 2),
-                            big.sliced(2, 10, 43).transposed(1, 2),
-                            big.permuted({3, 2, 1, 0}),
-                            big.permuted({2, 0, 3, 1}),
-                            big.sliced(0, 0, 1).expanded({4, 70, 67, 3}),
-                            big.sliced(3, 0, 1).expanded({5, 70, 67, 3}),
-                            big.reshaped({-1}).sliced(0, 1, 70000),
-                            big.sliced(1, 0, 0),
-                            full({}, 3)};
+  std::vector<Tensor> views{
+      big,
+      big.transposed(1, 2),
+      big.transposed(0, 3),
+      big.transposed(2, 3).sliced(1, 3, 68),
+      big.sliced(3, 1, 2),
+      big.sliced(2, 10, 43).transposed(1, 2),
+      big.permuted({3, 2, 1, 0}),
+      big.permuted({2, 0, 3, 1}),
+      big.sliced(0, 0, 1).expanded({4, 70, 67, 3}),
+      big.sliced(3, 0, 1).expanded({5, 70, 67, 3}),
+      big.reshaped({-1}).sliced(0, 1, 70000),
+      big.reshaped({5, 7, 10, 1, 67, 3}).permuted({5, 3, 1, 4, 0, 2}),
+      big.sliced(2, 0, 64).clone().reshaped({5, 2, 35, 4, 2, 4, 2, 3}),
+      big.sliced(2, 0, 64).clone().reshaped({5, 2, 35, 4, 2, 4, 2, 3}).permuted({7, 2, 0, 5, 3, 1, 6, 4}),
+      big.sliced(1, 0, 0),
+      full({}, 3)};
   for (const Tensor& x : views) {
     std::vector<double> want = elements(x);
     Tensor dense = empty(x.shape());

@@ -24,6 +24,31 @@ BOOST_AUTO_TEST_CASE(repeated_ids_add_up) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(few_ids_of_many_rows_add_up_in_order) {
+  // 1e16 + 1 - 1e16 is 0 or 1, by the order; so many rows are sorted, not counted.
+  for (const int64_t rows : {20, 2000}) {
+    const Tensor dy = from_values({1e16, 5, 1, -1e16, 7, 3}, {6, 1}, DType::f64);
+    Tensor table = zeros({rows, 1}, DType::f64);
+    cpu_backend().index.add(dy, ids({19, 4, 19, 19, 0, 4}, {6}), table);
+    BOOST_TEST(table.data<double>()[19] == 1e16 + 1 - 1e16);
+    BOOST_TEST(table.data<double>()[4] == 8);
+    BOOST_TEST(table.data<double>()[0] == 7);
+    BOOST_TEST(sum(table).item() == 15 + (1e16 + 1 - 1e16));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(putting_elements) {
+  for (DType type : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8}) {
+    for (DType id : {DType::i64, DType::i32}) {
+      Tensor y = full({2, 3}, 9, type);
+      cpu_backend().index.put(from_values({1, 2}, {2}, type), ids({5, 1}, {2}, id), y);
+      BOOST_TEST(is_close(y.to_vector<double>(), {9, 2, 9, 9, 9, 1}, 0));
+      cpu_backend().index.put(empty({0}, type), empty({0}, id), y);
+      BOOST_TEST(is_close(y.to_vector<double>(), {9, 2, 9, 9, 9, 1}, 0));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(rounding_16_bit_once) {
   // Adding 1 to 256 in bf16 changes nothing; the sum of 300 ones must still be 300.
   Tensor table = zeros({2, 3}, DType::bf16), dy = full({300, 3}, 1, DType::bf16), at = zeros({300}, DType::i64);
@@ -102,9 +127,9 @@ BOOST_AUTO_TEST_CASE(messages) {
   BOOST_TEST(throws_with([&] { gather(table, ids({0}, {1})); }, "[gather] ids (1) do not fit (4, 2)"));
   BOOST_TEST(throws_with(
       [&] {
-        index_select(zeros({2, 1, 1, 1}), zeros({1, 1, 1, 1}, DType::i64));
+        index_select(zeros({2, 1, 1, 1, 1}), zeros({1, 1, 1, 1, 1}, DType::i64));
       },
-      "more than 6 axes"));
+      "more than 8 axes"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
