@@ -1,10 +1,12 @@
 // Leaves and gradients in memory of others, and results with a history that go to others.
 #include <boost/test/unit_test.hpp>
+#include <functional>
 
 #include "braid/autograd.h"
 #include "braid/dlpack.h"
 #include "braid/tensor/from_memory.h"
 #include "tests/support/compare.h"
+#include "tests/support/guarded.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -68,6 +70,43 @@ BOOST_AUTO_TEST_CASE(results_with_a_history_go_out_for_reading) {
   BOOST_TEST(is_close(values.to_vector<double>(), {1, 4}, 0));
   backward(sum(y));
   BOOST_TEST(is_close(grad(x).to_vector<double>(), {2, 4}, 0));
+}
+
+// The op table has small operands; products and attention of these sizes have kernels of their own.
+BOOST_AUTO_TEST_CASE(kernels_of_large_operands_read_nothing_behind_them) {
+  using Ops = std::vector<Tensor>;
+  struct Case {
+    const char* name;
+    std::function<Tensor(const Ops&)> op;
+    std::vector<Shape> shapes;
+  };
+  const std::vector<Case> cases{
+      {"matmul", [](const Ops& x) { return matmul(x[0], x[1]); }, {{131, 133}, {133, 135}}},
+      {"matmul of a row", [](const Ops& x) { return matmul(x[0], x[1]); }, {{1, 261}, {261, 133}}},
+      {"matmul, transposed", [](const Ops& x) { return matmul(x[0], transpose(x[1])); }, {{131, 133}, {135, 133}}},
+      {"attention",
+       [](const Ops& x) { return scaled_dot_product_attention(x[0], x[1], x[2], {.mask = {.causal = true}}); },
+       {{1, 69, 2, 24}, {1, 69, 2, 24}, {1, 69, 2, 24}}},
+      {"softmax", [](const Ops& x) { return softmax(x[0]); }, {{3, 1001}}},
+      {"conv2d", [](const Ops& x) { return conv2d(x[0], x[1]); }, {{1, 3, 19, 21}, {5, 3, 3, 3}}},
+      {"sum", [](const Ops& x) { return sum(x[0], {0}); }, {{67, 131}}},
+      {"sort", [](const Ops& x) { return sort(x[0]).values; }, {{3, 1001}}}};
+  for (const Case& c : cases) {
+    for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+      Ops own, borrowed;
+      for (size_t i = 0; i < c.shapes.size(); ++i) {
+        own.push_back(randn(c.shapes[i], {.seed = i + 1}).to(dtype));
+        borrowed.push_back(guarded(own.back()));
+        require_grad(own.back()), require_grad(borrowed.back());
+      }
+      const Tensor want = c.op(own), got = c.op(borrowed), dy = randn(want.shape(), {.seed = 9}).to(dtype);
+      backward(want, dy), backward(got, guarded(dy));
+      BOOST_TEST_CONTEXT(c.name << " " << str(dtype)) {
+        BOOST_TEST(is_close(got, want, 0));
+        for (size_t i = 0; i < own.size(); ++i) BOOST_TEST(is_close(grad(borrowed[i]), grad(own[i]), 0));
+      }
+    }
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
