@@ -2,7 +2,7 @@
 # at any time. A public header includes public headers only (tests/lint/headers.cmake) and compiles by itself
 # (tests/install).
 set(BRAID_LIBRARY_FOLDERS tensor autograd nn cuda distributed models)
-set(BRAID_FACADES autograd braid distributed models nn tensor)  # include/braid/NAME.h, installed as <braid/NAME.h>
+set(BRAID_FACADES autograd braid distributed dlpack eigen models nn tensor)  # include/braid/NAME.h, installed as <braid/NAME.h>
 set(BRAID_PUBLIC_HEADERS
   autograd/attention_maps.h
   autograd/closure.h
@@ -154,10 +154,16 @@ set(BRAID_PUBLIC_HEADERS
   tensor/attention_operands.h
   tensor/device.h
   tensor/device_code.h
+  tensor/dlpack.h
+  tensor/dlpack_abi.h
   tensor/dtype.h
+  tensor/eigen.h
   tensor/error.h
+  tensor/from_memory.h
   tensor/graph.h
   tensor/io/atomic_file.h
+  tensor/io/npy.h
+  tensor/io/npz.h
   tensor/io/reader.h
   tensor/io/safetensors.h
   tensor/memory.h

@@ -141,6 +141,19 @@ Allocator& cpu_allocator() {
   return *instance;
 }
 
+void Storage::read_only(const char* op) {
+  fail(op, "the memory of this tensor is read-only, as its owner lent it: write to a clone()");
+}
+
+// Kernels of a GPU that use the memory may only be enqueued when its last tensor goes.
+void Storage::finish_reading() const noexcept {
+  if (device_.kind != Device::Kind::cuda) return;
+  try {
+    synchronize(device_);
+  } catch (const Error&) {  // the next use of the device reports it
+  }
+}
+
 Allocator& allocator(Device device) { return backend(device).allocator(); }
 MemoryStats memory_stats(Device device) { return allocator(device).stats(); }
 void reset_peak_memory(Device device) {

@@ -39,7 +39,7 @@ void Tensor::begin_write(const char* member) {
   check(!has_history(), member,
         "writing in place to the result of a recorded op would make its derivative wrong; use a recorded op "
         "instead, or work under NoGrad");
-  impl_->storage->count_write();
+  impl_->storage->count_write(member);
 }
 
 void Tensor::check_order_free(const char* member, const Tensor* source) const {
@@ -70,7 +70,9 @@ void Tensor::set_node(std::shared_ptr<Node> node, bool has_history) {
   impl_->node = std::move(node);
   impl_->has_history = has_history;
 }
-bool Tensor::unique_storage() const { return impl().storage.use_count() == 1 && impl_.use_count() == 1; }
+bool Tensor::unique_storage() const {
+  return impl().storage.use_count() == 1 && impl_.use_count() == 1 && !impl_->storage->borrowed();
+}
 
 double Tensor::item() const {
   check(numel() == 1, "item", [&] { return str("needs exactly one element, got shape ", shape()); });
@@ -277,9 +279,12 @@ Tensor empty(const Shape& shape, DType dtype, Device device) {
   int64_t bytes = 0;
   check(!__builtin_mul_overflow(numel(shape), size_of(dtype), &bytes) && bytes <= INT64_MAX / 2, "empty",
         [&] { return str(shape, " ", dtype, " is larger than any memory"); });
+  return detail::over(std::make_shared<Storage>(bytes, device), shape, contiguous_strides(shape), dtype);
+}
+
+Tensor detail::over(std::shared_ptr<Storage> storage, const Shape& shape, const Strides& strides, DType dtype) {
   Tensor x;
-  x.impl_ = std::make_shared<Tensor::Impl>(Tensor::Impl{std::make_shared<Storage>(bytes, device), shape,
-                                                        contiguous_strides(shape), 0, dtype, nullptr, false});
+  x.impl_ = std::make_shared<Tensor::Impl>(Tensor::Impl{std::move(storage), shape, strides, 0, dtype, nullptr, false});
   return x;
 }
 

@@ -22,6 +22,10 @@
 namespace braid {
 
 struct Node;  // history, defined by autograd/
+class Tensor;
+namespace detail {
+Tensor over(std::shared_ptr<Storage> storage, const Shape& shape, const Strides& strides, DType dtype);
+}
 
 class Tensor {
  public:
@@ -95,7 +99,7 @@ class Tensor {
   void set_node(std::shared_ptr<Node> node, bool has_history);
   bool shares_storage(const Tensor& other) const { return impl_->storage == other.impl_->storage; }
   bool has_history() const { return impl().has_history; }
-  bool unique_storage() const;                    // no other handle keeps this buffer alive
+  bool unique_storage() const;                    // nothing else sees this buffer: no handle, no owner of its memory
   const void* id() const { return impl_.get(); }  // equal for copies of one handle, as tied parameters are
 
  private:
@@ -108,7 +112,7 @@ class Tensor {
     std::shared_ptr<Node> node;  // null: requires no gradient
     bool has_history = false;    // made by a recorded op, so that writing in place would break its derivative
   };
-  friend Tensor empty(const Shape&, DType, Device);
+  friend Tensor detail::over(std::shared_ptr<Storage>, const Shape&, const Strides&, DType);
   const Impl& impl() const {
     if (!impl_) [[unlikely]]
       empty_handle();
@@ -131,7 +135,7 @@ Tensor zeros(const Shape& shape, DType dtype = DType::f32, Device device = kCpu)
 Tensor zeros_like(const Tensor& x);
 Tensor arange(int64_t n, DType dtype = DType::i64, Device device = kCpu);  // 0, 1, ..., n-1; n >= 0
 
-// A tensor with these values in row-major order.
+// A tensor with these values in row-major order: a copy. from_memory.h has tensors that share memory.
 template <class T>
 Tensor from_vector(const std::vector<T>& values, const Shape& shape, Device device = kCpu);
 inline Tensor from_values(std::initializer_list<double> values, const Shape& shape, DType dtype = DType::f32) {

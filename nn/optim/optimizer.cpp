@@ -161,7 +161,7 @@ void Optimizer::apply(MissingGradient missing) {
     for (const size_t i : groups_[g].members) {
       Tensor p = parameters_[i].value;
       if (!grad(p)) continue;
-      p.storage().count_write();  // so that backward() notices a graph that was recorded before the update
+      p.storage().count_write("optimizer");  // so that backward() notices a graph that was recorded before the update
       items.push_back({p, grad(p).contiguous(), states_[i], decay_[i], copies_[i]});
     }
     const auto row = static_cast<int64_t>(g);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/support/compare.h"
+#include "tests/support/guarded.h"
 #include "tests/support/throws.h"
 
 namespace braid::test {
@@ -129,6 +130,18 @@ void check_layouts(const OpRow& row, const std::vector<Shape>& shapes, Device de
   }
 }
 
+// Inputs in memory of others: an op reads nothing behind them, needs no alignment, and gives the same bits.
+void check_borrowed(const OpRow& row, const std::vector<Shape>& shapes, DType dtype) {
+  const std::vector<Tensor> inputs = random_inputs(row, shapes, dtype);
+  std::vector<Tensor> borrowed;
+  for (const Tensor& x : inputs) borrowed.push_back(guarded(x));
+  const Run got = run(row, borrowed), want = run(row, inputs);
+  BOOST_TEST_CONTEXT(describe(row, shapes, "borrowed")) {
+    BOOST_TEST(is_close(got.value, want.value, 0));
+    for (size_t k = 0; k < want.grads.size(); ++k) BOOST_TEST(is_close(got.grads[k], want.grads[k], 0));
+  }
+}
+
 // The derivative in `dtype` against the CPU's in f64 of the same inputs.
 void check_gradients(const OpRow& row, const std::vector<Shape>& shapes, DType dtype, double tolerance,
                      const char* what, Device device = kCpu) {
@@ -216,6 +229,8 @@ void check_second_derivative(const OpRow& row, const std::vector<Shape>& shapes)
 void check_row(const OpRow& row) {
   for (const std::vector<Shape>& shapes : row.cases) {
     check_case(row, shapes, kCpu);
+    check_borrowed(row, shapes, DType::f32);
+    if (row.in_16_bit) check_borrowed(row, shapes, DType::bf16);
     if (!row.differentiable) continue;
     GradcheckResult result = gradcheck(row.op, random_inputs(row, shapes, DType::f64));
     BOOST_TEST_CONTEXT(describe(row, shapes, "gradcheck") << " " << result.where) {

@@ -5,6 +5,7 @@
 #include "braid/autograd/ops.h"
 #include "braid/nn/optim/rules/adam.h"
 #include "braid/nn/optim/rules/sgd.h"
+#include "braid/tensor/from_memory.h"
 #include "tests/support/compare.h"
 
 using namespace braid;
@@ -141,6 +142,18 @@ BOOST_AUTO_TEST_CASE(a_graph_from_before_an_update_is_noticed) {
   backward(first);
   o.step();
   BOOST_TEST(throws_with([&] { backward(second); }, "[square] input 0 was written in place"));
+}
+
+BOOST_AUTO_TEST_CASE(parameters_in_memory_for_reading_are_not_updated) {
+  const std::vector<double> fixed{1, 2};
+  std::vector<double> own{1, 2};
+  NamedTensor p{"p", from_memory(fixed.data(), {2})}, q{"q", from_memory(own.data(), {2})};
+  backward(sum(square(require_grad(p.value)) + square(require_grad(q.value))));
+  AdamW bad({p}, {.lr = 0.1}), good({q}, {.lr = 0.1});
+  BOOST_TEST(throws_with([&] { bad.step(); }, "[optimizer] the memory of this tensor is read-only"));
+  good.step();
+  BOOST_TEST(fixed[0] == 1);
+  BOOST_TEST(own[0] < 1);
 }
 
 BOOST_AUTO_TEST_CASE(saved_state_continues_bit_for_bit) {
