@@ -22,7 +22,8 @@ Tensor on(Device device, const Positions& positions, const Shape& shape) {
 }
 
 int64_t inside(const char* op, int64_t id, int64_t n) {
-  check(id >= -n && id < n, op, [&] { return str("index ", id, " is not in [", -n, ", ", n, ")"); });
+  check(id >= -n && id < n, op,
+        [&] { return str("index ", id, " is not in [", -n, ", ", n, "): the axis has ", n, " entries"); });
   return id < 0 ? id + n : id;
 }
 
@@ -83,8 +84,8 @@ std::vector<Index> complete(const char* op, const Tensor& x, const std::vector<I
       ++taken;
   }
   check(taken <= x.rank() && ellipses <= 1, op, [&] {
-    return str("the index takes ", taken, " axes with ", ellipses, " ellipses; ", x.shape(), " has ", x.rank(),
-               " axes, and one ellipsis may stand");
+    return str("the index takes ", taken, " axes and has ", ellipses, " ellipses, expected at most the ", x.rank(),
+               " axes of ", x.shape(), "; one ellipsis may stand");
   });
   std::vector<Index> all;
   for (const Index& i : at) {
@@ -228,7 +229,7 @@ Tensor index(const Tensor& x, const std::vector<Index>& at) {
       for (int a = 0; a < t.rank(); ++a)
         check(t.dim(a) == y.dim(axis + a), "index", [&] {
           return str("the mask ", t.shape(), " does not fit axes ", axis, " to ", axis + t.rank() - 1, " of ",
-                     y.shape());
+                     y.shape(), "; its sizes must be theirs (masked_select() takes one that broadcasts)");
         });
       for (Positions& list : places(t)) {
         const auto count = static_cast<int64_t>(list.size());
@@ -273,7 +274,9 @@ Tensor index_select(const Tensor& x, const Tensor& ids, int axis) {
 Tensor take_along_axis(const Tensor& x, const Tensor& ids, int axis) {
   const char* op = "take_along_axis";
   const CalledOp called(op);
-  check(ids.rank() == x.rank(), op, [&] { return str("ids ", ids.shape(), " need the axes of ", x.shape()); });
+  check(ids.rank() == x.rank(), op, [&] {
+    return str("ids ", ids.shape(), " need the axes of ", x.shape(), "; index_select() takes a list of ids");
+  });
   const int a = normal_axis(axis, x.rank(), op);
   const Shape others = broadcast(with_size(x.shape(), a, 1), with_size(ids.shape(), a, 1), op);
   const Tensor wide = expand(x, with_size(others, a, x.dim(a)));
@@ -318,7 +321,7 @@ Tensor nonzero(const Tensor& x) {
 
 Tensor masked_select(const Tensor& x, const Tensor& mask) {
   const CalledOp called("masked_select");
-  check(mask.dtype() == DType::u8, "masked_select", [&] { return str("needs a mask of u8, got ", mask.dtype()); });
+  check_mask("masked_select", mask);
   const Shape shape = broadcast(x.shape(), mask.shape(), "masked_select");
   const Tensor wide = flat(expand(x, shape));
   return index(wide, {mask.expanded(shape).contiguous().reshaped({wide.numel()})});
@@ -332,8 +335,9 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& values)
       [&] { return str("needs a mask of u8 that repeats to ", x.shape(), ", got ", mask.dtype(), " ", mask.shape()); });
   const Positions where_to = places(mask.expanded(x.shape()).contiguous().reshaped({x.numel()}))[0];
   const auto count = static_cast<int64_t>(where_to.size());
-  check(values.numel() >= count, "masked_scatter",
-        [&] { return str("the mask has ", count, " places, the values ", values.numel(), " elements"); });
+  check(values.numel() >= count, "masked_scatter", [&] {
+    return str("the mask has ", count, " places, the values ", values.numel(), " elements; give at least as many");
+  });
   return replaced(x, where_to, slice(flat(values), 0, 0, count));
 }
 

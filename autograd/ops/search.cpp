@@ -19,7 +19,8 @@ void check_ascending(const char* op, const Tensor& edges) {
   // NaN is above every number: a pair is out of order where it is not <=, unless the second is NaN.
   const Tensor first = edges.sliced(-1, 0, n - 1), second = edges.sliced(-1, 1, n);
   const Tensor fine = where(ne(second, second), ne(second, second), le(first, second));
-  check(all(fine).item() == 1, op, [&] { return str("needs edges that ascend, got ", edges.shape(), " that do not"); });
+  check(all(fine).item() == 1, op,
+        [&] { return str("needs edges that ascend, got ", edges.shape(), " that do not; sort() them first"); });
 }
 
 Tensor positions(const char* op, const Tensor& edges, const Tensor& values, bool right) {

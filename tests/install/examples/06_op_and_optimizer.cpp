@@ -44,7 +44,7 @@ int main() {
   nn::Sequential model(nn::Linear(1, 32, {.bias = true}, child(key, 1)), Gate(32, child(key, 2)),
                        nn::Linear(32, 1, {.bias = true}, child(key, 3)));
   Lion optimizer(nn::parameters(model), {.beta2 = 0.99, .weight_decay = 0});
-  const nn::Schedule schedule{.peak = 3e-3, .steps = 400, .warmup = 20, .final_fraction = 0};
+  const nn::Schedule schedule{.peak = 1e-2, .steps = 400, .warmup = 20, .final_fraction = 0};
   const Tensor x = reshape(linspace(-1, 1, 128), {128, 1}), y = sin(4 * x);
   double loss = 0;
   for (int step = 0; step < 400; ++step) {

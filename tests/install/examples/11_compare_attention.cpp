@@ -9,7 +9,7 @@
 #include <string>
 using namespace braid;
 
-constexpr int64_t B = 16, T = 24, N = 4, d = 8, D = N * d, kTokens = 8, kSteps = 200;
+constexpr int64_t B = 16, T = 20, N = 4, d = 8, D = N * d, kTokens = 8, kSteps = 160;
 
 enum class Kind { mlp_over_heads, differential };
 
