@@ -131,14 +131,16 @@ class Walk {
     Grads grads(node.inputs.size());
     if (g) {
       check(!create_graph_ || node.differentiable, node.op,
-            "has no second derivative: its derivative cannot be recorded (create_graph)");
+            "has no second derivative: its derivative cannot be recorded (create_graph); in an op of your own, mark a "
+            "closure that computes with ops by differentiable()");
       const ScopedValue<Walk*> walk(current, this);
       const ScopedValue<std::vector<Node::Input>*> running(running_, keep_ ? &inputs : &node.inputs);
       grads = node.backward(g);
     }
     g = Tensor();
     check(grads.size() == node.inputs.size(), node.op, [&] {
-      return str("its derivative returned ", grads.size(), " gradients for ", node.inputs.size(), " inputs");
+      return str("its derivative returned ", grads.size(), " gradients for ", node.inputs.size(),
+                 " inputs; return one for each, an empty Tensor where there is none");
     });
     if (!keep_) {
       node.used = true;
@@ -150,7 +152,8 @@ class Walk {
       if (!inputs[i].node) continue;
       if (grads[i]) {
         check(grads[i].shape() == inputs[i].shape, node.op, [&] {
-          return str("its derivative has shape ", grads[i].shape(), " for input ", i, " of shape ", inputs[i].shape);
+          return str("its derivative has shape ", grads[i].shape(), " for input ", i, " of shape ", inputs[i].shape,
+                     "; sum_to() sums over what an op has repeated");
         });
         if (debug().any()) watch(node.op, str("derivative for input ", i), grads[i]);
         // A closure may record for a use of its own (EnableGrad); its gradients are values all the same.
@@ -176,14 +179,18 @@ namespace {
 // dy, or its default; checked against y.
 Tensor start(const char* op, const Tensor& y, Tensor dy) {
   check(requires_grad(y), op,
-        "the tensor has no history: nothing it depends on requires a gradient (a gradient has one if grad() got "
-        "create_graph)");
+        "the tensor has no history: nothing it depends on requires a gradient; call require_grad() on a leaf before "
+        "the forward pass, which must not run under NoGrad (a gradient has one if grad() got create_graph)");
   if (!dy) {
-    check(y.numel() == 1, op, [&] { return str("needs a gradient for a result of shape ", y.shape()); });
+    check(y.numel() == 1, op, [&] {
+      return str("needs a gradient for a result of shape ", y.shape(),
+                 ": pass dy of that shape, or reduce it by sum()");
+    });
     dy = full(y.shape(), 1.0, y.dtype(), y.device());
   }
   check(dy.shape() == y.shape() && dy.dtype() == y.dtype(), op, [&] {
-    return str("the gradient is ", dy.dtype(), " ", dy.shape(), ", the result ", y.dtype(), " ", y.shape());
+    return str("the gradient is ", dy.dtype(), " ", dy.shape(), ", the result ", y.dtype(), " ", y.shape(),
+               "; both must agree");
   });
   return dy;
 }
@@ -197,7 +204,9 @@ void backward(const Tensor& y, Tensor dy, BackwardOptions options) {
 std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, GradOptions options) {
   Tensor dy = start("grad", y, std::move(options.dy));
   for (size_t i = 0; i < xs.size(); ++i)
-    check(requires_grad(xs[i]), "grad", [&] { return str("xs[", i, "] does not require a gradient"); });
+    check(requires_grad(xs[i]), "grad", [&] {
+      return str("xs[", i, "] does not require a gradient; call require_grad() on it before the forward pass");
+    });
   std::vector<Tensor> grads;
   {
     Walk walk(y, xs, options);

@@ -28,13 +28,14 @@ GradcheckResult gradcheck(const Function& f, const std::vector<Tensor>& inputs, 
   std::vector<Tensor> leaves, moved;
   for (const Tensor& x : inputs) {
     check(!x || !is_float(x.dtype()) || x.dtype() == DType::f64, "gradcheck",
-          [&] { return str("runs in f64, got ", x.dtype()); });
+          [&] { return str("runs in f64, got ", x.dtype(), "; cast() the inputs"); });
     leaves.push_back(x ? x.detach().clone() : Tensor());
     moved.push_back(x ? x.detach().clone() : Tensor());
     if (x && is_float(x.dtype())) require_grad(leaves.back());
   }
   Tensor y = f(leaves), weights = projection(y.shape());
-  check(requires_grad(y), "gradcheck", "the function's result has no history");
+  check(requires_grad(y), "gradcheck",
+        "the function's result has no history: it must depend on the inputs that it gets, by ops that record");
   backward(y, weights);
 
   auto value = [&] {

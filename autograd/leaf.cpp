@@ -12,8 +12,9 @@
 namespace braid {
 
 Tensor& require_grad(Tensor& x, bool on) {
-  check(is_float(x.dtype()), "require_grad", [&] { return str("a tensor of ", x.dtype(), " has no gradient"); });
-  check(!x.has_history(), "require_grad", "the tensor is the result of a recorded op");
+  check(is_float(x.dtype()), "require_grad",
+        [&] { return str("a tensor of ", x.dtype(), " has no gradient; cast() it to a floating-point type"); });
+  check(!x.has_history(), "require_grad", "the tensor is the result of a recorded op, no leaf; take x.detach()");
   if (on != requires_grad(x)) x.set_node(on ? std::make_shared<Node>() : nullptr, false);
   return x;
 }
@@ -121,7 +122,8 @@ void detail::accumulate_in_leaf(Node& leaf, Tensor g) {
 
 namespace {
 Node& leaf_node(const Tensor& x, const char* op) {
-  check(requires_grad(x) && !x.has_history(), op, "needs a leaf, made by require_grad() (a parameter)");
+  check(requires_grad(x) && !x.has_history(), op,
+        "needs a leaf, made by require_grad() (a parameter); of a result see tap() and grad(y, {x})");
   return *x.node();
 }
 }  // namespace

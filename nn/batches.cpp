@@ -48,6 +48,11 @@ Batches::Batches(int64_t count, Sample sample, const BatchOptions& options) : co
     Batch batch;
     for (const std::vector<Tensor>& values : members) {
       check(values.size() == ids.size(), "batches", "every sample needs the same number of tensors");
+      for (const Tensor& x : values)
+        check(x.shape() == values[0].shape(), "batches", [&] {
+          return str("samples of one batch have the shapes ", values[0].shape(), " and ", x.shape(),
+                     "; pad() them to one shape, or make batches of size 1");
+        });
       batch.push_back(stack(values));
     }
     return batch;

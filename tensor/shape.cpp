@@ -4,7 +4,16 @@
 
 namespace braid {
 
-void Shape::bad_axis(int axis) const { fail("shape", str("axis ", axis, " does not exist in ", *this)); }
+namespace {
+// "; its axes are -2 to 1", or that there are none.
+std::string axes_of(int rank) {
+  return rank == 0 ? std::string("; it has none") : str("; its axes are ", -rank, " to ", rank - 1);
+}
+}  // namespace
+
+void Shape::bad_axis(int axis) const {
+  fail("shape", str("axis ", axis, " does not exist in ", *this, axes_of(rank_)));
+}
 void Shape::too_many(int64_t n) const {
   fail("shape", str("a tensor has at most ", max_rank, " axes; found one more of size ", n, " behind ", *this,
                     "; merge axes by reshape or flatten"));
@@ -46,7 +55,8 @@ Strides contiguous_strides(const Shape& shape) {
 
 int normal_axis(int axis, int rank, const char* op) {
   int i = axis < 0 ? axis + rank : axis;
-  check(i >= 0 && i < rank, op, [&] { return str("axis ", axis, " does not exist in a tensor of rank ", rank); });
+  check(i >= 0 && i < rank, op,
+        [&] { return str("axis ", axis, " does not exist in a tensor of rank ", rank, axes_of(rank)); });
   return i;
 }
 
@@ -65,11 +75,12 @@ Shape broadcast(const Shape& a, const Shape& b, const char* op) {
 
 Strides broadcast_strides(const Shape& shape, const Strides& strides, const Shape& to, const char* op) {
   int shift = to.rank() - shape.rank();
-  check(shift >= 0, op, [&] { return str("cannot expand ", shape, " to ", to); });
+  check(shift >= 0, op, [&] { return str("cannot expand ", shape, " to ", to, ": that has fewer axes"); });
   Strides out;
   for (int i = 0; i < to.rank(); ++i) {
     int64_t size = i < shift ? 1 : shape[i - shift];
-    check(size == to[i] || size == 1, op, [&] { return str("cannot expand ", shape, " to ", to); });
+    check(size == to[i] || size == 1, op,
+          [&] { return str("cannot expand ", shape, " to ", to, ": only sizes of 1 repeat, counted from the right"); });
     out.push_back(i < shift || (size == 1 && to[i] != 1) ? 0 : strides[i - shift]);
   }
   return out;

@@ -1,10 +1,12 @@
 #include "braid/tensor/tensor.h"
 
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
 #include "braid/tensor/base/overlap.h"
 #include "braid/tensor/base/recording.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 
@@ -22,10 +24,32 @@ bool Tensor::is_contiguous() const {
   return true;
 }
 
-void Tensor::empty_handle() { fail("tensor", "an empty Tensor handle was used"); }
+namespace {
+
+std::string no_view(const Shape& shape, const Shape& target) {
+  return str("cannot view ", shape, " as ", target, ": there are ", numel(shape), " elements");
+}
+
+// Integer types have the integers within their range.
+void check_number(const char* op, double value, DType dtype) {
+  const double bits = dtype == DType::i64 ? 0x1p63 : 0x1p31;
+  const bool fits = dtype == DType::u8 ? value >= 0 && value < 256 : value >= -bits && value < bits;
+  check(is_float(dtype) || (fits && value == std::floor(value)), op, [&] {
+    return str(detail::shortest(value), " is not a number of ", dtype, "; give one that is, or another type");
+  });
+}
+
+}  // namespace
+
+void Tensor::empty_handle() {
+  fail("tensor",
+       "an empty Tensor handle was used, made without a value or moved from: give it one, such as zeros(shape)");
+}
 
 void Tensor::check_type(DType expected) const {
-  check(impl().dtype == expected, "data", [&] { return str("the tensor holds ", impl_->dtype, ", not ", expected); });
+  check(impl().dtype == expected, "data", [&] {
+    return str("the tensor holds ", impl_->dtype, ", not ", expected, "; cast() it, or read it by to_vector()");
+  });
 }
 
 void Tensor::check_raw(const char* member, const char* recorded) const {
@@ -75,7 +99,9 @@ bool Tensor::unique_storage() const {
 }
 
 double Tensor::item() const {
-  check(numel() == 1, "item", [&] { return str("needs exactly one element, got shape ", shape()); });
+  check(numel() == 1, "item", [&] {
+    return str("needs exactly one element, got shape ", shape(), "; reduce it, or name one by at(x, {...})");
+  });
   return to_vector<double>()[0];
 }
 
@@ -135,10 +161,10 @@ Tensor Tensor::reshaped(const Shape& target) const {
   }
   if (open >= 0) {
     const int64_t known = braid::numel(to);
-    check(known > 0 && numel() % known == 0, "reshape", [&] { return str("cannot view ", shape(), " as ", target); });
+    check(known > 0 && numel() % known == 0, "reshape", [&] { return no_view(shape(), target); });
     to[open] = numel() / known;
   }
-  check(braid::numel(to) == numel(), "reshape", [&] { return str("cannot view ", shape(), " as ", target); });
+  check(braid::numel(to) == numel(), "reshape", [&] { return no_view(shape(), target); });
   check(is_contiguous(), "reshape",
         [&] { return str("the raw view needs a contiguous tensor, got strides ", strides()); });
   return raw_view(to, contiguous_strides(to), 0);
@@ -163,7 +189,7 @@ Tensor Tensor::permuted(Axes axes) const {
   unsigned seen = 0;
   for (int axis : axes) {
     int a = normal_axis(axis, rank(), "permute");
-    check(!(seen >> a & 1u), "permute", [&] { return str("axis ", axis, " stands twice"); });
+    check(!(seen >> a & 1u), "permute", [&] { return str("axis ", axis, " stands twice; name each axis once"); });
     seen |= 1u << a;
     s.push_back(dim(a));
     t.push_back(strides()[a]);
@@ -174,8 +200,10 @@ Tensor Tensor::permuted(Axes axes) const {
 Tensor Tensor::sliced(int axis, int64_t begin, int64_t end) const {
   check_raw("sliced", "braid::slice(x, axis, begin, end)");
   int a = normal_axis(axis, rank(), "slice");
-  check(0 <= begin && begin <= end && end <= dim(a), "slice",
-        [&] { return str("range [", begin, ", ", end, ") does not lie in axis ", axis, " of ", shape()); });
+  check(0 <= begin && begin <= end && end <= dim(a), "slice", [&] {
+    return str("range [", begin, ", ", end, ") does not lie in axis ", axis, " of ", shape(),
+               "; index(x, {Slice{begin, end}}) cuts bounds and counts negative ones from the end");
+  });
   Shape s = shape();
   s[a] = end - begin;
   return raw_view(s, strides(), begin * strides()[a]);
@@ -190,7 +218,8 @@ Tensor Tensor::expanded(const Shape& to) const {
 Tensor Tensor::squeezed(int axis) const {
   check_raw("squeezed", "braid::squeeze(x, axis)");
   int a = normal_axis(axis, rank(), "squeeze");
-  check(dim(a) == 1, "squeeze", [&] { return str("axis ", axis, " of ", shape(), " is not 1"); });
+  check(dim(a) == 1, "squeeze",
+        [&] { return str("axis ", axis, " of ", shape(), " is not 1; select(x, axis, i) takes one of its entries"); });
   Shape s;
   Strides t;
   for (int i = 0; i < rank(); ++i) {
@@ -270,6 +299,7 @@ void Tensor::add_(const Tensor& source) {
 }
 
 void Tensor::fill(double value) {
+  check_number("fill", value, dtype());
   check_order_free("fill", nullptr);
   begin_write("fill");
   backend(device()).copy.fill(value, *this);
@@ -291,6 +321,7 @@ Tensor detail::over(std::shared_ptr<Storage> storage, const Shape& shape, const 
 Tensor empty_like(const Tensor& x) { return empty(x.shape(), x.dtype(), x.device()); }
 
 Tensor full(const Shape& shape, double value, DType dtype, Device device) {
+  check_number("full", value, dtype);
   Tensor x = empty(shape, dtype, device);
   backend(device).copy.fill(value, x);
   return x;

@@ -18,7 +18,7 @@ inline Shape kept_shape(const char* op, const Shape& shape, Axes axes) {
   unsigned seen = 0;
   for (int axis : axes) {
     int a = normal_axis(axis, shape.rank(), op);
-    check(!(seen >> a & 1u), op, [&] { return str("axis ", axis, " stands twice"); });
+    check(!(seen >> a & 1u), op, [&] { return str("axis ", axis, " stands twice; name each axis once"); });
     seen |= 1u << a;
     kept[a] = 1;
   }

@@ -7,7 +7,8 @@ namespace braid {
 constinit thread_local bool detail::skip_index_check = false;
 
 void check_ids(const char* op, const char* what, const Tensor& ids, int64_t limit, bool negative_allowed) {
-  check(is_index(ids.dtype()), op, [&] { return str(what, " must be i64 or i32, got ", ids.dtype()); });
+  check(is_index(ids.dtype()), op,
+        [&] { return str(what, " must be i64 or i32, got ", ids.dtype(), "; cast(ids, DType::i64) converts"); });
   if (ids.numel() == 0 || (detail::skip_index_check && ids.device() != kCpu)) return;
   Tensor range = empty({2}, DType::i64, ids.device());
   backend(ids.device()).index.min_max(ids.contiguous(), range);

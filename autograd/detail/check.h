@@ -15,12 +15,18 @@ inline void check_same(const char* op, const Tensor& x, const Tensor& y) {
 }
 
 inline void check_float(const char* op, const Tensor& x) {
-  check(is_float(x.dtype()), op, [&] { return str("needs a floating-point tensor, got ", x.dtype()); });
+  check(is_float(x.dtype()), op,
+        [&] { return str("needs a floating-point tensor, got ", x.dtype(), "; cast(x, DType::f32) makes one"); });
 }
 
 // Ids must lie in [0, limit). `negative_allowed`: negative ids mean "not counted". Throws Error(input) naming the first
 // bad id, its position and the range. Waits for the device, unless the ids are there and this thread trusts them.
 void check_ids(const char* op, const char* what, const Tensor& ids, int64_t limit, bool negative_allowed = false);
+
+inline void check_mask(const char* op, const Tensor& mask) {
+  check(mask.dtype() == DType::u8, op,
+        [&] { return str("needs a mask of u8, got ", mask.dtype(), "; comparisons such as x > 0 give one"); });
+}
 
 namespace detail {
 extern constinit thread_local bool skip_index_check;

@@ -7,7 +7,8 @@ namespace braid::index_parts {
 namespace {
 
 int64_t inside(const char* op, int64_t id, int64_t n) {
-  check(id >= -n && id < n, op, [&] { return str("index ", id, " is not in [", -n, ", ", n, ")"); });
+  check(id >= -n && id < n, op,
+        [&] { return str("index ", id, " is not in [", -n, ", ", n, "): the axis has ", n, " entries"); });
   return id < 0 ? id + n : id;
 }
 
@@ -38,8 +39,8 @@ std::vector<Index> complete(const char* op, const Tensor& x, const std::vector<I
       ++taken;
   }
   check(taken <= x.rank() && ellipses <= 1, op, [&] {
-    return str("the index takes ", taken, " axes with ", ellipses, " ellipses; ", x.shape(), " has ", x.rank(),
-               " axes, and one ellipsis may stand");
+    return str("the index takes ", taken, " axes and has ", ellipses, " ellipses, expected at most the ", x.rank(),
+               " axes of ", x.shape(), "; one ellipsis may stand");
   });
   std::vector<Index> all;
   for (const Index& i : at) {
@@ -106,7 +107,7 @@ std::vector<Part> read(const Tensor& x, const std::vector<Index>& at) {
       for (int a = 0; a < t.rank(); ++a)
         check(t.dim(a) == x.dim(axis + a), "index", [&] {
           return str("the mask ", t.shape(), " does not fit axes ", axis, " to ", axis + t.rank() - 1, " of ",
-                     x.shape());
+                     x.shape(), "; its sizes must be theirs (masked_select() takes one that broadcasts)");
         });
       axis += t.rank();
       for (Positions& list : places(t)) {

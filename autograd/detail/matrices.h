@@ -11,7 +11,8 @@ inline void check_matrices(const char* op, const Tensor& a) {
 }
 inline void check_square(const char* op, const Tensor& a) {
   check_matrices(op, a);
-  check(a.dim(-1) == a.dim(-2), op, [&] { return str("needs square matrices, got shape ", a.shape()); });
+  check(a.dim(-1) == a.dim(-2), op,
+        [&] { return str("needs square matrices, got shape ", a.shape(), "; svd(), qr() and pinv() take others"); });
 }
 
 // The axes before the last two.

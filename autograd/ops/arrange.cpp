@@ -33,8 +33,9 @@ int64_t padded_index(Padding padding, int64_t i, int64_t n) {
 Tensor pad_axis(const Tensor& x, const AxisPadding& amount, Padding padding, double value) {
   const int axis = normal_axis(amount.axis, x.rank(), "pad");
   const int64_t n = x.dim(axis);
-  check(amount.before >= 0 && amount.after >= 0, "pad",
-        [&] { return str("needs amounts of at least 0, got ", amount.before, " and ", amount.after); });
+  check(amount.before >= 0 && amount.after >= 0, "pad", [&] {
+    return str("needs amounts of at least 0, got ", amount.before, " and ", amount.after, "; slice() cuts entries off");
+  });
   if (amount.before == 0 && amount.after == 0) return x;
   if (padding != Padding::constant) {
     check(n > 0, "pad", [&] { return str("axis ", amount.axis, " of ", x.shape(), " has no entry to pad with"); });
@@ -64,7 +65,7 @@ Tensor flip(const Tensor& x, Axes axes) {
   unsigned seen = 0;
   for (const int axis : axes) {
     const int a = normal_axis(axis, x.rank(), "flip");
-    check(!(seen >> a & 1u), "flip", [&] { return str("axis ", axis, " stands twice"); });
+    check(!(seen >> a & 1u), "flip", [&] { return str("axis ", axis, " stands twice; name each axis once"); });
     seen |= 1u << a;
     y = flip(y, a);
   }

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "braid/tensor/base/strings.h"
+
 namespace braid {
 
 namespace {
@@ -45,7 +47,8 @@ void check_inputs(const char* op, const DcmhaInputs& x, bool narrow_keys) {
   check(k.dim(2) >= 1 && N % k.dim(2) == 0, op, [&] {
     const bool heads_first = q.dim(1) == k.dim(1);
     return str(N, " query heads do not divide over ", k.dim(2), " key/value heads",
-               heads_first ? "; inputs are (B, T, N, d): transpose(x, 1, 2) makes them of (B, N, T, d)" : "");
+               heads_first ? "; inputs are (B, T, N, d): transpose(x, 1, 2) makes them of (B, N, T, d)"
+                           : "; expected a divisor of the query heads");
   });
   check_mixing(op, "pre", x.pre, x);
   check_mixing(op, "post", x.post, x);
@@ -65,7 +68,7 @@ AttentionExtras extras_of(const char* op, const DcmhaInputs& x, const SdpaOption
   check_map("attend", o.attend, DType::u8);
   check_map("bias", o.bias, x.q.dtype());
   check(o.dropout >= 0 && o.dropout < 1, op,
-        [&] { return str("dropout must be a probability in [0, 1), got ", std::to_string(o.dropout)); });
+        [&] { return str("dropout must be a probability in [0, 1), got ", detail::shortest(o.dropout)); });
   return {o.attend, o.bias, o.bias_place, o.dropout, o.dropout_key, {}};
 }
 

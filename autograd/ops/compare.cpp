@@ -47,7 +47,7 @@ Tensor ge(const Tensor& x, double y) { return ge(x, like("ge", y, x)); }
 
 // z = x where mask, else y   dx = dz where mask, else 0;  dy = 0 where mask, else dz; summed over repeated axes
 Tensor where(const Tensor& mask, const Tensor& x, const Tensor& y) {
-  check(mask.dtype() == DType::u8, "where", [&] { return str("needs a mask of u8, got ", mask.dtype()); });
+  check_mask("where", mask);
   check_same("where", x, y);
   check(x.device() == mask.device(), "where",
         [&] { return str("x is on ", x.device(), ", the mask on ", mask.device()); });

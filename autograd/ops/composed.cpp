@@ -11,7 +11,9 @@ Tensor select(const Tensor& x, int axis, int64_t index) {
   check(a >= 0 && a < x.rank(), "select",
         [&] { return str(x.shape(), " has no axis ", axis, ": give one that it has"); });
   const int64_t n = x.dim(a), i = index < 0 ? index + n : index;
-  check(i >= 0 && i < n, "select", [&] { return str("axis ", axis, " of ", x.shape(), " has no entry ", index); });
+  check(i >= 0 && i < n, "select", [&] {
+    return str("axis ", axis, " of ", x.shape(), " has no entry ", index, "; its entries are ", -n, " to ", n - 1);
+  });
   return squeeze(slice(x, a, i, i + 1), a);
 }
 

@@ -130,7 +130,10 @@ void match_sizes(Equation& equation) {
         if (operand.letters[a] != c || (names_ellipsis(c) && n == 1)) continue;
         if (!first && n != common) {
           if (names_ellipsis(c)) equation.wrong(str("axes of \"...\" are ", common, " and ", n));
-          equation.wrong(str("'", c, "' is ", common, " and ", n));
+          std::string shapes;
+          for (const Named& each : equation.operands) shapes += str(shapes.empty() ? "" : ", ", each.x.shape());
+          fail("einsum", str("'", c, "' is ", common, " and ", n, " in \"", equation.text, "\" for ", shapes,
+                             ": a letter has one size, does an operand want transpose()?"));
         }
         common = n;
         first = false;

@@ -30,7 +30,9 @@ Tensor place_in_rows(const char* op, const Tensor& y, const Tensor& indices, int
 namespace {
 
 void check_not_empty(const char* op, const Tensor& x, Axes axes) {
-  for (int axis : axes) check(x.dim(axis) > 0, op, [&] { return str("axis ", axis, " of ", x.shape(), " is empty"); });
+  for (int axis : axes)
+    check(x.dim(axis) > 0, op,
+          [&] { return str("axis ", axis, " of ", x.shape(), " is empty; an extreme needs at least one element"); });
 }
 
 Tensor extreme_values(ReduceOp kind, const Tensor& x, const Shape& kept) {
@@ -94,7 +96,7 @@ Tensor index_along(const char* op, ReduceOp kind, const Tensor& x, int axis, boo
 
 Tensor index_of_all(const char* op, ReduceOp kind, const Tensor& x) {
   no_gradient(op, x);
-  check(x.numel() > 0, op, [&] { return str(x.shape(), " has no element"); });
+  check(x.numel() > 0, op, [&] { return str(x.shape(), " has no element; an extreme needs one"); });
   return extreme_indices(kind, x.contiguous().reshaped({x.numel()}));
 }
 
@@ -114,11 +116,11 @@ Tensor min(const Tensor& x, int axis, bool keep) { return extreme("min", ReduceO
 Tensor max(const Tensor& x, Axes axes, bool keep) { return extreme("max", ReduceOp::max, x, axes, keep); }
 Tensor min(const Tensor& x, Axes axes, bool keep) { return extreme("min", ReduceOp::min, x, axes, keep); }
 Tensor max(const Tensor& x) {
-  check(x.numel() > 0, "max", [&] { return str(x.shape(), " has no element"); });
+  check(x.numel() > 0, "max", [&] { return str(x.shape(), " has no element; an extreme needs one"); });
   return extreme("max", ReduceOp::max, x, axes::all_of(x), false);
 }
 Tensor min(const Tensor& x) {
-  check(x.numel() > 0, "min", [&] { return str(x.shape(), " has no element"); });
+  check(x.numel() > 0, "min", [&] { return str(x.shape(), " has no element; an extreme needs one"); });
   return extreme("min", ReduceOp::min, x, axes::all_of(x), false);
 }
 Tensor amax(const Tensor& x, Axes axes, bool keep) { return shared_extreme("amax", ReduceOp::max, x, axes, keep); }

@@ -19,14 +19,24 @@ void check_real(const char* op, const Tensor& x) {
         [&] { return str("needs f32 or f64, got ", x.dtype(), "; cast it"); });
 }
 
-void check_complex(const char* op, const Tensor& x) {
+// Of at least `axes` axes beside that of the pairs.
+void check_complex(const char* op, const Tensor& x, int axes = 1) {
   check_real(op, x);
-  check(x.rank() >= 2 && x.dim(-1) == 2, op,
-        [&] { return str("needs complex numbers as pairs on the last axis, (..., n, 2), got shape ", x.shape()); });
+  check(x.rank() > axes && x.dim(-1) == 2, op, [&] {
+    return str("needs complex numbers as pairs on the last axis, (..., n, 2), got shape ", x.shape(),
+               "; rfft() takes real numbers, to_complex() makes pairs");
+  });
 }
 
 // The axis of x that `axis` of the complex tensor is.
-int axis_of_pairs(const char* op, const Tensor& x, int axis) { return normal_axis(axis, x.rank() - 1, op); }
+int axis_of_pairs(const char* op, const Tensor& x, int axis) {
+  const int axes = x.rank() - 1;
+  check(axis >= -axes && axis < axes, op, [&] {
+    return str("axis ", axis, " does not exist in ", x.shape(),
+               ": the last axis, of pairs, does not count, so axes are ", -axes, " to ", axes - 1);
+  });
+  return axis < 0 ? axis + axes : axis;
+}
 
 double factor(FftNorm norm, bool backwards, int64_t n) {
   if (norm == FftNorm::ortho) return 1 / std::sqrt(static_cast<double>(n));
@@ -148,11 +158,11 @@ Tensor to_complex(const Tensor& re, const Tensor& im) {
   return stack({re, im}, -1);
 }
 Tensor real_part(const Tensor& x) {
-  check_complex("real_part", unsqueeze(x, 0));
+  check_complex("real_part", x, 0);
   return select(x, -1, 0);
 }
 Tensor imag_part(const Tensor& x) {
-  check_complex("imag_part", unsqueeze(x, 0));
+  check_complex("imag_part", x, 0);
   return select(x, -1, 1);
 }
 

@@ -169,7 +169,9 @@ Tensor index_select(const Tensor& x, const Tensor& ids, int axis) {
 Tensor take_along_axis(const Tensor& x, const Tensor& ids, int axis) {
   const char* op = "take_along_axis";
   const CalledOp called(op);
-  check(ids.rank() == x.rank(), op, [&] { return str("ids ", ids.shape(), " need the axes of ", x.shape()); });
+  check(ids.rank() == x.rank(), op, [&] {
+    return str("ids ", ids.shape(), " need the axes of ", x.shape(), "; index_select() takes a list of ids");
+  });
   const int a = normal_axis(axis, x.rank(), op);
   const Shape others = broadcast(with_size(x.shape(), a, 1), with_size(ids.shape(), a, 1), op);
   const Tensor wide = expand(x, with_size(others, a, x.dim(a)));
@@ -214,7 +216,7 @@ Tensor nonzero(const Tensor& x) {
 
 Tensor masked_select(const Tensor& x, const Tensor& mask) {
   const CalledOp called("masked_select");
-  check(mask.dtype() == DType::u8, "masked_select", [&] { return str("needs a mask of u8, got ", mask.dtype()); });
+  check_mask("masked_select", mask);
   const Shape shape = broadcast(x.shape(), mask.shape(), "masked_select");
   const Tensor wide = flat(expand(x, shape));
   return index(wide, {mask.expanded(shape).contiguous().reshaped({wide.numel()})});
@@ -228,8 +230,9 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& values)
       [&] { return str("needs a mask of u8 that repeats to ", x.shape(), ", got ", mask.dtype(), " ", mask.shape()); });
   const Positions where_to = index_parts::places(mask.expanded(x.shape()).contiguous().reshaped({x.numel()}))[0];
   const auto count = static_cast<int64_t>(where_to.size());
-  check(values.numel() >= count, "masked_scatter",
-        [&] { return str("the mask has ", count, " places, the values ", values.numel(), " elements"); });
+  check(values.numel() >= count, "masked_scatter", [&] {
+    return str("the mask has ", count, " places, the values ", values.numel(), " elements; give at least as many");
+  });
   return replaced("masked_scatter", x, where_to, slice(flat(values), 0, 0, count));
 }
 

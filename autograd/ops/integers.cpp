@@ -5,6 +5,7 @@
 
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/integer.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/kernels/backend.h"
 
 namespace braid {
@@ -39,7 +40,7 @@ Tensor number_like(const char* op, double y, const Tensor& x) {
   if (!is_float(x.dtype())) {
     const Range range = exact_range(x.dtype());
     check(y == std::floor(y) && y >= range.least && y <= range.greatest, op, [&] {
-      return str(std::to_string(y), " is not a number of ", x.dtype(), "; cast the tensor, for example to f32");
+      return str(detail::shortest(y), " is not a number of ", x.dtype(), "; cast the tensor, for example to f32");
     });
   }
   return full({}, y, x.dtype(), x.device());
@@ -47,7 +48,8 @@ Tensor number_like(const char* op, double y, const Tensor& x) {
 
 Tensor integer_binary(const char* op, IntegerOp kind, const Tensor& x, const Tensor& y) {
   check_same(op, x, y);
-  check(!is_float(x.dtype()), op, [&] { return str("needs integers (i64, i32 or u8), got ", x.dtype()); });
+  check(!is_float(x.dtype()), op,
+        [&] { return str("needs integers (i64, i32 or u8), got ", x.dtype(), "; cast() the tensors"); });
   const Shape shape = broadcast(x.shape(), y.shape(), op);
   if (kind == IntegerOp::floor_divide || kind == IntegerOp::remainder) check_divisors(op, y);
   Tensor z = empty(shape, x.dtype(), x.device());

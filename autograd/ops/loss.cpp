@@ -79,7 +79,9 @@ Tensor cross_entropy_per_token(const Tensor& logits, const Tensor& targets) {
 
 Tensor mse_loss(const Tensor& x, const Tensor& y) {
   const CalledOp called("mse_loss");
-  check(x.shape() == y.shape(), "mse_loss", [&] { return str("shapes ", x.shape(), " and ", y.shape(), " differ"); });
+  check(x.shape() == y.shape(), "mse_loss", [&] {
+    return str("shapes ", x.shape(), " and ", y.shape(), " differ; losses do not broadcast: reshape() or expand() one");
+  });
   return mean(square(sub(x, y)));
 }
 

@@ -6,6 +6,7 @@
 #include "braid/autograd/composed.h"
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/math.h"
+#include "braid/tensor/base/strings.h"
 
 namespace braid {
 
@@ -28,11 +29,13 @@ Tensor reduce_loss(const Tensor& loss, Reduction reduction) {
 void check_pair(const char* op, const Tensor& x, const Tensor& y) {
   check_float(op, x);
   check_same(op, x, y);
-  check(x.shape() == y.shape(), op, [&] { return str("shapes ", x.shape(), " and ", y.shape(), " differ"); });
+  check(x.shape() == y.shape(), op, [&] {
+    return str("shapes ", x.shape(), " and ", y.shape(), " differ; losses do not broadcast: reshape() or expand() one");
+  });
 }
 
 void check_reach(const char* op, const char* what, double value, bool ok) {
-  check(ok, op, [&] { return str(what, ", got ", std::to_string(value)); });
+  check(ok, op, [&] { return str(what, ", got ", detail::shortest(value)); });
 }
 
 // log_p (..., V), targets (...). See cross_entropy() in the header.
@@ -46,7 +49,9 @@ Tensor class_loss(const char* op, const Tensor& log_p, const Tensor& targets, co
         [&] { return str("targets ", targets.shape(), " do not fit ", log_p.shape(), ": need one per row"); });
   check(targets.device() == log_p.device(), op,
         [&] { return str("the input is on ", log_p.device(), ", the targets on ", targets.device()); });
-  check(is_index(targets.dtype()), op, [&] { return str("targets must be i64 or i32, got ", targets.dtype()); });
+  check(is_index(targets.dtype()), op, [&] {
+    return str("targets must be i64 or i32, got ", targets.dtype(), "; cast(targets, DType::i64) converts");
+  });
   check(!o.weight || o.weight.shape() == Shape{V}, op,
         [&] { return str("the weight must be (", V, "), one number per class, got ", o.weight.shape()); });
   check_reach(op, "label_smoothing must lie in [0, 1]", o.label_smoothing,

@@ -26,7 +26,10 @@ Tensor matmul(const Tensor& x, const Tensor& z) {
   check_same("matmul", x, z);
   check(x.rank() >= 2 && z.rank() >= 2, "matmul",
         [&] { return str("needs two matrices (batch axes may come first), got ", x.shape(), " x ", z.shape()); });
-  check(x.dim(-1) == z.dim(-2), "matmul", [&] { return str("inner sizes differ: ", x.shape(), " x ", z.shape()); });
+  check(x.dim(-1) == z.dim(-2), "matmul", [&] {
+    return str("inner sizes differ: ", x.shape(), " x ", z.shape(),
+               "; needs (..., M, K) x (..., K, N): does one of them want transpose()?");
+  });
   Tensor y = product(x, z);
   const Saved kept_x = requires_grad(z) ? Saved(x) : Saved(), kept_z = requires_grad(x) ? Saved(z) : Saved();
   Shape shape_x = x.shape(), shape_z = z.shape();

@@ -8,6 +8,7 @@
 #include "braid/autograd/detail/side_by_side.h"
 #include "braid/autograd/ops.h"
 #include "braid/autograd/saved.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 
@@ -271,7 +272,7 @@ Tensor clamp(const Tensor& x, double low, double high) {
 // y = value where mask, else x   dx = 0 where mask, else dy
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   check_float("masked_fill", x);
-  check(mask.dtype() == DType::u8, "masked_fill", [&] { return str("needs a mask of u8, got ", mask.dtype()); });
+  check_mask("masked_fill", mask);
   check(x.device() == mask.device(), "masked_fill",
         [&] { return str("x is on ", x.device(), ", the mask on ", mask.device()); });
   check(broadcast(x.shape(), mask.shape(), "masked_fill") == x.shape(), "masked_fill",
@@ -296,7 +297,7 @@ Tensor mask_scores(const Tensor& x, const AttentionMask& mask, double value) {
 // y_i = x_i / (1-p) where u_i > p, else 0; u_i in (0, 1) is element i of the stream `key`.   dx = the same of dy
 Tensor dropout(const Tensor& x, double p, RandomKey key) {
   check_float("dropout", x);
-  check(p >= 0 && p < 1, "dropout", [&] { return "needs a probability in [0, 1), got " + std::to_string(p); });
+  check(p >= 0 && p < 1, "dropout", [&] { return "needs a probability in [0, 1), got " + detail::shortest(p); });
   if (p == 0) return x;
   Tensor y = empty_like(x);
   backend(x.device()).random.dropout(x, p, key, y);

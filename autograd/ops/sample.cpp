@@ -150,6 +150,7 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, RandomKey key, DTy
 
 // Fisher and Yates: entry i changes places with one of those from 0 to i.
 Tensor randperm(int64_t n, RandomKey key, Device device) {
+  const CalledOp called("randperm");
   Tensor x = arange(n);
   auto* values = x.mutable_data<int64_t>();
   for (int64_t i = n - 1; i > 0; --i)
@@ -207,8 +208,10 @@ Tensor multinomial(const Tensor& weights, int64_t count, RandomKey key, bool rep
     const double largest = std::numeric_limits<double>::max();
     check(least(ge(wide, 0.0).to(DType::f32) * le(wide, largest).to(DType::f32)) == 1, "multinomial",
           "needs finite weights of at least 0, got another number");
-    check(least(sum(gt(wide, 0.0).to(DType::f64), {-1})) >= static_cast<double>(needed), "multinomial",
-          [&] { return str("needs at least ", needed, " positive weights in each row"); });
+    check(least(sum(gt(wide, 0.0).to(DType::f64), {-1})) >= static_cast<double>(needed), "multinomial", [&] {
+      return str("needs at least ", needed, " positive weights in each row of ", weights.shape(),
+                 needed > 1 ? "; draw fewer, or with replacement = true" : ", found a row without");
+    });
   } else {
     check(weights.dim(-1) > 0 || needed == 0, "multinomial",
           [&] { return str("needs at least ", needed, " positive weights in each row, got ", weights.shape()); });

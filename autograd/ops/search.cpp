@@ -23,7 +23,8 @@ void check_ascending(const char* op, const Tensor& edges) {
     const Tensor missing = ne(second, second);
     fine = where(missing, missing, fine);
   }
-  check(all(fine).item() == 1, op, [&] { return str("needs edges that ascend, got ", edges.shape(), " that do not"); });
+  check(all(fine).item() == 1, op,
+        [&] { return str("needs edges that ascend, got ", edges.shape(), " that do not; sort() them first"); });
 }
 
 Tensor positions(const char* op, const Tensor& edges, const Tensor& values, bool right) {

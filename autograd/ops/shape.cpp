@@ -133,8 +133,9 @@ Tensor stack(const std::vector<Tensor>& xs, int axis) {
   const int at = normal_axis(axis, xs[0].rank() + 1, "stack");
   std::vector<Tensor> parts;
   for (const Tensor& x : xs) {
-    check(x.shape() == xs[0].shape(), "stack",
-          [&] { return str("shapes ", xs[0].shape(), " and ", x.shape(), " differ"); });
+    check(x.shape() == xs[0].shape(), "stack", [&] {
+      return str("shapes ", xs[0].shape(), " and ", x.shape(), " differ; concat() joins along an axis whose sizes may");
+    });
     parts.push_back(unsqueeze(x, at));
   }
   return concat(parts, at);

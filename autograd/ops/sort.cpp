@@ -5,6 +5,7 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/take.h"
 #include "braid/autograd/order.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/kernels/backend.h"
 
 namespace braid {
@@ -83,7 +84,7 @@ std::vector<Tensor> quantiles_of_rows(const char* op, const Tensor& x, const std
   const Tensor last = s.detach().sliced(-1, n - 1, n), missing = ne(last, last);
   std::vector<Tensor> found;
   for (const double q : qs) {
-    check(q >= 0 && q <= 1, op, [&] { return "needs quantiles from 0 to 1, got " + std::to_string(q); });
+    check(q >= 0 && q <= 1, op, [&] { return "needs quantiles from 0 to 1, got " + detail::shortest(q); });
     const double at = q * static_cast<double>(n - 1);
     const auto i = static_cast<int64_t>(at);
     const double f = at - static_cast<double>(i);

@@ -30,8 +30,9 @@
 #include "braid/autograd/attention_maps.h"
 #include "braid/autograd/dcmha.h"
 
-// Looking at a graph, and checking it.
+// Looking at tensors and graphs, and checking derivatives.
 #include "braid/autograd/debug.h"
 #include "braid/autograd/gradcheck.h"
 #include "braid/autograd/graph_dot.h"
 #include "braid/autograd/graph_svg.h"
+#include "braid/tensor/print.h"

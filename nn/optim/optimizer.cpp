@@ -58,8 +58,9 @@ Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions
     check(names.insert(p.name).second, "optimizer", [&] { return "two parameters are called " + p.name; });
     check(p.value && is_float(p.value.dtype()) && p.value.is_contiguous(), "optimizer",
           [&] { return p.name + " must be a contiguous floating-point tensor"; });
-    check(requires_grad(p.value) && !p.value.has_history(), "optimizer",
-          [&] { return p.name + " is not a leaf made by require_grad()"; });
+    check(requires_grad(p.value) && !p.value.has_history(), "optimizer", [&] {
+      return p.name + " is not a leaf made by require_grad(): leave out frozen parameters, or require_grad(model)";
+    });
     check(p.value.device() == device, "optimizer", [&] {
       return str(p.name, " is on ", p.value.device(), ", but ", parameters_[0].name, " on ", device,
                  "; all parameters must be on one device");
@@ -95,6 +96,7 @@ double Optimizer::smallest() const {
 
 void Optimizer::check_rate(double lr) const {
   if (std::fabs(lr) <= largest()) return;
+  check_setting(std::isfinite(lr), "lr", lr, "finite");
   const std::string range = "at most " + detail::shortest(largest()) + ", which the type of the update holds";
   check_setting(false, "lr", lr, range.c_str());
 }

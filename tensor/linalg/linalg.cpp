@@ -60,11 +60,12 @@ void transpose(const T* from, int64_t m, int64_t n, T* to) {
 
 template <class T>
 void check_finite(const char* op, const std::vector<T>& a, int64_t i) {
-  for (const T x : a) check(std::isfinite(x), op, [&] { return str("matrix ", i, " holds NaN or infinity"); });
+  for (const T x : a)
+    check(std::isfinite(x), op, [&] { return str("matrix ", i, " holds NaN or infinity; see isfinite()"); });
 }
 
 [[noreturn]] void fail_singular(const char* op, int64_t i, int64_t pivot) {
-  fail(op, str("matrix ", i, " is singular: pivot ", pivot, " is 0"));
+  fail(op, str("matrix ", i, " is singular: pivot ", pivot, " is 0; pinv() takes such matrices"));
 }
 
 // The factors of a row-major matrix's transpose.
@@ -97,7 +98,9 @@ void cholesky(const char* op, In a, Out l) {
         good = good && std::isfinite(x);
       }
     }
-    check(good, op, [&] { return str("matrix ", i, " is not positive definite"); });
+    check(good, op, [&] {
+      return str("matrix ", i, " is not positive definite; add a small multiple of eye(n), or see eigh()");
+    });
   });
 }
 

@@ -119,8 +119,18 @@ BOOST_AUTO_TEST_CASE(results_of_two_types_get_their_gradients) {
 BOOST_AUTO_TEST_CASE(set_grad_takes_the_shape_and_type_of_the_leaf) {
   Tensor x = full({2}, 1);
   require_grad(x);
+  BOOST_TEST(throws_with([&] { set_grad(square(x), x); },
+                         "needs a leaf, made by require_grad() (a parameter); of a result see tap()"));
   BOOST_TEST(throws_with([&] { set_grad(x, full({3}, 1)); }, "[set_grad] the gradient is f32 (3)"));
   BOOST_TEST(throws_with([&] { set_grad(x, full({2}, 1, DType::f64)); }, "[set_grad] the gradient is f64 (2)"));
+}
+
+BOOST_AUTO_TEST_CASE(only_floating_point_leaves_can_require_a_gradient) {
+  Tensor x = full({2}, 1), ids = arange(2);
+  require_grad(x);
+  Tensor y = square(x);
+  BOOST_TEST(throws_with([&] { require_grad(ids); }, "a tensor of i64 has no gradient; cast() it"));
+  BOOST_TEST(throws_with([&] { require_grad(y, false); }, "the result of a recorded op, no leaf; take x.detach()"));
 }
 
 BOOST_AUTO_TEST_CASE(ops_without_derivative_throw) {
@@ -150,7 +160,11 @@ BOOST_AUTO_TEST_CASE(wrong_shape_of_a_derivative_is_named) {
   Tensor x = full({2}, 1);
   require_grad(x);
   Tensor y = record("broken", full({2}, 1), {x}, [](const Tensor&) -> Grads { return {full({3}, 1)}; });
-  BOOST_TEST(throws_with([&] { backward(y, full({2}, 1)); }, "[broken] its derivative has shape (3)"));
+  BOOST_TEST(throws_with([&] { backward(y, full({2}, 1)); },
+                         "[broken] its derivative has shape (3) for input 0 of shape (2); sum_to()"));
+  Tensor none = record("none", full({2}, 1), {x}, [](const Tensor&) -> Grads { return {}; });
+  BOOST_TEST(throws_with([&] { backward(none, full({2}, 1)); },
+                         "[none] its derivative returned 0 gradients for 1 inputs; return one"));
 }
 
 BOOST_AUTO_TEST_CASE(hooks_see_the_complete_gradient) {

@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(mistakes) {
   const Tensor x = vector_of({1, 2});
   BRAID_CHECK_FAILS(jvp(f, {x}, {}), ErrorKind::misuse, "[jvp] 0 directions for 1 inputs");
   BRAID_CHECK_FAILS(hvp(f, {x}, {zeros({3}, DType::f64)}), ErrorKind::misuse, "[hvp] direction 0 is f64 (3)");
-  BRAID_CHECK_FAILS(value_and_grad(f, {x}), ErrorKind::misuse, "needs a gradient for a result of shape (2)");
+  BRAID_CHECK_FAILS(value_and_grad(f, {x}), ErrorKind::misuse, "needs a gradient for a result of shape (2): pass dy");
   BRAID_CHECK_FAILS(hessian([](const Tensor& at) { return at; }, x), ErrorKind::misuse, "[hessian] needs a result");
 }
 

@@ -63,7 +63,8 @@ BOOST_AUTO_TEST_CASE(an_unused_tensor_is_an_error_or_an_empty_result) {
   const std::vector<Tensor> grads = grad(sum(x), {x, other}, {.allow_unused = true});
   BOOST_TEST(!!grads[0]);
   BOOST_TEST(!grads[1]);
-  BRAID_CHECK_FAILS(grad(sum(x), {zeros({1})}), ErrorKind::misuse, "xs[0] does not require a gradient");
+  BRAID_CHECK_FAILS(grad(sum(x), {zeros({1})}), ErrorKind::misuse,
+                    "xs[0] does not require a gradient; call require_grad()");
 }
 
 BOOST_AUTO_TEST_CASE(second_and_third_derivatives) {
@@ -95,15 +96,24 @@ BOOST_AUTO_TEST_CASE(gradients_have_no_history_without_create_graph) {
   backward(sum(cube(x)));
   BOOST_TEST(is_close(values(grad(x)), {3. * 12, 3. * 27}, 0));
   BOOST_TEST(!requires_grad(grad(x)));
-  BRAID_CHECK_FAILS(backward(sum(grad(x))), ErrorKind::misuse, "no history", "create_graph");
+  BRAID_CHECK_FAILS(backward(sum(grad(x))), ErrorKind::misuse, "no history", "call require_grad() on a leaf",
+                    "create_graph");
   const Tensor dx = grad(sum(square(x)), {x})[0];
   BRAID_CHECK_FAILS(grad(sum(dx), {x}), ErrorKind::misuse, "[grad] the tensor has no history", "create_graph");
+}
+
+BOOST_AUTO_TEST_CASE(gradcheck_says_what_it_needs) {
+  const auto square_of = [](const std::vector<Tensor>& in) { return square(in[0]); };
+  const auto loses_history = [](const std::vector<Tensor>& in) { return square(in[0].detach()); };
+  BRAID_CHECK_FAILS(gradcheck(square_of, {zeros({2})}), ErrorKind::misuse, "runs in f64, got f32; cast() the inputs");
+  BRAID_CHECK_FAILS(gradcheck(loses_history, {zeros({2}, DType::f64)}), ErrorKind::misuse, "by ops that record");
 }
 
 BOOST_AUTO_TEST_CASE(an_op_without_second_derivative_says_so) {
   const Tensor x = leaf({1, 2});
   const Tensor y = record("one_way", x.detach().clone(), {x}, [](const Tensor& dy) -> Grads { return {dy}; });
-  BRAID_CHECK_FAILS(grad(sum(y), {x}, {.create_graph = true}), ErrorKind::misuse, "[one_way] has no second derivative");
+  BRAID_CHECK_FAILS(grad(sum(y), {x}, {.create_graph = true}), ErrorKind::misuse, "[one_way] has no second derivative",
+                    "by differentiable()");
   BOOST_TEST(is_close(values(grad(sum(y), {x})[0]), {1, 1}, 0));
 }
 

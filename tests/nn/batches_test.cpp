@@ -105,6 +105,9 @@ BOOST_AUTO_TEST_CASE(errors_say_what_is_expected) {
   BOOST_TEST(throws_with([] { nn::Batches({arange(3), arange(4)}, {}); }, "one first size"));
   BOOST_TEST(throws_with([] { nn::Batches({arange(3)}, {.size = 0}); }, "size of at least 1"));
   BOOST_TEST(throws_with([] { nn::Batches(std::vector<Tensor>{}, {}); }, "at least one tensor"));
+  nn::Batches ragged(2, [](int64_t i) { return std::vector<Tensor>{zeros({i + 1})}; }, {.size = 2});
+  nn::Batches::Batch batch;
+  BOOST_TEST(throws_with([&] { ragged.epoch(0).next(batch); }, "have the shapes (1) and (2); pad() them"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -51,8 +51,16 @@ BOOST_AUTO_TEST_CASE(broadcasting) {
   BOOST_TEST(throws_with([] { broadcast({2, 3}, {2}, "add"); }, "[add] shapes (2, 3) and (2) do not broadcast"));
   BOOST_TEST(throws_with([] { broadcast({2}, {0}, "add"); }, "do not broadcast"));
   BOOST_TEST(str(broadcast_strides({3, 1}, {1, 1}, {2, 3, 4}, "expand")) == "(0, 1, 0)");
-  BOOST_TEST(throws_with([] { broadcast_strides({3}, {1}, {4}, "expand"); }, "[expand] cannot expand (3) to (4)"));
-  BOOST_TEST(throws_with([] { broadcast_strides({2, 3}, {3, 1}, {3}, "expand"); }, "cannot expand (2, 3) to (3)"));
+  BOOST_TEST(throws_with([] { broadcast_strides({3}, {1}, {4}, "expand"); },
+                         "cannot expand (3) to (4): only sizes of 1 repeat"));
+  BOOST_TEST(throws_with(
+      [] {
+        broadcast_strides({2, 3}, {3, 1}, {3}, "expand");
+      },
+      "(2, 3) to (3): that has fewer axes"));
+  BOOST_TEST(throws_with([] { normal_axis(2, 2, "sum"); },
+                         "axis 2 does not exist in a tensor of rank 2; its axes are -2 to 1"));
+  BOOST_TEST(throws_with([] { normal_axis(0, 0, "sum"); }, "in a tensor of rank 0; it has none"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

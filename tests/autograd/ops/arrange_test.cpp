@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(misfits_are_named) {
       {[&] {
          flip(x, {0, -2});
        },
-       "[flip] axis -2 stands twice"},
+       "[flip] axis -2 stands twice; name each axis once"},
       {[&] {
          roll(x, {1}, {0, 1});
        },

@@ -369,7 +369,7 @@ BOOST_AUTO_TEST_CASE(mistakes) {
       "attend must be (1 or B, 1 or N, T, S) of (3, 4, 5, 7)");
   fails([](auto& o) { o.attend = zeros({1, 1, 5, 7}); }, "attend must be u8");
   fails([](auto& o) { o.bias = zeros({1, 1, 5, 7}); }, "bias must be f64");
-  fails([](auto& o) { o.dropout = 1; }, "dropout must be a probability in [0, 1)");
+  fails([](auto& o) { o.dropout = 1; }, "dropout must be a probability in [0, 1), got 1");
   fails([](auto& o) { o.dropout = 0.5, o.impl = AttentionImpl::fused; },
         "have no fused kernel: impl must be automatic, chunked or");
   const std::vector<Document> documents{{0, 0, 7}, {1, 0, 7}, {2, 0, 7}};
@@ -378,6 +378,8 @@ BOOST_AUTO_TEST_CASE(mistakes) {
         "alignment must be top_left");
   BRAID_CHECK_FAILS(scaled_dot_product_attention(zeros({2, 8, 6, 4}), zeros({2, 8, 5, 4}), zeros({2, 8, 5, 4})),
                     ErrorKind::misuse, "inputs are (B, T, N, d): transpose(x, 1, 2)");
+  BRAID_CHECK_FAILS(scaled_dot_product_attention(zeros({2, 8, 6, 4}), zeros({2, 7, 5, 4}), zeros({2, 7, 5, 4})),
+                    ErrorKind::misuse, "expected a divisor of the query heads");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -72,6 +72,11 @@ BOOST_AUTO_TEST_CASE(powers_of_a_matrix) {
 
 BOOST_AUTO_TEST_CASE(misfits_are_named) {
   const Tensor x = zeros({2, 3}), v = zeros({4});
+  BOOST_TEST(throws_with(
+      [&] {
+        einsum("ij,jk->ik", {x, x});
+      },
+      "'j' is 3 and 2 in \"ij,jk->ik\" for (2, 3), (2, 3): a letter has one size"));
   BOOST_TEST(throws_with([&] { outer(x, v); }, "[outer] needs two vectors, got (2, 3) and (4)"));
   BOOST_TEST(throws_with([&] { inner(zeros({}), v); }, "[inner] needs at least one axis"));
   BOOST_TEST(throws_with([&] { inner(x, v); }, "[inner] axis -1 of (2, 3) and axis -1 of (4) differ in size"));

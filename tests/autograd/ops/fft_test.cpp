@@ -99,11 +99,15 @@ BOOST_AUTO_TEST_CASE(equal_bits_at_any_number_of_threads) {
 }
 
 BOOST_AUTO_TEST_CASE(mistakes) {
-  BRAID_CHECK_FAILS(fft(zeros({4, 3})), ErrorKind::misuse, "[fft] needs complex numbers as pairs", "(4, 3)");
+  BRAID_CHECK_FAILS(fft(zeros({4, 3})), ErrorKind::misuse, "[fft] needs complex numbers as pairs",
+                    "(4, 3); rfft() takes real");
   BRAID_CHECK_FAILS(fft(zeros({0, 2})), ErrorKind::misuse, "[fft] axis -1", "is empty");
   BRAID_CHECK_FAILS(irfft(zeros({4, 2}), 5), ErrorKind::misuse, "[irfft] needs n/2 + 1 numbers", "n = 5");
   BRAID_CHECK_FAILS(rfft(zeros({4}, DType::bf16)), ErrorKind::misuse, "[rfft] needs f32 or f64, got bf16");
   BRAID_CHECK_FAILS(rfft(zeros({4}), 2), ErrorKind::misuse, "rfft");
+  BRAID_CHECK_FAILS(fft(zeros({4, 2}), 1), ErrorKind::misuse, "[fft] axis 1 does not exist in (4, 2)",
+                    "axes are -1 to 0");
+  BRAID_CHECK_FAILS(complex_mul(zeros({4}), zeros({4})), ErrorKind::misuse, "[complex_mul]", "got shape (4)");
   BRAID_CHECK_FAILS(fftfreq(0), ErrorKind::misuse, "[fftfreq] needs a size of at least 1");
 }
 

@@ -133,12 +133,12 @@ BOOST_AUTO_TEST_CASE(mistakes) {
   const auto fails = [&](const std::vector<Index>& at, const char* text) {
     BRAID_CHECK_FAILS(index(x, at), ErrorKind::misuse, "[index]", text);
   };
-  fails({2}, "index 2 is not in [-2, 2)");
+  fails({2}, "index 2 is not in [-2, 2): the axis has 2 entries");
   fails({ids({0, -3})}, "index -3 is not in [-2, 2)");
-  fails({0, 0, 0}, "takes 3 axes");
+  fails({0, 0, 0}, "takes 3 axes and has 0 ellipses, expected at most the 2 axes of (2, 3)");
   fails({ellipsis, ellipsis}, "one ellipsis may stand");
   fails({Slice{.step = 0}}, "step of a slice must not be 0");
-  fails({mask({1, 0, 1}, {3})}, "the mask (3) does not fit axes 0 to 0 of (2, 3)");
+  fails({mask({1, 0, 1}, {3})}, "the mask (3) does not fit axes 0 to 0 of (2, 3); its sizes must be theirs");
   fails({counted({2})}, "needs ids of i64 or i32, or a mask of u8, got f64");
   BRAID_CHECK_FAILS(index(x, {ids({0, 1}), ids({0, 1, 2})}), ErrorKind::misuse, "index");
   BRAID_CHECK_FAILS(index_put(x, {0}, counted({2})), ErrorKind::misuse, "index_put");
@@ -147,7 +147,9 @@ BOOST_AUTO_TEST_CASE(mistakes) {
                     "[index_add] needs a floating-point");
   BRAID_CHECK_FAILS(scatter(x, ids({0}), x, 0), ErrorKind::misuse, "[scatter] ids (1) must have the sizes of (2, 3)");
   BRAID_CHECK_FAILS(masked_scatter(x, mask({1, 1, 1}, {3}), counted({2})), ErrorKind::misuse,
-                    "the mask has 6 places, the values 2");
+                    "the mask has 6 places, the values 2 elements; give at least as many");
+  BRAID_CHECK_FAILS(take_along_axis(x, ids({0}), 0), ErrorKind::misuse, "[take_along_axis] ids (1)", "index_select()");
+  BRAID_CHECK_FAILS(masked_select(x, x), ErrorKind::misuse, "[masked_select] needs a mask of u8, got f64; comparisons");
   BRAID_CHECK_FAILS(take(x, ids({6})), ErrorKind::misuse, "[take] index 6 is not in [-6, 6)");
 }
 

@@ -120,16 +120,18 @@ BOOST_AUTO_TEST_CASE(empty_batches_and_matrices) {
 BOOST_AUTO_TEST_CASE(mistakes_name_the_matrix) {
   const Tensor singular = stack({eye(2, DType::f64), matrix({1, 2, 2, 4}, 2)});
   const double nan = std::nan("");
-  BRAID_CHECK_FAILS(inverse(singular), ErrorKind::misuse, "[inverse] matrix 1 is singular: pivot 1 is 0");
+  BRAID_CHECK_FAILS(inverse(singular), ErrorKind::misuse, "[inverse] matrix 1 is singular: pivot 1 is 0; pinv()");
   BRAID_CHECK_FAILS(solve(singular, singular), ErrorKind::misuse, "[solve] matrix 1 is singular");
   BRAID_CHECK_FAILS(cholesky(matrix({1, 2, 2, 1}, 2)), ErrorKind::misuse,
-                    "[cholesky] matrix 0 is not positive definite");
+                    "[cholesky] matrix 0 is not positive definite; add a small multiple of eye(n)");
   BRAID_CHECK_FAILS(cholesky(matrix({nan, 2, 2, 1}, 2)), ErrorKind::misuse, "is not positive definite");
-  BRAID_CHECK_FAILS(eigh(matrix({nan, 2, 2, 1}, 2)), ErrorKind::misuse, "[eigh] matrix 0 holds NaN or infinity");
+  BRAID_CHECK_FAILS(eigh(matrix({nan, 2, 2, 1}, 2)), ErrorKind::misuse,
+                    "[eigh] matrix 0 holds NaN or infinity; see isfinite()");
   BRAID_CHECK_FAILS(svd(matrix({INFINITY, 2, 2, 1}, 2)), ErrorKind::misuse, "[svd] matrix 0 holds NaN or infinity");
   BRAID_CHECK_FAILS(solve_triangular(matrix({1, 0, 5, 0}, 2), eye(2, DType::f64), false), ErrorKind::misuse,
                     "[solve_triangular] matrix 0 is singular: pivot 1 is 0");
-  BRAID_CHECK_FAILS(inverse(zeros({2, 3}, DType::f64)), ErrorKind::misuse, "[inverse] needs square matrices", "(2, 3)");
+  BRAID_CHECK_FAILS(inverse(zeros({2, 3}, DType::f64)), ErrorKind::misuse, "[inverse] needs square matrices",
+                    "(2, 3); svd()");
   BRAID_CHECK_FAILS(det(zeros({2, 2}, DType::bf16)), ErrorKind::misuse, "[det] needs f32 or f64, got bf16");
   BRAID_CHECK_FAILS(solve(eye(2, DType::f64), zeros({3, 1}, DType::f64)), ErrorKind::misuse, "[solve] needs b");
   BRAID_CHECK_FAILS(solve(eye(2, DType::f64), zeros({2, 1})), ErrorKind::misuse, "[solve]", "cast one of them");

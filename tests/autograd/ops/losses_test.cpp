@@ -101,10 +101,12 @@ BOOST_AUTO_TEST_CASE(errors_say_what_is_expected) {
   const Tensor x = zeros({2, 3});
   BOOST_TEST(throws_with([&] { cross_entropy(x, ids({0, 3}), {}); }, "3 at position (1) is out of range"));
   BOOST_TEST(throws_with([&] { cross_entropy(x, ids({0}), {}); }, "need one per row"));
+  BOOST_TEST(throws_with([&] { cross_entropy(x, zeros({2}), {}); }, "got f32; cast(targets, DType::i64) converts"));
+  BOOST_TEST(throws_with([&] { mse_loss(x, zeros({3})); }, "(2, 3) and (3) differ; losses do not broadcast"));
   BOOST_TEST(throws_with([&] { cross_entropy(x, ids({0, 1}), {.weight = zeros({2})}); }, "one number per class"));
   BOOST_TEST(throws_with([&] { cross_entropy(x, ids({0, 1}), {.label_smoothing = 2}); }, "[0, 1]"));
-  BOOST_TEST(throws_with([&] { l1_loss(x, zeros({3})); }, "differ"));
-  BOOST_TEST(throws_with([&] { huber_loss(x, x, 0); }, "delta must be positive"));
+  BOOST_TEST(throws_with([&] { l1_loss(x, zeros({3})); }, "(2, 3) and (3) differ; losses do not broadcast"));
+  BOOST_TEST(throws_with([&] { huber_loss(x, x, -0.5); }, "delta must be positive, got -0.5"));
   BOOST_TEST(throws_with([&] { bce_with_logits_loss(x, x, {.weight = zeros({4, 2, 3})}); }, "broadcast to the logits"));
   BOOST_TEST(throws_with([&] { cosine_embedding_loss(x, x, zeros({3})); }, "labels (B)"));
 }

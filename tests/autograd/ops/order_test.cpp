@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(positions_in_sorted_elements) {
       [&] {
         searchsorted(from_values({2, 1}, {2}), x);
       },
-      "[searchsorted] needs edges that ascend, got (2) that do not"));
+      "[searchsorted] needs edges that ascend, got (2) that do not; sort() them first"));
   BOOST_TEST(throws_with(
       [&] {
         searchsorted(from_values({kNan, 1}, {2}), x);

@@ -14,10 +14,11 @@ BOOST_AUTO_TEST_CASE(misfits_are_named) {
   BOOST_TEST(throws_with([&] { mul(x, wide); }, "[mul] the inputs are f32 and f64; cast one of them"));
   BOOST_TEST(throws_with([&] { swiglu(wide, x); }, "[swiglu] the inputs are f64 and f32"));
   BOOST_TEST(throws_with([&] { div(ids, ids); }, "[div] needs a floating-point tensor, got i64"));
-  BOOST_TEST(throws_with([&] { exp(ids); }, "[exp] needs a floating-point tensor, got i64"));
+  BOOST_TEST(throws_with([&] { exp(ids); }, "[exp] needs a floating-point tensor, got i64; cast(x, DType::f32)"));
   BOOST_TEST(throws_with([&] { scale(ids, 2); }, "[scale] needs a floating-point tensor, got i64"));
   BOOST_TEST(throws_with([&] { clamp(x, 2, 1); }, "[clamp] the lower bound 2"));
-  BOOST_TEST(throws_with([&] { masked_fill(x, x, 0); }, "[masked_fill] needs a mask of u8, got f32"));
+  BOOST_TEST(throws_with([&] { masked_fill(x, x, 0); },
+                         "[masked_fill] needs a mask of u8, got f32; comparisons such as x > 0 give one"));
   BOOST_TEST(throws_with(
       [&] {
         masked_fill(x, full({4, 2, 3}, 1, DType::u8), 0);

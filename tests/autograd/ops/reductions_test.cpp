@@ -25,7 +25,7 @@ BOOST_AUTO_TEST_CASE(axes_are_a_number_or_a_list) {
   BOOST_TEST(is_close(max(x, {0, 1}).to_vector<double>(), {6}, 0));
   BOOST_TEST(is_close(var(x, 0).to_vector<double>(), {4.5, 4.5, 4.5}, 1e-7));
   BOOST_TEST(throws_with([&] { prod(x, 2); }, "[prod] axis 2 does not exist in a tensor of rank 2"));
-  BOOST_TEST(throws_with([&] { amax(x, {0, 0}); }, "[amax] axis 0 stands twice"));
+  BOOST_TEST(throws_with([&] { amax(x, {0, 0}); }, "[amax] axis 0 stands twice; name each axis once"));
 }
 
 BOOST_AUTO_TEST_CASE(masks_are_counted_exactly) {
@@ -89,8 +89,12 @@ BOOST_AUTO_TEST_CASE(reductions_of_nothing) {
   BOOST_TEST(!std::signbit(mean(none).item()));
   BOOST_TEST(!std::signbit(var(none).item()));
   BOOST_TEST(std::isnan(nanmean(none).item()));
-  BOOST_TEST(throws_with([&] { max(none); }, "[max] (0) has no element"));
-  BOOST_TEST(throws_with([&] { min(rows, {0, 1}); }, "[min] axis 1 of (2, 0) is empty"));
+  BOOST_TEST(throws_with([&] { max(none); }, "[max] (0) has no element; an extreme needs one"));
+  BOOST_TEST(throws_with(
+      [&] {
+        min(rows, {0, 1});
+      },
+      "[min] axis 1 of (2, 0) is empty; an extreme needs at least one element"));
   BOOST_TEST(throws_with([&] { amax(none); }, "[amax] axis 0 of (0) is empty"));
   BOOST_TEST(throws_with([&] { argmin(rows, 1); }, "[argmin] the last axis of (2, 0) is empty"));
   BOOST_TEST(throws_with([&] { argmax_of_all(none); }, "[argmax_of_all] (0) has no element"));

@@ -202,11 +202,12 @@ BOOST_AUTO_TEST_CASE(misuse_is_named) {
          categorical(zeros({2, 0}), kDrawKey);
        },
        "[categorical] axis -1 of (2, 0) is empty"},
+      {[] { randperm(-1, kDrawKey); }, "[randperm] needs at least 0 elements, got -1"},
       {[] { categorical(arange(3), kDrawKey); }, "[categorical] needs a floating-point tensor, got i64"},
       {[] {
          multinomial(tensor({1, 0}), 2, kDrawKey);
        },
-       "[multinomial] needs at least 2 positive weights in each row"},
+       "[multinomial] needs at least 2 positive weights in each row of (2); draw fewer"},
       {[] {
          multinomial(tensor({1, -1}), 1, kDrawKey);
        },

@@ -41,6 +41,11 @@ BOOST_AUTO_TEST_CASE(misfits_are_named) {
         concat({x, counting({2, 4})}, 0);
       },
       "[concat] shapes (2, 3) and (2, 4) differ outside axis 0"));
+  BOOST_TEST(throws_with(
+      [&] {
+        stack({x, counting({2, 4})});
+      },
+      "[stack] shapes (2, 3) and (2, 4) differ; concat() joins"));
   BOOST_TEST(throws_with([&] { concat({x, counting({2})}, 0); }, "[concat] shapes (2, 3) and (2) differ"));
   BOOST_TEST(throws_with([&] { concat({x, x.to(DType::f64)}, 0); }, "[concat] the inputs are f32 and f64"));
   BOOST_TEST(throws_with([&] { split(x, {1, 1}, 1); }, "[split] sizes 1, 1 do not add up to axis 1 of (2, 3)"));

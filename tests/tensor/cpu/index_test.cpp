@@ -122,7 +122,8 @@ BOOST_AUTO_TEST_CASE(ids_out_of_range_are_named_with_their_position) {
 
 BOOST_AUTO_TEST_CASE(messages) {
   Tensor table = full({4, 2}, 1);
-  BOOST_TEST(throws_with([&] { embedding(table, full({2}, 1)); }, "[embedding] token id must be i64 or i32, got f32"));
+  BOOST_TEST(throws_with([&] { embedding(table, full({2}, 1)); },
+                         "[embedding] token id must be i64 or i32, got f32; cast(ids, DType::i64)"));
   BOOST_TEST(throws_with([&] { embedding(full({4}, 1), ids({0}, {1})); }, "[embedding] needs a table (V, D), got (4)"));
   BOOST_TEST(throws_with([&] { gather(table, ids({0}, {1})); }, "[gather] ids (1) do not fit (4, 2)"));
   BOOST_TEST(throws_with(

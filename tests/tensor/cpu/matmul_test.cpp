@@ -203,7 +203,8 @@ BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
 
 BOOST_AUTO_TEST_CASE(messages) {
   Tensor a = full({2, 3}, 1), b = full({2, 4}, 1);
-  BOOST_TEST(throws_with([&] { matmul(a, b); }, "[matmul] inner sizes differ: (2, 3) x (2, 4)"));
+  BOOST_TEST(throws_with([&] { matmul(a, b); },
+                         "[matmul] inner sizes differ: (2, 3) x (2, 4); needs (..., M, K) x (..., K, N)"));
   BOOST_TEST(throws_with([&] { matmul(a, full({3}, 1)); },
                          "[matmul] needs two matrices (batch axes may come first), got (2, 3) x (3)"));
   BOOST_TEST(throws_with(
