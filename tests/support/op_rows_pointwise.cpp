@@ -172,7 +172,7 @@ std::vector<OpRow> pointwise_rows() {
       unary(
           "pow:square", [](const Tensor& x) { return pow(x, 2); }, [](double x) { return x * x; }, -2, 2),
       unary(
-          "pow:cube", [](const Tensor& x) { return pow(x, 3); }, [](double x) { return x * x * x; }, -2, 2),
+          "pow:cube", [](const Tensor& x) { return pow(x, 3); }, [](double x) { return x * x * x; }, -3, 3),
       unary("clamp", clamped, clamp_of, -0.4, 0.9),
       unary("clamp:below", clamped, clamp_of, -2, -0.6),
       unary("clamp:above", clamped, clamp_of, 1.1, 2),
