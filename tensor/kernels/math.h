@@ -1,5 +1,5 @@
-// math::exp, log, log1p, tanh, erf, pow. On the CPU the f32 versions are branch-free, so that the compiler vectorises
-// loops over them without -ffast-math; they are within a few units in the last place
+// math::exp, log, log1p, tanh, erf, pow, and log(1 + exp(-a)). On the CPU the f32 versions are branch-free, so that the
+// compiler vectorises loops over them without -ffast-math; they are within a few units in the last place
 // (tests/tensor/kernels/math_test.cpp states how many). Under CUDA they are the GPU's own. f64 is the C library's.
 #pragma once
 #include <bit>
@@ -17,6 +17,7 @@ BRAID_HD double log(double x) { return ::log(x); }
 BRAID_HD double log1p(double x) { return ::log1p(x); }
 BRAID_HD double tanh(double x) { return ::tanh(x); }
 BRAID_HD double erf(double x) { return ::erf(x); }
+BRAID_HD double log1p_of_exp(double a) { return ::log1p(::exp(-a)); }  // of -a, a at least 0
 using math_wide::pow;
 
 #if defined(__CUDACC__)
@@ -26,6 +27,7 @@ BRAID_HD float log(float x) { return ::logf(x); }
 BRAID_HD float log1p(float x) { return ::log1pf(x); }
 BRAID_HD float tanh(float x) { return ::tanhf(x); }
 BRAID_HD float erf(float x) { return ::erff(x); }
+BRAID_HD float log1p_of_exp(float a) { return ::log1pf(::expf(-a)); }
 
 #else
 
@@ -95,6 +97,17 @@ inline float log1p(float x) {
   float y = log(u) * (x / d);
   y = d == 0.0f ? x : y;
   return x == std::numeric_limits<float>::infinity() ? x : y;
+}
+
+// log(1 + e) = 2 atanh(s), s = e / (2 + e), e = exp(-a) in [0, 1], a at least 0.
+inline float log1p_of_exp(float a) {
+  const float small = exp_of_small(a > 87.0f ? -87.0f : -a), e = a > 87.0f ? 0.0f : small;
+  const float s = e / (2.0f + e), z = s * s;
+  float p = 2.8157778363e-1f;
+  p = p * z + 2.7965157745e-1f;
+  p = p * z + 4.0024595231e-1f;
+  p = p * z + 6.6666321641e-1f;
+  return p * z * s + 2.0f * s;
 }
 
 // tanh of a = |x|, then x's sign: a + a^3 p(a^2) near 0, else 1 - 2 / (exp(2a) + 1).

@@ -174,7 +174,7 @@ template <class A>
 struct Unary<UnaryOp::softplus, A> {  // max(x, 0) + log(1 + exp(-|x|))
   BRAID_HD static A forward(A x, A, A) {
     const A positive = x < A(0) ? A(0) : x;  // a NaN stays one
-    return positive + math::log1p(math::exp(-std::fabs(x)));
+    return positive + math::log1p_of_exp(std::fabs(x));
   }
   BRAID_HD static A backward(A g, A x, A, A) { return g * pointwise::sigmoid(x); }
 };

@@ -85,6 +85,15 @@ BOOST_AUTO_TEST_CASE(error_function) {
   BOOST_TEST(std::isnan(math::erf(kNan)));
 }
 
+BOOST_AUTO_TEST_CASE(logarithm_of_one_plus_an_exponential) {
+  auto fast = [](float a) { return math::log1p_of_exp(a); };
+  BOOST_TEST(worst(
+                 fast, [](double a) { return std::log1p(std::exp(-a)); }, 0.0f, 87.0f) < 2.5);
+  BOOST_TEST(fast(88.0f) == 0.0f);
+  BOOST_TEST(fast(kInf) == 0.0f);
+  BOOST_TEST(std::isnan(fast(kNan)));
+}
+
 BOOST_AUTO_TEST_CASE(sigmoid_over_the_whole_range) {
   auto fast = [](float x) { return pointwise::sigmoid(x); };
   BOOST_TEST(worst(
