@@ -1,7 +1,7 @@
 // Memory for oneDNN in the program. oneDNN uses what mmap() and posix_memalign() return without a check, so that one
 // failed allocation would end the process by SIGSEGV. The program's own definitions stand before the C library's: a
 // call by oneDNN that fails is repeated for a second, then the program ends with a message and code 2. Calls by others
-// are passed on. A program that links the library alone has the check of tensor/cpu/gemm/gemm.cpp.
+// are passed on. A program that links the library alone has the check of tensor/cpu/gemm/dnnl_call.h.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ void insist(F allocate) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   constexpr std::string_view text =
-      "error: out of memory: oneDNN asked for a buffer of a matrix product, which the system did not give for a "
+      "error: out of memory: oneDNN asked for a buffer, which the system did not give for a "
       "second; "
       "lower the batch size, the sequence length or the model\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());

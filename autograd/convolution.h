@@ -1,5 +1,6 @@
-// Convolution over images and sequences: the windows of an image as columns, times the kernels as a matrix. On the CPU
-// in blocks of images, so that the columns of a block stay in the cache. Derivatives of every order.
+// Convolution over images and sequences, with derivatives of every order. On the CPU by kernels of its own where they
+// are faster (tensor/kernels/convolution.h), otherwise the windows of an image as columns, times the kernels as a
+// matrix, in blocks of images whose columns stay in the cache.
 #pragma once
 #include "braid/autograd/ops.h"
 

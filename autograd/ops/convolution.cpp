@@ -1,5 +1,6 @@
 // With the kernels as a matrix K (O, C kh kw) and the windows of an image as columns U (C kh kw, P), per group:
 //   y = K U,   dK = sum over images of dy U^T,   dU = K^T dy,   dx = the sum of dU at the pixels of the windows.
+// A device may have kernels for y, dK and dx (tensor/kernels/convolution.h). A transposed convolution is dx.
 #include "braid/autograd/convolution.h"
 
 #include <algorithm>
@@ -44,16 +45,35 @@ bool tiled(const Windows& w) {
 struct ConvPlan {
   Windows w;
   int64_t groups, outputs, inputs;  // outputs of a group; C kh kw / groups
+  ConvolutionShape shape() const {
+    return {
+        {w.image.rows, w.kernel.rows, w.stride.rows, w.dilation.rows, w.before.rows, w.count.rows},
+        {w.image.columns, w.kernel.columns, w.stride.columns, w.dilation.columns, w.before.columns, w.count.columns},
+        groups};
+  }
+  // The pixels themselves are the columns.
+  bool pointwise() const { return w.size() == 1 && tiled(w); }
   Tensor matrix(const Tensor& weight) const { return reshape(weight, {groups, outputs, inputs}); }
   Shape columns(int64_t images) const { return {images, groups, inputs, w.number()}; }
   Shape rows(int64_t images) const { return {images, groups, outputs, w.number()}; }
+  int64_t channels() const { return groups * inputs / w.size(); }
+  Shape image(int64_t images) const { return {images, channels(), w.image.rows, w.image.columns}; }
   Shape result(int64_t images) const { return {images, groups * outputs, w.count.rows, w.count.columns}; }
 };
 
 Tensor conv_composed(const Tensor& x, const Tensor& weight, const ConvPlan& p) {
   const int64_t B = x.dim(0);
-  const Tensor u = reshape(detail::columns(x, p.w), p.columns(B));
+  const Tensor u = reshape(p.pointwise() ? x : detail::columns(x, p.w), p.columns(B));
   return reshape(matmul(p.matrix(weight), u), p.result(B));
+}
+
+Tensor transpose_composed(const Tensor& x, const Tensor& weight, const ConvPlan& p) {
+  const int64_t B = x.dim(0);
+  const Windows& w = p.w;
+  const Tensor u = matmul(transpose(p.matrix(weight)), reshape(x, p.rows(B)));
+  if (p.pointwise()) return reshape(u, p.image(B));
+  return detail::sum_columns(
+      reshape(u, {B, p.channels(), w.kernel.rows, w.kernel.columns, w.count.rows, w.count.columns}), w);
 }
 
 // Calls f(first image, last image + 1) for blocks whose columns stay in a cache.
@@ -61,50 +81,71 @@ template <class F>
 void for_each_block(const Tensor& x, const ConvPlan& p, F&& f) {
   const int64_t image = std::max<int64_t>(p.groups * p.inputs * p.w.number() * size_of(x.dtype()), 1);
   const int64_t bytes = x.device() == kCpu ? kCpuBlockBytes : kDeviceBlockBytes;
-  const int64_t step = std::max<int64_t>(bytes / image, 1);
+  const int64_t step = p.pointwise() ? std::max<int64_t>(x.dim(0), 1) : std::max<int64_t>(bytes / image, 1);
   for (int64_t begin = 0; begin < x.dim(0); begin += step) f(begin, std::min(begin + step, x.dim(0)));
 }
 
-// No history.
-Tensor conv_forward(const Tensor& x, const Tensor& weight, const ConvPlan& p) {
-  const NoGrad off;
-  Tensor y = empty(p.rows(x.dim(0)), x.dtype(), x.device());
-  const Tensor k = p.matrix(weight);
-  for_each_block(x, p, [&](int64_t begin, int64_t end) {
-    const Tensor u = detail::columns(x.sliced(0, begin, end), p.w).reshaped(p.columns(end - begin));
-    Tensor part = y.sliced(0, begin, end);
-    backend(x.device())
-        .matmul.product(k.unsqueezed(0).expanded({end - begin, p.groups, p.outputs, p.inputs}), u, false, part);
-  });
-  return y.reshaped(p.result(x.dim(0)));
+Tensor columns_of(const Tensor& images, const ConvPlan& p) {
+  return (p.pointwise() ? images : detail::columns(images, p.w)).reshaped(p.columns(images.dim(0)));
 }
 
-// {dx, dweight}, of which those not wanted stay empty. The images' contributions to dweight are added in their order.
-Grads conv_backward(const Tensor& x, const Tensor& weight, const Tensor& dy, const ConvPlan& p, bool of_x,
-                    bool of_weight) {
-  Tensor dx, dk;
-  if (of_x) dx = empty(x.shape(), x.dtype(), x.device());
-  if (of_weight) dk = zeros({p.groups, p.outputs, p.inputs}, accumulate_type(x.dtype()), x.device());
-  const Tensor k = p.matrix(weight).transposed(), rows = dy.contiguous().reshaped(p.rows(x.dim(0)));
-  const MatmulKernels& kernels = backend(x.device()).matmul;
+// y, without history, as the next two.
+Tensor conv_forward(const Tensor& images, const Tensor& weight, const ConvPlan& p) {
+  const NoGrad off;
+  const Tensor x = images.detach().contiguous(), kernels = weight.detach().contiguous();
+  Tensor y = empty(p.result(x.dim(0)), x.dtype(), x.device());
+  const Backend& device = backend(x.device());
+  if (device.convolution.forward && device.convolution.forward(x, kernels, p.shape(), y)) return y;
+  const Tensor k = p.matrix(kernels);
+  Tensor rows = y.reshaped(p.rows(x.dim(0)));
   for_each_block(x, p, [&](int64_t begin, int64_t end) {
-    const int64_t n = end - begin;
-    const Tensor g = rows.sliced(0, begin, end);
-    if (of_weight) {
-      const Tensor u = detail::columns(x.sliced(0, begin, end), p.w).reshaped(p.columns(n));
-      for (int64_t i = 0; i < n; ++i)
-        kernels.product(g.sliced(0, i, i + 1).squeezed(0), u.sliced(0, i, i + 1).squeezed(0).transposed(), true, dk);
-    }
-    if (of_x) {
-      Tensor u = empty(p.columns(n), x.dtype(), x.device());
-      kernels.product(k.unsqueezed(0).expanded({n, p.groups, p.inputs, p.outputs}), g, false, u);
-      const Windows& w = p.w;
-      Tensor part = dx.sliced(0, begin, end);
-      part.copy_(detail::sum_columns(
-          u.reshaped({n, x.dim(1), w.kernel.rows, w.kernel.columns, w.count.rows, w.count.columns}), w));
-    }
+    const Tensor u = columns_of(x.sliced(0, begin, end), p);
+    Tensor part = rows.sliced(0, begin, end);
+    device.matmul.product(k.unsqueezed(0).expanded({end - begin, p.groups, p.outputs, p.inputs}), u, false, part);
   });
-  return {dx, of_weight ? dk.to(weight.dtype()).reshaped(weight.shape()) : Tensor()};
+  return y;
+}
+
+// dx
+Tensor input_gradient(const Tensor& gradient, const Tensor& weight, const ConvPlan& p) {
+  const NoGrad off;
+  const Tensor dy = gradient.detach().contiguous(), kernels = weight.detach().contiguous();
+  Tensor dx = empty(p.image(dy.dim(0)), dy.dtype(), dy.device());
+  const Backend& device = backend(dy.device());
+  if (device.convolution.input_gradient && device.convolution.input_gradient(dy, kernels, p.shape(), dx)) return dx;
+  const Tensor k = p.matrix(kernels).transposed(), rows = dy.reshaped(p.rows(dy.dim(0)));
+  for_each_block(dy, p, [&](int64_t begin, int64_t end) {
+    const int64_t n = end - begin;
+    Tensor part = dx.sliced(0, begin, end),
+           u = p.pointwise() ? part.reshaped(p.columns(n)) : empty(p.columns(n), dy.dtype(), dy.device());
+    device.matmul.product(k.unsqueezed(0).expanded({n, p.groups, p.inputs, p.outputs}), rows.sliced(0, begin, end),
+                          false, u);
+    if (p.pointwise()) return;
+    const Windows& w = p.w;
+    part.copy_(detail::sum_columns(
+        u.reshaped({n, p.channels(), w.kernel.rows, w.kernel.columns, w.count.rows, w.count.columns}), w));
+  });
+  return dx;
+}
+
+// dweight; the images' contributions are added in their order.
+Tensor weight_gradient(const Tensor& gradient, const Tensor& images, const Tensor& weight, const ConvPlan& p) {
+  const NoGrad off;
+  const Tensor dy = gradient.detach().contiguous(), x = images.detach().contiguous();
+  const Backend& device = backend(x.device());
+  if (device.convolution.weight_gradient) {
+    Tensor dweight = empty(weight.shape(), x.dtype(), x.device());
+    if (device.convolution.weight_gradient(dy, x, p.shape(), dweight)) return dweight;
+  }
+  const Tensor rows = dy.reshaped(p.rows(dy.dim(0)));
+  Tensor dk = zeros({p.groups, p.outputs, p.inputs}, accumulate_type(x.dtype()), x.device());
+  for_each_block(x, p, [&](int64_t begin, int64_t end) {
+    const Tensor u = columns_of(x.sliced(0, begin, end), p);
+    for (int64_t i = begin; i < end; ++i)
+      device.matmul.product(rows.sliced(0, i, i + 1).squeezed(0),
+                            u.sliced(0, i - begin, i - begin + 1).squeezed(0).transposed(), true, dk);
+  });
+  return dk.to(weight.dtype()).reshaped(weight.shape());
 }
 
 void check_channel_bias(const char* op, const Tensor& bias, int64_t outputs) {
@@ -176,18 +217,17 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
   check_channel_bias("conv2d", bias, weight.dim(0));
   const Windows w = detail::windows_of({x.dim(2), x.dim(3)}, {weight.dim(2), weight.dim(3)}, o);
   const ConvPlan p{w, o.groups, weight.dim(0) / o.groups, weight.dim(1) * w.size()};
-  const Tensor images = x.detach(), kernels = weight.detach();
-  const Tensor y =
-      record("conv2d", conv_forward(images, kernels, p), {x, weight},
-             differentiable([x, weight, p](const Tensor& dy) -> Grads {
-               if (recording()) {
-                 const auto f = [p](const std::vector<Tensor>& in) {
-                   return std::vector<Tensor>{conv_composed(in[0], in[1], p)};
-                 };
-                 return detail::composed_gradients({x, weight}, f, {dy});
-               }
-               return conv_backward(x.detach(), weight.detach(), dy, p, requires_grad(x), requires_grad(weight));
-             }));
+  const Tensor y = record("conv2d", conv_forward(x, weight, p), {x, weight},
+                          differentiable([x, weight, p](const Tensor& dy) -> Grads {
+                            if (recording()) {
+                              const auto f = [p](const std::vector<Tensor>& in) {
+                                return std::vector<Tensor>{conv_composed(in[0], in[1], p)};
+                              };
+                              return detail::composed_gradients({x, weight}, f, {dy});
+                            }
+                            return {requires_grad(x) ? input_gradient(dy, weight, p) : Tensor(),
+                                    requires_grad(weight) ? weight_gradient(dy, x, weight, p) : Tensor()};
+                          }));
   return add_channel_bias(y, bias);
 }
 
@@ -213,7 +253,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
                      ", ", weight.shape(), " and ", o.groups, " groups");
         });
   check_same("conv_transpose2d", x, weight);
-  const int64_t B = x.dim(0), C = x.dim(1), outputs = weight.dim(1);
+  const int64_t C = x.dim(1), outputs = weight.dim(1);
   check_channel_bias("conv_transpose2d", bias, outputs * o.groups);
   const auto size = [](int64_t n, int64_t kernel, int64_t stride, int64_t padding, int64_t more, int64_t dilation) {
     check(n >= 1 && stride >= 1 && more >= 0 && more < stride, "conv_transpose2d", [&] {
@@ -230,12 +270,19 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
         [&] { return str("the padding leaves nothing of a result of ", x.shape(), " by ", weight.shape()); });
   const Windows w =
       detail::windows_of(image, kernel, {.stride = o.stride, .padding = o.padding, .dilation = o.dilation});
-  const Tensor k = transpose(reshape(weight, {o.groups, C / o.groups, outputs * w.size()}));
-  const Tensor u = matmul(k, reshape(x, {B, o.groups, C / o.groups, x.dim(2) * x.dim(3)}));  // (B, G, O/G kh kw, H W)
-  return add_channel_bias(
-      detail::sum_columns(
-          reshape(u, {B, o.groups * outputs, kernel.rows, kernel.columns, w.count.rows, w.count.columns}), w),
-      bias);
+  const ConvPlan p{w, o.groups, C / o.groups, outputs * w.size()};
+  const Tensor y = record("conv_transpose2d", input_gradient(x, weight, p), {x, weight},
+                          differentiable([x, weight, p](const Tensor& dy) -> Grads {
+                            if (recording()) {
+                              const auto f = [p](const std::vector<Tensor>& in) {
+                                return std::vector<Tensor>{transpose_composed(in[0], in[1], p)};
+                              };
+                              return detail::composed_gradients({x, weight}, f, {dy});
+                            }
+                            return {requires_grad(x) ? conv_forward(dy, weight, p) : Tensor(),
+                                    requires_grad(weight) ? weight_gradient(x, dy, weight, p) : Tensor()};
+                          }));
+  return add_channel_bias(y, bias);
 }
 
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose1dOptions& o) {

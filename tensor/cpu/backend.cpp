@@ -22,6 +22,7 @@ const Backend& kernels() {
       .order = order_kernels,
       .scan = scan_kernels,
       .matmul = matmul_kernels,
+      .convolution = convolution_kernels,
       .int8 = int8_kernels,
       .softmax = softmax_kernels,
       .norm = norm_kernels,

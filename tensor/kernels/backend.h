@@ -4,6 +4,7 @@
 #pragma once
 #include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/kernels/compose_factors.h"
+#include "braid/tensor/kernels/convolution.h"
 #include "braid/tensor/kernels/copy.h"
 #include "braid/tensor/kernels/index.h"
 #include "braid/tensor/kernels/int8.h"
@@ -38,6 +39,7 @@ struct Backend {
   OrderKernels order;
   ScanKernels scan;
   MatmulKernels matmul;
+  ConvolutionKernels convolution;
   Int8Kernels int8;
   SoftmaxKernels softmax;
   NormKernels norm;

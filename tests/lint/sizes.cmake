@@ -3,14 +3,14 @@
 # says why.
 # Usage: cmake -DROOT=<tree> [-DQUIET=ON] -P tests/lint/sizes.cmake
 cmake_minimum_required(VERSION 3.25)
-set(budget_tensor 20000)
+set(budget_tensor 21200)
 set(budget_autograd 10700)
 set(budget_nn 5500)
 set(budget_cuda 12000)
 set(budget_distributed 3200)
 set(budget_models 36000)
 set(budget_apps 23000)
-set(budget_tests 70500)
+set(budget_tests 70800)
 set(over "")
 set(total 0)
 set(long "")

@@ -1,13 +1,13 @@
-// The choice of a kernel by shape, the cut of a product into parts, and the only use of oneDNN in Braid.
+// The choice of a kernel by shape, the cut of a product into parts, and products by oneDNN.
 // The choice comes from the table in tests/bench/gemm.md.
 #include "braid/tensor/cpu/gemm/gemm.h"
 
 #include <algorithm>
 #include <type_traits>
 #ifdef BRAID_HAVE_DNNL
-#include <dlfcn.h>
 #include <dnnl.h>
-#include <sys/mman.h>
+
+#include "braid/tensor/cpu/gemm/dnnl_call.h"
 #endif
 
 #include "braid/tensor/base/integers.h"
@@ -22,45 +22,8 @@ namespace braid::cpu {
 namespace {
 
 #ifdef BRAID_HAVE_DNNL
-// The functions are looked up rather than linked, because they must be those of the OpenMP runtime that oneDNN uses.
-struct OpenMp {
-  int (*threads)() = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
-  void (*set_threads)(int) = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
-};
-const OpenMp& open_mp() {
-  static const OpenMp found;
-  return found;
-}
-
-// Debian's oneDNN starts OpenMP threads of its own. While this lives, the calling thread has one OpenMP thread, and
-// then again as many as the program had set for it.
-class OneOpenMpThread {
- public:
-  OneOpenMpThread() : before_(open_mp().threads ? open_mp().threads() : 1) {
-    if (before_ != 1) open_mp().set_threads(1);
-  }
-  ~OneOpenMpThread() {
-    if (before_ != 1) open_mp().set_threads(before_);
-  }
-  OneOpenMpThread(const OneOpenMpThread&) = delete;
-
- private:
-  int before_;
-};
-
-// oneDNN uses what it allocates without a look whether it got it, and the process would end by a signal. So memory is
-// looked for before; it costs a microsecond beside a product of a hundred. Another thread can still take it meanwhile.
-void check_memory_for_dnnl() {
-  constexpr size_t reserve = 64 << 20;  // bytes of its buffers and kernels, rounded up
-  void* probe = ::mmap(nullptr, reserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (probe == MAP_FAILED)
-    throw OutOfMemory("out of memory: a matrix product by oneDNN takes up to 64 MiB, which the system does not give");
-  ::munmap(probe, reserve);
-}
-
 void gemm_dnnl(const Gemm<float>& g) {
-  check_memory_for_dnnl();
-  const OneOpenMpThread one;
+  const DnnlCall call("a matrix product");
   const dnnl_status_t status = dnnl_sgemm(g.ta ? 'T' : 'N', g.tb ? 'T' : 'N', g.m, g.n, g.k, g.alpha, g.a, g.lda, g.b,
                                           g.ldb, g.beta, g.c, g.ldc);
   check(status == dnnl_success, "gemm", [&] {

@@ -1,6 +1,8 @@
 #include "braid/autograd/convolution.h"
 
 #include <boost/test/unit_test.hpp>
+#include <functional>
+#include <vector>
 
 #include "tests/support/compare.h"
 #include "tests/support/random.h"
@@ -48,6 +50,54 @@ BOOST_AUTO_TEST_CASE(a_batch_is_its_images) {
     dw = dw + own[1];
   }
   BOOST_TEST(is_close(all[1], dw, 1e-5));
+}
+
+// f32 goes by kernels of its own where they exist, f64 by columns. The same values and derivatives, these also where
+// they may be differentiated again, from inputs that are not contiguous.
+BOOST_AUTO_TEST_CASE(large_convolutions_have_the_values_of_columns) {
+  using Op = std::function<Tensor(const std::vector<Tensor>&)>;
+  const auto check = [](const char* name, const Op& op, const Shape& image, const Shape& kernel) {
+    const std::vector<Tensor> given = {random_tensor(image, 1), random_tensor(kernel, 2)};
+    const Tensor dy = random_tensor(op(given).shape(), 3);
+    const auto derivatives = [&](DType dtype, bool create_graph) {
+      std::vector<Tensor> in;
+      for (const Tensor& x : given) in.push_back(x.transposed().to(dtype).contiguous().transposed());
+      for (Tensor& x : in) require_grad(x);
+      const Tensor y = op(in);
+      std::vector<Tensor> all = grad(y, in, {.dy = dy.to(dtype), .create_graph = create_graph});
+      all.push_back(y);
+      return all;
+    };
+    const std::vector<Tensor> kernels = derivatives(DType::f32, false), composed = derivatives(DType::f32, true),
+                              want = derivatives(DType::f64, false);
+    for (size_t i = 0; i < want.size(); ++i) {
+      BOOST_TEST(is_close(kernels[i].detach(), want[i].detach(), 1e-5), name << ", result " << i);
+      BOOST_TEST(is_close(composed[i].detach(), want[i].detach(), 1e-5), name << ", composed, result " << i);
+    }
+  };
+  check("groups",
+        [](const auto& in) {
+          return conv2d(in[0], in[1], {}, {.padding = {1, 2}, .groups = 2});
+        },
+        {3, 20, 21, 30}, {36, 10, 3, 5});
+  check("strided",
+        [](const auto& in) {
+          return conv2d(in[0], in[1], {}, {.stride = {2, 3}, .dilation = {2, 1}});
+        },
+        {2, 3, 70, 81}, {40, 3, 7, 5});
+  check("depthwise",
+        [](const auto& in) {
+          return conv2d(in[0], in[1], {}, {.stride = {1, 2}, .groups = 6});
+        },
+        {2, 6, 17, 40}, {6, 1, 3, 3});
+  check("pointwise", [](const auto& in) { return conv2d(in[0], in[1]); }, {3, 24, 17, 20}, {30, 24, 1, 1});
+  check("transposed",
+        [](const auto& in) {
+          return conv_transpose2d(in[0], in[1], {}, {.stride = {2, 2}, .output_padding = {1, 0}});
+        },
+        {2, 30, 14, 16}, {30, 20, 3, 3});
+  check("transposed pointwise", [](const auto& in) { return conv_transpose2d(in[0], in[1]); }, {2, 12, 9, 8},
+        {12, 20, 1, 1});
 }
 
 BOOST_AUTO_TEST_CASE(empty_batches_and_nan) {
