@@ -48,9 +48,10 @@ Ids flat_ids(const Tensor& ids, int64_t min_length) {
   check(!is_float(ids.dtype()), "bincount", [&] { return str("needs ids of i64, i32 or u8, got ", ids.dtype()); });
   check(min_length >= 0, "bincount", [&] { return str("needs a length of at least 0, got ", min_length); });
   const Tensor list = ids.to(is_index(ids.dtype()) ? ids.dtype() : DType::i32).contiguous().reshaped({ids.numel()});
-  const int64_t bins = ids.numel() == 0 ? min_length : std::max(min_length, static_cast<int64_t>(max(list).item()) + 1);
-  check_ids("bincount", "id", list, bins);
-  return {list, bins};
+  if (ids.numel() == 0) return {list, min_length};
+  const auto least = static_cast<int64_t>(min(list).item());
+  check(least >= 0, "bincount", [&] { return str("needs ids of at least 0, got ", least, "; subtract the smallest"); });
+  return {list, std::max(min_length, static_cast<int64_t>(max(list).item()) + 1)};
 }
 
 // y[v] = sum of the weights w_i with ids_i = v   dw_i = dy[ids_i]
