@@ -2,6 +2,7 @@
 // direction with the same factor.
 #include "braid/autograd/fft.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "braid/autograd/composed.h"
@@ -123,8 +124,11 @@ Tensor irfft(const Tensor& x, int64_t n, int axis, FftNorm norm) {
   check_complex("irfft", x);
   const int at = axis_of_pairs("irfft", x, axis);
   const int64_t half = x.dim(at), size = n == 0 ? 2 * (half - 1) : n;
-  check(size > 0 && size / 2 + 1 == half, "irfft",
-        [&] { return str("needs n/2 + 1 numbers along axis ", axis, ", got n = ", size, " for shape ", x.shape()); });
+  check(half > 0, "irfft", [&] { return str("axis ", axis, " of ", x.shape(), " is empty"); });
+  check(size > 0 && size / 2 + 1 == half, "irfft", [&] {
+    return str("needs n/2 + 1 numbers along axis ", axis, ", got n = ", size, " for shape ", x.shape(), ", which fits ",
+               std::max<int64_t>(2 * half - 2, 1), " or ", 2 * half - 1);
+  });
   const Tensor rows = contiguous(transpose(to(x, kCpu), at, -2));
   return to(transpose(to_real(rows, size, factor(norm, true, size)), at, -1), x.device());
 }

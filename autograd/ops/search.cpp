@@ -52,9 +52,10 @@ Ids flat_ids(const Tensor& ids, int64_t min_length) {
   check(!is_float(ids.dtype()), "bincount", [&] { return str("needs ids of i64, i32 or u8, got ", ids.dtype()); });
   check(min_length >= 0, "bincount", [&] { return str("needs a length of at least 0, got ", min_length); });
   const Tensor list = ids.contiguous().reshaped({ids.numel()});
-  const int64_t bins = ids.numel() == 0 ? min_length : std::max(min_length, static_cast<int64_t>(max(list).item()) + 1);
-  if (is_index(list.dtype())) check_ids("bincount", "id", list, bins);
-  return {list, bins};
+  if (ids.numel() == 0) return {list, min_length};
+  const auto least = static_cast<int64_t>(min(list).item());
+  check(least >= 0, "bincount", [&] { return str("needs ids of at least 0, got ", least, "; subtract the smallest"); });
+  return {list, std::max(min_length, static_cast<int64_t>(max(list).item()) + 1)};
 }
 
 // Kernels with ids take i64 and i32.

@@ -143,7 +143,11 @@ BOOST_AUTO_TEST_CASE(counts) {
   BOOST_TEST(is_close(bincount(integers({1, 3, 1}), 2).to_vector<double>(), {0, 2, 0, 1}, 0));
   BOOST_TEST(is_close(bincount(full({2, 2}, 1, DType::u8), 4).to_vector<double>(), {0, 4, 0, 0}, 0));
   BOOST_TEST(bincount(integers({})).numel() == 0);
-  BOOST_TEST(throws_with([] { bincount(integers({1, -1})); }, "[bincount] id -1 at position (1) is out of range"));
+  BOOST_TEST(throws_with(
+      [] {
+        bincount(integers({1, -1}));
+      },
+      "[bincount] needs ids of at least 0, got -1; subtract the smallest"));
   BOOST_TEST(throws_with([] { bincount(zeros({2})); }, "[bincount] needs ids of i64, i32 or u8, got f32"));
   const Tensor x = from_values({-1, 0, 0.4, 0.5, 1, 1, 1.1, kNan, kInf, -kInf}, {10});
   const Histogram h = histogram(x, 2, 0, 1);

@@ -21,7 +21,7 @@ int main() {
   const auto bits = [&](const char* name, int step) {
     return cast(bernoulli({64, 12, 1}, 0.5, child(child(key, name), step)), DType::f32);
   };
-  for (int step = 1; step <= 300; ++step) {
+  for (int step = 1; step <= 400; ++step) {
     const Tensor x = bits("train", step);
     const Tensor loss = huber_loss(model(x), sum(x, 1));
     backward(loss);
