@@ -21,7 +21,8 @@ std::string numpy_name(const std::string& descr) {
   std::string_view code = descr;
   if (!code.empty() && std::string_view("<>|=").find(code[0]) != code.npos) code.remove_prefix(1);
   const std::string shown = " ('" + detail::preview(descr) + "')";
-  const auto bits = detail::parse_int(code.empty() ? code : code.substr(1)).value_or(0) * 8;
+  const int64_t bytes = detail::parse_int(code.empty() ? code : code.substr(1)).value_or(0);
+  const std::string bits = bytes > 0 && bytes <= 32 ? std::to_string(8 * bytes) : "";
   switch (code.empty() ? '\0' : code[0]) {
     case 'O':
       return "Python objects" + shown;

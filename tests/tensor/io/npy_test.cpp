@@ -115,6 +115,7 @@ BOOST_AUTO_TEST_CASE(other_types_are_named) {
   rejects_type("[('a', '<f4'), ('b', '<i2')]", "a structured type");
   rejects_type("'__import__'", "the type ('__import__')");
   rejects_type("''", "the type ('')");
+  rejects_type("'<i4611686018427387904'", "int ('<i4611686018427387904')");
 }
 
 BOOST_AUTO_TEST_CASE(bad_headers_name_the_byte) {
