@@ -43,10 +43,12 @@ class Buffers {
 };
 enum : int { kScratch = 3 };  // behind those of the operands
 
-// Multiply-adds of an image. A call of oneDNN and its copies cost some microseconds.
-bool large(const ConvolutionShape& s, int64_t inputs, int64_t outputs) {
-  constexpr double least = 1e6;
-  return double(inputs) * double(outputs) * double(s.groups) * double(s.window()) * double(s.windows()) >= least;
+// Whether images are worth calls of oneDNN and their copies, and the bytes of one can be counted in 32 bits.
+bool suits(const ConvolutionShape& s, int64_t inputs, int64_t outputs) {
+  constexpr double least = 1e5, most = 1 << 28;  // multiply-adds; elements of an operand
+  const double kernel = double(inputs) * double(outputs) * double(s.window());
+  return kernel * double(s.groups) * double(s.windows()) >= least &&
+         std::max({kernel, double(inputs) * double(s.pixels()), double(outputs) * double(s.windows())}) <= most;
 }
 
 // A matrix product without columns.
@@ -55,26 +57,31 @@ bool pointwise(const ConvolutionShape& s) {
   return is(s.rows) && is(s.columns);
 }
 
-// The result of one image, one group and one block of the result's channels is a piece. Forward, in is x and out is y;
-// for the gradient of the input, in is dy and out is dx.
+// The result of some images, one group and one block of the result's channels is a piece. Forward, in is x and out is
+// y; for the gradient of the input, in is dy and out is dx.
 bool by_images(Pass pass, In in, In weight, const ConvolutionShape& s, Out out) {
   const bool forward = pass == Pass::forward;
   const int64_t images = in.dim(0), outputs = weight.dim(0) / s.groups, inputs = weight.dim(1), window = s.window();
-  if (pointwise(s) || !large(s, inputs, outputs)) return false;
+  if (pointwise(s) || !suits(s, inputs, outputs)) return false;
   const int64_t of_in = forward ? inputs * s.pixels() : outputs * s.windows();  // elements of one group of an image
   const int64_t channels = forward ? outputs : inputs, pixels = forward ? s.windows() : s.pixels();
   // Blocks share an image's copy where threads have images enough.
   const Blocks blocks(
       channels, std::max(detail::ceil_div(channels, int64_t{256}), detail::ceil_div(int64_t{8}, images * s.groups)),
       2 * kUnit);
+  // Several images a call where they are small, or the kernels large: a divisor of their number.
+  const int64_t at_once = std::max(int64_t{64} << 10, inputs * outputs * window / 8);  // elements
+  int64_t count = std::clamp<int64_t>(at_once / (of_in + blocks.length(0) * pixels), 1,
+                                      std::max<int64_t>(images * s.groups * blocks.count / 8, 1));
+  while (images % count != 0) --count;
   const auto plan_of = [&](int64_t length) {
     return DnnlPlan::of({.pass = pass,
-                         .images = 1,
+                         .images = count,
                          .inputs = forward ? inputs : length,
                          .outputs = forward ? length : outputs,
-                         .x_stride = 0,
+                         .x_stride = s.groups * inputs * s.pixels(),
                          .weight_stride = inputs * window,
-                         .y_stride = 0,
+                         .y_stride = s.groups * outputs * s.windows(),
                          .shape = s});
   };
   Plan first, last;
@@ -105,22 +112,23 @@ bool by_images(Pass pass, In in, In weight, const ConvolutionShape& s, Out out) 
               .to_dnnl(DnnlPlan::weight, plain_kernels(i / blocks.count, i % blocks.count), copies + i * each);
     });
 
-  parallel_for(images * s.groups * blocks.count, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(images / count * s.groups * blocks.count, 1, [&](int64_t begin, int64_t end) {
     const DnnlCall call(kWhat);
     Buffers buffers;
-    int64_t copied_image = -1, copied_block = -1;
+    int64_t copied_part = -1, copied_block = -1;
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t k = i % blocks.count, image = i / blocks.count, g = image % s.groups;  // image: and group
+      const int64_t k = i % blocks.count, part = i / blocks.count, g = part % s.groups;  // part: a group of images
+      const int64_t first_plane = part / s.groups * count * s.groups + g;
       const DnnlPlan& p = plan(k);
-      const float* from = x + image * of_in;
+      const float* from = x + first_plane * of_in;
       if (const size_t bytes = p.bytes(of_in_plan); bytes > 0) {
         float* to = buffers.of(of_in_plan, bytes);
-        const bool there = copied_image == image && &plan(copied_block) == &p;
+        const bool there = copied_part == part && &plan(copied_block) == &p;
         if (!there) p.to_dnnl(of_in_plan, from, to);
-        copied_image = image, copied_block = k;
+        copied_part = part, copied_block = k;
         from = to;
       }
-      float* const result = y + (image * channels + blocks.begin(k)) * pixels;
+      float* const result = y + (first_plane * channels + blocks.begin(k)) * pixels;
       const bool copies_back = p.bytes(of_out_plan) > 0;
       float* const computed = copies_back ? buffers.of(of_out_plan, p.bytes(of_out_plan)) : result;
       const float* w = p.bytes(DnnlPlan::weight) > 0 ? copies + (g * blocks.count + k) * each : plain_kernels(g, k);
@@ -145,12 +153,17 @@ bool input_gradient_dnnl(In dy, In weight, const ConvolutionShape& s, Out dx) {
 // A piece is a group, a block of its outputs and some images, of which oneDNN takes a few at once.
 bool weight_gradient_dnnl(In dy, In x, const ConvolutionShape& s, Out dweight) {
   const int64_t images = x.dim(0), outputs = dweight.dim(0) / s.groups, inputs = dweight.dim(1), window = s.window();
-  if (pointwise(s) || !large(s, inputs, outputs)) return false;
-  constexpr int64_t pieces = 16, at_once = 256 << 10;  // at_once: elements of x and y whose copies stay in a cache
-  const Blocks blocks(outputs, detail::ceil_div(outputs, int64_t{128}), 2 * kUnit);
+  if (pointwise(s) || !suits(s, inputs, outputs)) return false;
+  constexpr int64_t pieces = 8, at_once = 256 << 10;  // at_once: elements of x and y whose copies stay in a cache
+  // A block copies x for itself; images that are summed apart take a dweight each.
+  const bool few = images * s.groups < pieces, wide = few || inputs * outputs * window > inputs * s.pixels();
+  const Blocks blocks(outputs,
+                      std::max(detail::ceil_div(outputs, int64_t{128}), wide ? detail::ceil_div(pieces, s.groups) : 1),
+                      few ? 2 * kUnit : 4 * kUnit);
   const int64_t some = std::min(detail::ceil_div(pieces, s.groups * blocks.count), images);
   const int64_t of_piece = detail::ceil_div(images, some), parts = detail::ceil_div(images, of_piece);
-  const int64_t step = std::clamp<int64_t>(at_once / (inputs * s.pixels() + blocks.step * s.windows()), 1, of_piece);
+  const int64_t step =
+      std::clamp<int64_t>(at_once / (inputs * s.pixels() + blocks.length(0) * s.windows()), 1, of_piece);
   const auto plan_of = [&](int64_t count, int64_t length) {
     return DnnlPlan::of({.pass = Pass::weight_gradient,
                          .images = count,

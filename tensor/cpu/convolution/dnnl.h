@@ -6,7 +6,7 @@
 
 namespace braid::cpu {
 
-// As the members of ConvolutionKernels; false for small convolutions, and where oneDNN has no fast code.
+// As the members of ConvolutionKernels; false for small or huge images, and where oneDNN has no fast code.
 bool convolve_dnnl(In x, In weight, const ConvolutionShape& s, Out y);
 bool input_gradient_dnnl(In dy, In weight, const ConvolutionShape& s, Out dx);
 bool weight_gradient_dnnl(In dy, In x, const ConvolutionShape& s, Out dweight);
