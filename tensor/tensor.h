@@ -128,9 +128,9 @@ class Tensor {
   std::shared_ptr<Impl> impl_;
 };
 
-Tensor empty(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);  // contents undefined
-Tensor empty_like(const Tensor& x);                                                // contiguous
-Tensor full(const Shape& shape, double value, DType dtype = DType::f32, Device device = kCpu);
+Tensor empty(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);               // contents undefined
+Tensor empty_like(const Tensor& x);                                                             // contiguous
+Tensor full(const Shape& shape, double value, DType dtype = DType::f32, Device device = kCpu);  // a number of the type
 Tensor zeros(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);
 Tensor zeros_like(const Tensor& x);
 Tensor arange(int64_t n, DType dtype = DType::i64, Device device = kCpu);  // 0, 1, ..., n-1; n >= 0

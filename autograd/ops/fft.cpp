@@ -20,7 +20,7 @@ void check_real(const char* op, const Tensor& x) {
         [&] { return str("needs f32 or f64, got ", x.dtype(), "; cast it"); });
 }
 
-// x has at least `axes` axes beside that of the pairs.
+// x has at least `axes` axes before that of the pairs.
 void check_complex(const char* op, const Tensor& x, int axes = 1) {
   check_real(op, x);
   check(x.rank() > axes && x.dim(-1) == 2, op, [&] {
