@@ -38,15 +38,21 @@ class Padded {
     for (int64_t i = 0; i < std::min(rows, rows_ - top_); ++i) {
       const T* const from = image + i * columns;
       A* const row = to + (i + top_) * stride();
-      if (phases_ == 1) {
-        const int64_t n = std::min(columns, length_ - left_);
-        for (int64_t j = 0; j < n; ++j) row[left_ + j] = A(from[j]);
-        continue;
-      }
-      for (int64_t j = 0, at = left_ / phases_, phase = left_ % phases_; j < columns && at < length_; ++j) {
-        row[phase * length_ + at] = A(from[j]);
-        if (++phase == phases_) phase = 0, ++at;
-      }
+      const auto sort = [&](auto phases) {
+        for (int64_t phase = 0; phase < phases; ++phase) {
+          const int64_t first = (phase + phases - left_ % phases) % phases, at = (left_ + first) / phases;
+          const int64_t n = std::min((columns - first + phases - 1) / phases, length_ - at);
+          A* const part = row + phase * length_ + at;
+          for (int64_t j = 0; j < n; ++j) part[j] = A(from[first + j * phases]);
+        }
+      };
+      // Steps that the compiler knows become vector loads.
+      if (phases_ == 1)
+        sort(std::integral_constant<int64_t, 1>());
+      else if (phases_ == 2)
+        sort(std::integral_constant<int64_t, 2>());
+      else
+        sort(phases_);
     }
     return to;
   }
