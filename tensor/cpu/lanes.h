@@ -30,9 +30,28 @@ inline A lane_sum(int64_t n, F f) {
 #pragma GCC unroll 1
     for (int l = 0; l < kLanes; ++l) acc[l] += f(i + l);
   }
-  for (int64_t l = 0; l < n - i; ++l) acc[l] += f(i + l);
+  const int64_t rest = n - i;
+#if defined(__AVX2__)  // loads under a mask; a sum of 0 and others is never -0, so adding 0 changes nothing
+  if (rest > 0) {
+#pragma GCC unroll 1
+    for (int l = 0; l < kLanes; ++l) acc[l] += l < rest ? f(i + l) : A(0);
+  }
+#else
+  for (int64_t l = 0; l < rest; ++l) acc[l] += f(i + l);
+#endif
   fold_halves<kLanes / 2>(acc);
   return acc[0];
+}
+
+// The same of maxima and of flags.
+template <int Width, class A, class Flag>
+[[gnu::always_inline]] inline void fold_extremes(A* acc, Flag* nan) {
+#pragma GCC unroll 1
+  for (int l = 0; l < Width; ++l) {
+    acc[l] = acc[l + Width] > acc[l] ? acc[l + Width] : acc[l];
+    nan[l] |= nan[l + Width];
+  }
+  if constexpr (Width > 1) fold_extremes<Width / 2>(acc, nan);
 }
 
 // Largest f(i), -inf when n = 0. NaN wins; NaNs are counted separately, because a comparison with NaN is always false.
@@ -52,10 +71,7 @@ inline A lane_max(int64_t n, F f) {
     for (int l = 0; l < kLanes; ++l) take(l, f(i + l));
   }
   for (int64_t l = 0; l < n - i; ++l) take(l, f(i + l));
-  for (int l = 1; l < kLanes; ++l) {
-    acc[0] = acc[l] > acc[0] ? acc[l] : acc[0];
-    nan[0] |= nan[l];
-  }
+  fold_extremes<kLanes / 2>(acc, nan);
   return nan[0] != 0 ? std::numeric_limits<A>::quiet_NaN() : acc[0];
 }
 
