@@ -33,6 +33,12 @@ struct IntegerKernels {
 
 namespace integer {
 
+template <class T>
+BRAID_HD bool is_negative(T x) {
+  if constexpr (std::is_signed_v<T>) return x < 0;
+  return false;
+}
+
 template <IntegerOp op, class T>
 BRAID_HD T value(T x, T y) {
   using U = std::make_unsigned_t<T>;
@@ -58,13 +64,13 @@ BRAID_HD T value(T x, T y) {
   } else if constexpr (op == IntegerOp::left_shift) {
     return b < width ? static_cast<T>(a << b) : T(0);
   } else if constexpr (op == IntegerOp::right_shift) {
-    return b < width ? static_cast<T>(x >> b) : static_cast<T>(x < 0 ? -1 : 0);
+    return b < width ? static_cast<T>(x >> b) : static_cast<T>(is_negative(x) ? -1 : 0);
   } else {
     if constexpr (std::is_signed_v<T>) {  // the quotient of the least number does not fit, and the hardware may trap
       if (y == -1) return op == IntegerOp::floor_divide ? static_cast<T>(W(0) - a) : T(0);
     }
     const T r = static_cast<T>(x % y);
-    const bool below = r != 0 && (r < 0) != (y < 0);  // the quotient was rounded up to 0
+    const bool below = r != 0 && is_negative(r) != is_negative(y);  // the quotient was rounded up to 0
     if constexpr (op == IntegerOp::floor_divide) return static_cast<T>(x / y - (below ? 1 : 0));
     return static_cast<T>(below ? r + y : r);
   }
