@@ -31,13 +31,12 @@ struct Philox4 {
 
 // The words that a round mixes in, round by round.
 struct PhiloxKey {
-  static constexpr int kRounds = 10;
-  int index = 0;
+  int rounds = 10;  // left
   uint32_t first, second;
   BRAID_HD explicit PhiloxKey(RandomKey key)
       : first(static_cast<uint32_t>(key.seed)), second(static_cast<uint32_t>(key.seed >> 32)) {}
   BRAID_HD void next() {
-    ++index;
+    --rounds;
     first += 0x9E3779B9u;
     second += 0xBB67AE85u;
   }
@@ -50,7 +49,7 @@ BRAID_HD Philox4 philox_round(const Philox4& c, const PhiloxKey& key) {
 BRAID_HD Philox4 philox(uint64_t counter, RandomKey key) {
   Philox4 c{{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), static_cast<uint32_t>(key.stream),
              static_cast<uint32_t>(key.stream >> 32)}};
-  for (PhiloxKey round(key); round.index < PhiloxKey::kRounds; round.next()) c = philox_round(c, round);
+  for (PhiloxKey words(key); words.rounds > 0; words.next()) c = philox_round(c, words);
   return c;
 }
 

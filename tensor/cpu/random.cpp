@@ -22,7 +22,7 @@ void units(int64_t i, int64_t n, RandomKey key, float* u) {
     c2[b] = static_cast<uint32_t>(key.stream);
     c3[b] = static_cast<uint32_t>(key.stream >> 32);
   }
-  for (PhiloxKey round(key); round.index < PhiloxKey::kRounds; round.next()) {
+  for (PhiloxKey round(key); round.rounds > 0; round.next()) {
     for (int64_t b = 0; b < count; ++b) {
       const Philox4 words = philox_round({{c0[b], c1[b], c2[b], c3[b]}}, round);
       c0[b] = words.v[0];
