@@ -36,8 +36,7 @@ void insist(F allocate) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   constexpr std::string_view text =
-      "error: out of memory: oneDNN asked for a buffer, which the system did not give for a "
-      "second; "
+      "error: out of memory: oneDNN asked for a buffer, which the system did not give for a second; "
       "lower the batch size, the sequence length or the model\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
   std::_Exit(static_cast<int>(braid::ErrorKind::setting));

@@ -24,14 +24,9 @@ void backward_loop(int64_t n, A a, A b, const A* x, const A* dy, A* dx) {
   BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) dx[i] = pointwise::Unary<op, A>::backward(dy[i], x[i], a, b);
 }
-template <BinaryOp op, class A>
-void forward_loop(int64_t n, const A* x, const A* y, A* z) {
-  BRAID_IVDEP
-  for (int64_t i = 0; i < n; ++i) z[i] = pointwise::Binary<op, A>::forward(x[i], y[i]);
-}
-// A row, along which x or y may repeat.
+// x or y may repeat one element.
 template <BinaryOp op, bool repeats_x, bool repeats_y, class A>
-void forward_row(int64_t n, const A* x, const A* y, A* z) {
+void forward_loop(int64_t n, const A* x, const A* y, A* z) {
   const A u = *x, v = *y;
   BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) z[i] = pointwise::Binary<op, A>::forward(repeats_x ? u : x[i], repeats_y ? v : y[i]);
@@ -107,8 +102,8 @@ void unary_backward(UnaryOp op, double a, double b, In x, In dy, Out dx) {
   });
 }
 
-// Row by row, where x and y need no conversion, one of them repeats along an axis and rows are long: calls
-// row(repeats_x, repeats_y, n, x, y, z), the first two of type std::bool_constant. False: not done.
+// Row by row, where x and y need no conversion, not both are dense (one repeats along an axis, or is a slice) and rows
+// are long: calls row(repeats_x, repeats_y, n, x, y, z), the first two of type std::bool_constant. False: not done.
 template <class A, class Z, class Row>
 bool by_rows(In x, In y, Out z, int64_t cost, Row&& row) {
   constexpr int64_t kShortest = 64, kPiece = 4096;
@@ -146,7 +141,7 @@ void binary(BinaryOp op, In x, In y, Out z) {
     pointwise::visit(op, [&]<BinaryOp o>() {
       if (by_rows<A, A>(x, y, z, cost_of(o),
                         [](auto repeats_x, auto repeats_y, int64_t n, const A* px, const A* py, A* pz) {
-                          forward_row<o, repeats_x, repeats_y>(n, px, py, pz);
+                          forward_loop<o, repeats_x, repeats_y>(n, px, py, pz);
                         }))
         return;
       Tensor nx = make_contiguous_if_far(x), ny = make_contiguous_if_far(y);
@@ -155,7 +150,7 @@ void binary(BinaryOp op, In x, In y, Out z) {
         A bx[kBlock], by[kBlock], bz[kBlock];
         const A *px = load(lx, i, n, bx), *py = load(ly, i, n, by);
         A* pz = output_block(lz, i, n, bz);
-        forward_loop<o>(n, px, py, pz);
+        forward_loop<o, false, false>(n, px, py, pz);
         store(lz, i, n, pz);
       });
     });

@@ -1,4 +1,4 @@
-// math::exp, log, log1p, tanh, erf, pow, and log(1 + exp(-a)). On the CPU the f32 versions are branch-free, so that the
+// math::exp, log, tanh, erf, pow, and log(1 + exp(-a)). On the CPU the f32 versions are branch-free, so that the
 // compiler vectorises loops over them without -ffast-math; they are within a few units in the last place
 // (tests/tensor/kernels/math_test.cpp states how many). Under CUDA they are the GPU's own. f64 is the C library's.
 #pragma once
@@ -14,7 +14,6 @@ namespace braid::math {
 
 BRAID_HD double exp(double x) { return ::exp(x); }
 BRAID_HD double log(double x) { return ::log(x); }
-BRAID_HD double log1p(double x) { return ::log1p(x); }
 BRAID_HD double tanh(double x) { return ::tanh(x); }
 BRAID_HD double erf(double x) { return ::erf(x); }
 BRAID_HD double log1p_of_exp(double a) { return ::log1p(::exp(-a)); }  // of -a, a at least 0
@@ -24,7 +23,6 @@ using math_wide::pow;
 
 BRAID_HD float exp(float x) { return ::expf(x); }
 BRAID_HD float log(float x) { return ::logf(x); }
-BRAID_HD float log1p(float x) { return ::log1pf(x); }
 BRAID_HD float tanh(float x) { return ::tanhf(x); }
 BRAID_HD float erf(float x) { return ::erff(x); }
 BRAID_HD float log1p_of_exp(float a) { return ::log1pf(::expf(-a)); }
@@ -88,14 +86,6 @@ inline float log(float x) {
   float y = p * f * f * f + e * kLn2Low - 0.5f * f * f + f + e * kLn2High;
   y = x == 0.0f ? -std::numeric_limits<float>::infinity() : y;
   y = x < 0.0f || x != x ? std::numeric_limits<float>::quiet_NaN() : y;
-  return x == std::numeric_limits<float>::infinity() ? x : y;
-}
-
-// log1p = log(1 + x): u = 1 + x is rounded, and x / (u - 1) restores what that lost (Goldberg 1991).
-inline float log1p(float x) {
-  float u = 1.0f + x, d = u - 1.0f;
-  float y = log(u) * (x / d);
-  y = d == 0.0f ? x : y;
   return x == std::numeric_limits<float>::infinity() ? x : y;
 }
 

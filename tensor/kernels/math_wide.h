@@ -110,8 +110,8 @@ inline double angle(double y, double x) {
   return steep ? kPi / 2 - a : a;
 }
 
-// x = n pi + r for n with x / pi - n in [-1/2, 1/2] after `shift` is taken from it; then sin(x) = (-1)^n sin(r), and
-// with shift 1/2 cos(x) = -(-1)^n sin(r), r being taken from (n + 1/2) pi. The reduction is exact up to kLargestAngle.
+// sin(x) for shift 0, -cos(x) for shift 1/2: with n the integer nearest to x / pi - shift and r = x - (n + shift) pi,
+// which lies in [-pi/2, pi/2], both are (-1)^n sin(r). The reduction is exact up to kLargestAngle.
 inline constexpr float kLargestAngle = 0x1p20f;
 inline double sine(double x, double shift) {
   constexpr double kMagic = 0x1.8p52, kHigh = 0x1.921fb54400000p1, kLow = 0x1.0b4611a626331p-33;  // pi in two parts

@@ -1,6 +1,5 @@
 // A run on a disk that fails: single errors are survived, lasting ones end it with code 4, and nothing is lost.
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "tests/apps/faults.h"
@@ -108,7 +107,7 @@ BOOST_AUTO_TEST_CASE(a_passing_error_takes_no_older_checkpoint) {
 
 // oneDNN does not check what it allocates (apps/dnnl_memory.cpp).
 BOOST_AUTO_TEST_CASE(memory_that_the_system_refuses_ends_in_no_signal) {
-  if (std::getenv("ASAN_OPTIONS") != nullptr || kThreadSanitizer) return;  // they take the calls themselves
+  if (kAddressSanitizer || kThreadSanitizer) return;  // they take the calls themselves
   int finished = 0;
   for (int pass = 0; pass < 32; pass += 2) {
     BOOST_TEST_CONTEXT("call " << pass) {

@@ -1,11 +1,6 @@
 // The convolution kernels beside plain loops in f64, over shapes drawn at random, and their bits at 1 to 4 threads.
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <boost/test/unit_test.hpp>
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
 #include <limits>
 #include <random>
 
@@ -205,16 +200,12 @@ BOOST_AUTO_TEST_CASE(a_nan_stays_where_it_belongs) {
 
 // oneDNN ends the process by a signal where it gets no memory.
 BOOST_AUTO_TEST_CASE(a_convolution_without_memory_is_an_error) {
-  if (std::getenv("ASAN_OPTIONS") != nullptr || kThreadSanitizer) return;  // they need their own address space
+  if (kAddressSanitizer || kThreadSanitizer) return;  // they need their own address space
   const Case c{.images = 1, .inputs = 32, .outputs = 40, .s = {axis(30, 3), axis(30, 3), 1}};
   const Tensor x = random_tensor(c.x(), 1), weight = random_tensor(c.weight(), 2);
   Tensor y = zeros(c.y());
   BOOST_TEST(in_child([&] {
-    int64_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    const auto size = static_cast<rlim_t>(pages * ::sysconf(_SC_PAGESIZE));
-    const rlimit limit{size, size};
-    ::setrlimit(RLIMIT_AS, &limit);
+    leave_no_memory();
     try {
       return !cpu_backend().convolution.forward(x, weight, c.s, y);  // a build without oneDNN
     } catch (const OutOfMemory&) {

@@ -1,10 +1,5 @@
 // oneDNN ends the process by a signal where it gets no memory.
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <boost/test/unit_test.hpp>
-#include <cstdlib>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -19,18 +14,14 @@ using namespace braid::cpu;
 BOOST_AUTO_TEST_SUITE(gemm_memory)
 
 BOOST_AUTO_TEST_CASE(a_product_without_memory_is_an_error) {
-  if (std::getenv("ASAN_OPTIONS") != nullptr || test::kThreadSanitizer) return;  // they need their own address space
+  if (test::kAddressSanitizer || test::kThreadSanitizer) return;  // they need their own address space
   const std::vector<float> a(256 * 256, 1);
   std::vector<float> c(a.size());
   for (const InstructionSet* set : instruction_sets())
     for (const GemmKernel<float>& kernel : set->products().f32.kernels) {
       if (std::string(kernel.name) != "dnnl") continue;
       BOOST_TEST(test::in_child([&] {
-                   int64_t pages = 0;
-                   std::ifstream("/proc/self/statm") >> pages;
-                   const auto size = static_cast<rlim_t>(pages * ::sysconf(_SC_PAGESIZE));
-                   const rlimit limit{size, size};
-                   ::setrlimit(RLIMIT_AS, &limit);
+                   test::leave_no_memory();
                    try {
                      kernel.run({false, false, 256, 256, 256, 1, a.data(), 256, a.data(), 256, 0, c.data(), 256});
                    } catch (const OutOfMemory&) {
