@@ -195,7 +195,8 @@ def unpack(folder):
 def programs_of(folder):
     """(programs, LD_LIBRARY_PATH folders, what was found) of an unpacked bundle."""
     found_folders, found = machine.find_libraries([os.path.join(folder, "lib")])
-    folders = [os.path.join(folder, "lib"), *(f for f in found_folders if f != os.path.join(folder, "lib")), os.path.join(folder, "no-cudnn")]
+    folders = [os.path.join(folder, "lib"), *(f for f in found_folders if f != os.path.join(folder, "lib"))]
+    folders += [] if found["libcudnn.so.9"] else [os.path.join(folder, "no-cudnn")]  # else it would hide that of a system folder
     bin_folder = os.path.join(folder, "bin")
     programs = parts.Programs(*(os.path.join(bin_folder, name) for name in PROGRAMS), os.path.join(folder, "tests/bench"),
                               os.path.join(folder, "data/demo.toml"), os.path.join(folder, "data/text"), os.path.join(folder, "data/losses.json"))

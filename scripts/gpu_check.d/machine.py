@@ -70,8 +70,15 @@ def known_to_the_loader():
     return {name: path for name, path in reversed(re.findall(r"^\s*(\S+) \(libc6,x86-64[^)]*\) => (\S+)", text, re.M))}
 
 
+def cudnn_version(path):
+    """The number that cuDNN gives itself, 0 when it cannot be loaded."""
+    code = "import ctypes, sys; version = ctypes.CDLL(sys.argv[1]).cudnnGetVersion; version.restype = ctypes.c_size_t; print(version())"
+    return int(output_of([sys.executable, "-c", code, path]) or 0)
+
+
 def find_libraries(own):
-    """(folders for LD_LIBRARY_PATH, {library: path or ""}): the machine's libraries; those in the folders of `own` come first."""
+    """(folders for LD_LIBRARY_PATH, {library: path or ""}): the machine's libraries; those in the folders of `own` come first, and of
+    several cuDNN the newest: a system may have an older one than torch brings."""
     folders = [f for root in toolkit_folders() for f in (f"{root}/lib64", f"{root}/lib", f"{root}/targets/x86_64-linux/lib")]
     folders += [f for f in os.environ.get("LD_LIBRARY_PATH", "").split(":") if f]
     folders += ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/lib", *(f"{root}/{lib}" for root in DRIVER for lib in ("lib64", "lib"))]
@@ -79,6 +86,8 @@ def find_libraries(own):
     known, found = known_to_the_loader(), {}
     for library in LIBRARIES:
         places = [os.path.join(f, library) for f in list(own) + folders if os.path.exists(os.path.join(f, library))]
+        if library.startswith("libcudnn"):
+            places = sorted(dict.fromkeys([*places, *filter(None, [known.get(library)])]), key=cudnn_version, reverse=True)
         found[library] = known.get(library) or next(iter(places), "") if library == "libcuda.so.1" else next(iter(places), known.get(library, ""))
     used = [os.path.dirname(path) for path in found.values() if path]
     return [f for f in dict.fromkeys(used) if f not in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64")], found

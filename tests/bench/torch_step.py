@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Times full training steps of a DCFormer++ or Transformer++ in PyTorch on the CPU, eager or compiled block by block, in f32
-or with bf16 autocast: the other side of `braid bench`.
+"""Times full training steps of a DCFormer++ or Transformer++ in PyTorch on the CPU or a GPU, eager or compiled block by block,
+in f32 or with bf16 autocast: the other side of `braid bench`.
 
 Prints one JSON object: median step seconds, tokens per second, peak resident memory, and (with --profile) where the
 time goes. Needs torch; nothing else of Braid does.
@@ -123,8 +123,8 @@ class Attention(nn.Module):
         pre_q, pre_k, post_q, post_k = (
             tuple(x[:, start:stop] if c % 2 == 0 else x[:, first:stop] for x in branch) for c, branch in enumerate(weights)
         )
-        i = torch.arange(start, stop)[:, None]
-        j = torch.arange(first, stop)[None, :]
+        i = torch.arange(start, stop, device=q.device)[:, None]
+        j = torch.arange(first, stop, device=q.device)[None, :]
         hidden = j > i if self.window is None else (j > i) | (j <= i - self.window)
         scores = self.compose(q @ k.transpose(2, 3), pre_q, pre_k)
         probabilities = scores.masked_fill(hidden, float("-inf")).softmax(-1)
@@ -169,7 +169,7 @@ class Model(nn.Module):
 
     def forward(self, ids):  # ids [B,T] -> logits [B,T,V]
         x = self.tok_embeddings(ids)
-        table = rope_table(ids.shape[1], self.cfg.dim // self.cfg.heads, 10000.0, x.dtype)
+        table = [t.to(x.device) for t in rope_table(ids.shape[1], self.cfg.dim // self.cfg.heads, 10000.0, x.dtype)]
         for layer in self.layers:
             x = layer(x, table)
         return self.output(self.norm(x))
@@ -217,12 +217,14 @@ def resident_mib():
 def main():
     p = parser(__doc__.splitlines()[0])
     p.add_argument("--dtype", choices=("f32", "bf16"), default="f32", help="bf16: autocast")
+    p.add_argument("--device", default="cpu", help="cpu or cuda")
     p.add_argument("--compile", action="store_true", help="torch.compile for every block")
     p.add_argument("--profile", action="store_true", help="one more step under the profiler; adds its top operations")
     cfg = settings(p.parse_args())
     torch.set_num_threads(cfg.threads)
     torch.manual_seed(0)
-    model = Model(cfg)
+    model = Model(cfg).to(cfg.device)
+    synchronize = torch.cuda.synchronize if cfg.device != "cpu" else lambda: None
     if cfg.compile:
         for layer in model.layers:
             layer.compile()
@@ -232,16 +234,20 @@ def main():
     times, losses = [], []
 
     def step():
-        ids = torch.randint(cfg.vocab, (cfg.batch, cfg.seq + 1), generator=generator)
+        ids = torch.randint(cfg.vocab, (cfg.batch, cfg.seq + 1), generator=generator).to(cfg.device)
+        synchronize()
         start, busy = time.perf_counter(), time.process_time()
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=cfg.dtype == "bf16"):
+        with torch.autocast(torch.device(cfg.device).type, torch.bfloat16, enabled=cfg.dtype == "bf16"):
             loss = model.loss(ids[:, :-1], ids[:, 1:])
+        synchronize()
         forward = time.perf_counter()
         loss.backward()
+        synchronize()
         backward = time.perf_counter()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
+        synchronize()
         end = time.perf_counter()
         times.append((end - start, forward - start, backward - forward, end - backward, time.process_time() - busy))
         losses.append(loss.item())
@@ -266,6 +272,8 @@ def main():
         "cpu_seconds": round(statistics.median(columns[4]), 4),  # of all threads; on a busy machine the fairer number
         "tokens_per_second": round(cfg.batch * cfg.seq / seconds, 1),
         "peak_rss_mib": round(resident_mib(), 1), "rss_before_training_mib": round(before, 1),
+        "device": torch.cuda.get_device_name() if cfg.device != "cpu" else "cpu",
+        "peak_gpu_mib": round(torch.cuda.max_memory_allocated() / 2**20, 1) if cfg.device != "cpu" else None,
         "first_loss": losses[0], "last_loss": losses[-1],
     }
     if cfg.profile:
