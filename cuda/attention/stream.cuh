@@ -253,7 +253,44 @@ __device__ __forceinline__ void zero_masked_rows(bfloat16* to, const ScoreBlock&
   }
 }
 
-// Writes the warp's 16 keys of rows, from shared memory [N][kTilePitch].
+// Writes the 128 keys of a block for a group of rows, which all its warps have put into shared memory: 256 neighbouring
+// bytes at a time.
+template <int N, class Part>
+class GroupWriter {
+ public:
+  __device__ __forceinline__ GroupWriter(const Part (&tile)[kWarps], const ScoreBlock& c, const BlockCoord<N>& at)
+      : head_step_(kHeads * c.head_stride), pitch_(c.pitch), row_(static_cast<int>(threadIdx.x) / kPieces % kRows<N>) {
+    const int piece = static_cast<int>(threadIdx.x) % kPieces,
+              head = static_cast<int>(threadIdx.x) / kPieces / kRows<N>, column = at.block_column + piece * 8;
+    active_ = column < at.columns;
+    unmasked_ = at.rows_of_piece(column);
+    offset_ = at.offset(c, head, row_, column);
+    tile_ = kept_shared(tile[piece / 2].row[row_] + head * kTilePitch + piece % 2 * 8);
+  }
+  // The first `rows` of the group; `distance`: from the tiles that the writer was made for. unmasked: of gradients that
+  // AsyncTileLoader reads again, the pieces that it reads.
+  template <bool unmasked = false>
+  __device__ __forceinline__ void write(bfloat16* to, int distance, int row0, int rows) const {
+    const int row = row0 + row_;
+    if (!active_ || row_ >= rows) return;
+    if (unmasked && kUnmaskedPieces<N> && (row < unmasked_.begin || row >= unmasked_.end)) return;
+    int at = kept(offset_ + row0 * pitch_);
+#pragma unroll
+    for (int head = 0; head < N; head += kHeads, at += head_step_)
+      *reinterpret_cast<uint4*>(to + at) = *reinterpret_cast<const uint4*>(tile_ + distance + head * kTilePitch);
+  }
+
+ private:
+  static constexpr int kPieces = kBlockKeys / 8, kHeads = kThreads / kPieces / kRows<N>;  // of 16 bytes; at a time
+  const int head_step_, pitch_, row_;
+  bool active_;
+  int offset_;
+  typename BlockCoord<N>::Rows unmasked_;
+  const bfloat16* tile_;
+};
+
+// Writes the warp's 16 keys of a row from shared memory [N][kTilePitch]. Two lanes move a head's 32 bytes; the heads of
+// 8 lanes are those whose pieces lie in different banks.
 template <int N>
 class TileWriter {
  public:
@@ -261,31 +298,23 @@ class TileWriter {
       : head_step_(16 * c.head_stride),
         pitch_(c.pitch),
         active_(at.active()),
-        offset_(at.offset(c, at.lane / 2, 0, at.column + at.lane % 2 * 8)),
-        unmasked_(at.rows_of_piece(at.column + at.lane % 2 * 8)),
-        tile_(kept_shared(tile + at.lane / 2 * kTilePitch + at.lane % 2 * 8)) {}
-  // The first `rows` of n rows; `distance`: from the tile that the writer was made for to the first row's. Of
-  // gradients that AsyncTileLoader reads again, the pieces that it reads.
-  template <int n, bool unmasked = false>
-  __device__ __forceinline__ void write(bfloat16* to, int distance, int row, int rows) const {
+        offset_(at.offset(c, head_of(at.lane), 0, at.column + at.lane % 2 * 8)),
+        tile_(kept_shared(tile + head_of(at.lane) * kTilePitch + at.lane % 2 * 8)) {}
+  __device__ __forceinline__ void write(bfloat16* to, int row) const {
     if (!active_) return;
-    int at = kept(offset_ + row * pitch_);
+    const int at = kept(offset_ + row * pitch_);
 #pragma unroll
-    for (int r = 0; r < n; ++r, at = kept(at + pitch_)) {
-      if (r >= rows) break;
-      if (unmasked && kUnmaskedPieces<N> && (row + r < unmasked_.begin || row + r >= unmasked_.end)) continue;
-#pragma unroll
-      for (int head = 0; head < N; head += 16)
-        *reinterpret_cast<uint4*>(to + (at + head / 16 * head_step_)) =
-            *reinterpret_cast<const uint4*>(tile_ + distance + (r * N + head) * kTilePitch);
-    }
+    for (int head = 0; head < N; head += 16)
+      *reinterpret_cast<uint4*>(to + (at + head / 16 * head_step_)) =
+          *reinterpret_cast<const uint4*>(tile_ + head * kTilePitch);
   }
 
  private:
+  static __device__ __forceinline__ int head_of(int lane) { return lane / 16 * 8 + lane % 8 / 2 * 2 + lane / 8 % 2; }
+
   const int head_step_, pitch_;
   const bool active_;
   const int offset_;
-  const typename BlockCoord<N>::Rows unmasked_;
   const bfloat16* const tile_;
 };
 

@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   sums.clear();
   bfloat16* const result = kept_shared(memory.result[0][at.warp].row[0] + tile_row(at.lane));
   constexpr int second = PostMemory<N>::Input::kTensor;  // from weights to d(probabilities)
-  const TileWriter<N> out(memory.result[0][at.warp].row[0], c, at);
+  const GroupWriter<N, typename PostMemory<N>::Input::Part> out(memory.result[0], c, at);
   const RowProducts<N, PipelineStage<N, 2, 2, 1>> products(memory.group, outer_sum, c, at);
   const bfloat16* const d_probabilities = kept_shared(products.row_of(memory.result[1], at));
 
@@ -238,8 +238,8 @@ __global__ void __launch_bounds__(kThreads, 1)
       store_a<N>(result + in.distance(0, r) + second, d);
     }
     __syncthreads();
-    out.template write<kRows<N>>(weights, 0, row0, rows);
-    out.template write<kRows<N>, true>(d_weights, second, row0, rows);
+    out.write(weights, 0, row0, rows);
+    out.template write<true>(d_weights, second, row0, rows);
     products.multiply(stage, row0, d_probabilities, delta);  // rounded, as dcmha_backward_pre reads them
   });
   sums.write(d_keys, c, at);
@@ -319,7 +319,7 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
       }
       store_a<N>(result, d);
       __syncwarp();
-      out.template write<1>(d_scores, 0, row0 + r, 1);
+      out.write(d_scores, row0 + r);
       __syncwarp();
     }
     __syncthreads();

@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
   zero_masked_rows<N>(scores, c, at);
   const StageReader<N, 1, 2, 1> in(memory.group, at);
-  const TileWriter<N> out(memory.group[0].tile[0][at.warp].row[0], c, at);
+  const GroupWriter<N, typename PipelineStage<N, 1, 2, 1>::Part> out(memory.group[0].tile[0], c, at);
 
   stream<N>(memory.group, c, at, {{scores}, {pre, post}, {lse}}, [&](int row0, int rows, int stage) {
     const bool all_unmasked = at.all_unmasked(row0, rows);
@@ -152,8 +152,8 @@ __global__ void __launch_bounds__(kThreads, 2)
       pack<N>(a, x);
       store_a<N>(tile, a);
     }
-    __syncwarp();
-    out.template write<kRows<N>>(scores, in.distance(stage, 0), row0, rows);
+    __syncthreads();
+    out.write(scores, in.distance(stage, 0), row0, rows);
   });
 }
 

@@ -21,7 +21,9 @@ namespace braid::cuda {
 
 namespace {
 
-constexpr int kParts = 528;  // blocks that add up dw: four for each of the 132 processors of an H100 or H200
+// Blocks that add up dw, for blocks of so many threads: as many as run at once on the 132 processors of an H100 or
+// H200, with the 64 registers that a thread has there.
+int64_t parts_of(unsigned threads) { return 132 * std::max<int64_t>(1, 1024 / threads); }
 
 template <class A>
 __device__ A square(A x) {
@@ -33,30 +35,38 @@ __device__ const T* from(const T* x, int64_t at) {
   return x ? x + at : x;
 }
 
-template <class T, bool kHeld>
+template <class T, bool kHeld, bool kResidual>
 __global__ void __launch_bounds__(kMaxTeam)
     rms_norm_kernel(RowPartition rows, const T* x, const T* residual, const T* weight, Accumulate<T> eps, T* sum, T* y,
                     Accumulate<T>* rstd) {
   using A = Accumulate<T>;
   int64_t r = rows.row(), at = r * rows.n;
-  Row<T, kHeld, 3> row(rows, rows.length(r), {{x + at}, {from(residual, at)}, {weight, T(1)}});
-  auto normed = [&](A v, A add) { return residual ? A(T(v + add)) : v; };
-  if (residual) row.write(sum + at, [](int64_t, A v, A add, A) { return v + add; });
-  A squares = rows.sum(row.sum([&](int64_t, A v, A add, A) { return square(normed(v, add)); }));
-  A s = A(1) / std::sqrt(squares / A(rows.n) + eps);
-  row.write(y + at, [&](int64_t, A v, A add, A w) { return normed(v, add) * s * w; });
+  A s;
+  if constexpr (kResidual) {
+    Row<T, kHeld, 3> row(rows, rows.length(r), {{x + at}, {residual + at}, {weight, T(1)}});
+    auto normed = [&](A v, A add) { return A(T(v + add)); };
+    row.write(sum + at, [](int64_t, A v, A add, A) { return v + add; });
+    A squares = rows.sum(row.sum([&](int64_t, A v, A add, A) { return square(normed(v, add)); }));
+    s = A(1) / std::sqrt(squares / A(rows.n) + eps);
+    row.write(y + at, [&](int64_t, A v, A add, A w) { return normed(v, add) * s * w; });
+  } else {
+    Row<T, kHeld, 2> row(rows, rows.length(r), {{x + at}, {weight, T(1)}});
+    A squares = rows.sum(row.sum([](int64_t, A v, A) { return square(v); }));
+    s = A(1) / std::sqrt(squares / A(rows.n) + eps);
+    row.write(y + at, [&](int64_t, A v, A w) { return v * s * w; });
+  }
   if (rows.leads(r)) rstd[r] = s;
 }
 
-template <class T, bool kHeld>
+template <class T, bool kHeld, bool kResidual>
 __global__ void __launch_bounds__(kMaxTeam)
     layer_norm_kernel(RowPartition rows, const T* x, const T* residual, const T* weight, const T* bias,
                       Accumulate<T> eps, T* sum, T* y, Accumulate<T>* mean, Accumulate<T>* rstd) {
   using A = Accumulate<T>;
   int64_t r = rows.row(), at = r * rows.n, n = rows.length(r);
-  Row<T, kHeld, 4> row(rows, n, {{x + at}, {from(residual, at)}, {weight, T(1)}, {bias}});
-  auto normed = [&](A v, A add) { return residual ? A(T(v + add)) : v; };
-  if (residual) row.write(sum + at, [](int64_t, A v, A add, A, A) { return v + add; });
+  Row<T, kHeld, 4> row(rows, n, {{x + at}, {kResidual ? residual + at : nullptr}, {weight, T(1)}, {bias}});
+  auto normed = [](A v, A add) { return kResidual ? A(T(v + add)) : v; };
+  if (kResidual) row.write(sum + at, [](int64_t, A v, A add, A, A) { return v + add; });
   A m = rows.sum(row.sum([&](int64_t, A v, A add, A, A) { return normed(v, add); })) / A(rows.n);
   auto centred = [&](A v, A add) { return normed(v, add) - m; };
   A squares = rows.sum(row.sum([&](int64_t i, A v, A add, A, A) { return i < n ? square(centred(v, add)) : A(0); }));
@@ -225,7 +235,7 @@ void norm_backward(In x, In weight, In mean, In rstd, In dy, In dsum, Out dx, Te
     if (x.numel() > 0) {
       RowLaunch plan = plan_rows<T>(row_count(x), n, false);
       if (dweight || dbias) {
-        plan.launch.grid.x = std::min(plan.launch.grid.x, static_cast<unsigned>(kParts));
+        plan.launch.grid.x = std::min(plan.launch.grid.x, static_cast<unsigned>(parts_of(plan.launch.block.x)));
         parts = empty({plan.launch.grid.x, width}, rstd.dtype(), x.device());
       }
       launch(plan.held ? norm_backward_kernel<T, true, kLayer> : norm_backward_kernel<T, false, kLayer>, plan.launch,
@@ -244,9 +254,10 @@ void rms_norm(In x, In residual, In weight, double eps, Out sum, Out y, Out rstd
     using A = Accumulate<T>;
     if (x.numel() == 0) return;
     RowLaunch plan = plan_rows<T>(row_count(x), x.dim(-1), false);
-    launch(plan.held ? rms_norm_kernel<T, true> : rms_norm_kernel<T, false>, plan.launch, plan.rows, x.data<T>(),
-           optional<T>(residual), optional<T>(weight), A(eps), sum ? sum.mutable_data<T>() : nullptr,
-           y.mutable_data<T>(), rstd.mutable_data<A>());
+    auto* const kernel = residual ? (plan.held ? rms_norm_kernel<T, true, true> : rms_norm_kernel<T, false, true>)
+                                  : (plan.held ? rms_norm_kernel<T, true, false> : rms_norm_kernel<T, false, false>);
+    launch(kernel, plan.launch, plan.rows, x.data<T>(), optional<T>(residual), optional<T>(weight), A(eps),
+           sum ? sum.mutable_data<T>() : nullptr, y.mutable_data<T>(), rstd.mutable_data<A>());
   });
 }
 
@@ -259,9 +270,12 @@ void layer_norm(In x, In residual, In weight, In bias, double eps, Out sum, Out 
     using A = Accumulate<T>;
     if (x.numel() == 0) return;
     RowLaunch plan = plan_rows<T>(row_count(x), x.dim(-1), false);
-    launch(plan.held ? layer_norm_kernel<T, true> : layer_norm_kernel<T, false>, plan.launch, plan.rows, x.data<T>(),
-           optional<T>(residual), optional<T>(weight), optional<T>(bias), A(eps), sum ? sum.mutable_data<T>() : nullptr,
-           y.mutable_data<T>(), mean.mutable_data<A>(), rstd.mutable_data<A>());
+    auto* const kernel = residual
+                             ? (plan.held ? layer_norm_kernel<T, true, true> : layer_norm_kernel<T, false, true>)
+                             : (plan.held ? layer_norm_kernel<T, true, false> : layer_norm_kernel<T, false, false>);
+    launch(kernel, plan.launch, plan.rows, x.data<T>(), optional<T>(residual), optional<T>(weight), optional<T>(bias),
+           A(eps), sum ? sum.mutable_data<T>() : nullptr, y.mutable_data<T>(), mean.mutable_data<A>(),
+           rstd.mutable_data<A>());
   });
 }
 

@@ -62,6 +62,27 @@ BOOST_AUTO_TEST_CASE(a_batch_beyond_the_limit_of_a_call) {
                 "a prime");
 }
 
+// Sizes that are no multiple of 8 are cut for 16 bits, along the dense axis of y and along K.
+BOOST_AUTO_TEST_CASE(long_axes_without_alignment) {
+  const auto by_columns = [](const Pair& base) { return base.transposed(); };
+  for (DType t : {DType::bf16, DType::f16}) {
+    check_product(random_pair({3, 16}, t), random_pair({16, 1027}, t), random_pair({3, 1027}), kWhole, 1, "columns");
+    check_product(random_pair({1027, 16}, t), random_pair({16, 3}, t), random_pair({3, 1027}), by_columns, 1, "rows");
+    check_product(random_pair({3, 1025}, t), random_pair({1025, 5}, t), random_pair({3, 5}), kWhole, 1, "terms");
+    check_product(random_pair({2, 3, 1025}, t), random_pair({2, 1025, 1031}, t), random_pair({2, 3, 1031}), kWhole, 1,
+                  "both, in a batch");
+  }
+}
+
+// 1027 + 3 = 1030 is rounded to 1032; 1027, rounded to 1024 before 3 is added, would stay 1024.
+BOOST_AUTO_TEST_CASE(a_cut_sum_is_rounded_once) {
+  Tensor x = full({1, 1025}, 1, DType::bf16, kGpu), y = zeros({1, 1}, DType::bf16, kGpu);
+  x.sliced(-1, 0, 1).fill(4);
+  x.sliced(-1, 1024, 1025).fill(3);
+  cuda::matmul(x, full({1025, 1}, 1, DType::bf16, kGpu), 1, 0, y);
+  BOOST_TEST(y.to(kCpu).to_vector<double>()[0] == 1032);
+}
+
 BOOST_AUTO_TEST_CASE(layouts) {
   for (DType t : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
     check_product(random_pair({3, 4}, t), random_pair({4, 5}, t), random_pair({3, 5}, t), kWhole, 1, "matrices");
