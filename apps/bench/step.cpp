@@ -22,6 +22,7 @@
 #include "braid/models/language_model.h"
 #include "braid/tensor/dry/graph_cost.h"
 #include "braid/tensor/kernels/attention.h"
+#include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -40,8 +41,8 @@ double peak_rss_mib() { return peak_process_bytes() / (1 << 20); }
 // The flags of each WHAT, beside --threads.
 const std::map<std::string, std::set<std::string>> kFlags = {
     {"step",
-     {"preset", "batch", "seq-len", "steps", "dtype", "device", "recompute", "no-graph", "dry", "gpu", "bandwidth",
-      "tflops", "launch", "memory", "no-cudnn", "json"}},
+     {"preset", "batch", "seq-len", "steps", "dtype", "device", "recompute", "no-graph", "kernels", "dry", "gpu",
+      "bandwidth", "tflops", "launch", "memory", "no-cudnn", "json"}},
     {"decode", {"preset", "model", "batch", "dtype", "device", "context", "tokens", "json"}},
     {"comm", {"preset", "batch", "seq-len", "steps", "megabytes", "seconds"}},
 };
@@ -59,6 +60,34 @@ void check_flags(const std::string& what, const Arguments& arguments) {
   }
 }
 
+// The times of each kernel in one step that is launched, not replayed; the largest first.
+std::vector<LaunchTime> kernel_times(models::Trainer& trainer, const models::Batch& batch, Device device) {
+  trainer.capture_steps(false);
+  std::vector<LaunchTime> times = backend(device).stream.launch_times([&] {
+    const EnableGrad on;  // inside a kernel of the table nothing is recorded
+    trainer.step({batch}, 1e-4);
+  });
+  std::ranges::sort(times, std::greater(), &LaunchTime::milliseconds);
+  return times;
+}
+
+std::string kernel_times_json(const std::vector<LaunchTime>& times) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const LaunchTime& time : times)
+    list.push_back({{"name", time.name}, {"launches", time.launches}, {"ms", time.milliseconds}});
+  return list.dump();
+}
+
+void print_kernel_times(const std::vector<LaunchTime>& times) {
+  double sum = 0;
+  for (const LaunchTime& time : times) sum += time.milliseconds;
+  std::printf("\n  %-60s launches        ms       %%\n", "kernel");
+  for (const LaunchTime& time : times)
+    std::printf("  %-60s %8lld %9.3f %7.1f\n", time.name.c_str(), static_cast<long long>(time.launches),
+                time.milliseconds, 100 * time.milliseconds / sum);
+  std::printf("  %-60s %8s %9.3f\n", "all", "", sum);
+}
+
 int run_bench(const Arguments& arguments) {
   const std::string what = arguments.get("WHAT").empty() ? "step" : arguments.get("WHAT");
   check(kFlags.contains(what), ErrorKind::setting, [&] {
@@ -71,6 +100,9 @@ int run_bench(const Arguments& arguments) {
   if (int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   if (what == "comm") return bench_comm(arguments);
   if (what == "decode") return bench_decode(arguments);
+  check(
+      !(arguments.has("dry") && arguments.has("kernels")), ErrorKind::setting,
+      "--kernels is for a GPU that is there: --dry lists the kernels with their predicted times, leave --kernels out");
   if (arguments.has("dry")) return bench_dry_step(arguments);
   for (const char* flag : {"gpu", "bandwidth", "tflops", "launch", "memory", "no-cudnn"}) {
     check(!arguments.has(flag), ErrorKind::setting, [&] {
@@ -85,6 +117,9 @@ int run_bench(const Arguments& arguments) {
   config.train.recompute = arguments.has("recompute");
   const Arithmetic types = arithmetic(config);
   const Device device = device_of(arguments);
+  const bool by_kernel = arguments.has("kernels");
+  check(!by_kernel || backend(device).stream.launch_times, ErrorKind::setting,
+        [&] { return str("--kernels times the kernels of a GPU: found ", device, ", leave it out or name a GPU"); });
   std::vector<std::string> notes;  // none: the weights are random
   const std::unique_ptr<models::Model> model = make_model(config, *bench.spec, {}, device, notes);
   models::Trainer trainer(*model, optimizer_options(config), 1.0, {}, types.compute);
@@ -104,6 +139,8 @@ int run_bench(const Arguments& arguments) {
   const double peak = measured_flops(device, types.compute);
   const std::string where = device == kCpu ? str(threads(), " threads") : str(device);
   const MemoryByUse memory = memory_by_use(device);
+  const bool captured = trainer.replays_steps();
+  const std::vector<LaunchTime> times = by_kernel ? kernel_times(trainer, batch, device) : std::vector<LaunchTime>();
   if (arguments.has("json")) {
     std::printf(
         "{\"framework\": \"braid\", \"dtype\": \"%s\", \"device\": \"%s\", \"parameters\": %lld, \"batch\": %lld, "
@@ -117,19 +154,21 @@ int run_bench(const Arguments& arguments) {
         static_cast<long long>(T), threads(), static_cast<long long>(count), step,
         *std::min_element(steps.begin(), steps.end()), median(forwards), bench.images ? "pictures" : "tokens",
         double(B * T) / step, peak_rss_mib(), double(memory_stats(device).peak) / (1 << 20), flops, flops / step / peak,
-        trainer.replays_steps() ? "true" : "false", static_cast<long long>(graph_cost().nodes), graph_cost().seconds,
+        captured ? "true" : "false", static_cast<long long>(graph_cost().nodes), graph_cost().seconds,
         double(graph_cost().bytes) / (1 << 20), double(memory_stats(device).reserved) / (1 << 20));
     std::printf(", \"capture_given_up\": %s", nlohmann::json(trainer.capture_given_up_reason()).dump().c_str());
     for (size_t i = 0; i < kMemoryUses; ++i)
       std::printf(", \"peak_%s_mib\": %.1f", name(static_cast<MemoryUse>(i)), double(memory.at_peak[i]) / (1 << 20));
-    std::printf(", \"attention\": %s}\n", attention_json().c_str());
+    std::printf(", \"attention\": %s", attention_json().c_str());
+    if (by_kernel) std::printf(", \"kernels\": %s", kernel_times_json(times).c_str());
+    std::printf("}\n");
     return 0;
   }
   const std::string of_sample = bench.images ? "images" : str("x ", T, " tokens");
   std::printf("training step of %s, batch %lld %s, %s%s, %s%s, median of %lld\n", arguments.get("preset").c_str(),
               static_cast<long long>(B), of_sample.c_str(), str(types.compute).c_str(),
               types.compute == types.masters ? "" : " with f32 master weights", where.c_str(),
-              trainer.replays_steps() ? ", replayed from a CUDA graph" : "", static_cast<long long>(count));
+              captured ? ", replayed from a CUDA graph" : "", static_cast<long long>(count));
   std::printf("  step             %.4g s (fastest %.4g s)\n", step, *std::min_element(steps.begin(), steps.end()));
   std::printf("  forward alone    %.4g s\n", median(forwards));
   std::printf("  %-16s %s/s\n", bench.images ? "images" : "tokens", human(double(B * T) / step, 4).c_str());
@@ -142,6 +181,7 @@ int run_bench(const Arguments& arguments) {
     std::printf("  not captured     %s\n", reason.c_str());
   if (const std::string uses = text_of(attention_uses()); !uses.empty())
     std::printf("  attention        %s\n", uses.c_str());
+  if (by_kernel) print_kernel_times(times);
   return 0;
 }
 
@@ -221,6 +261,7 @@ Command bench_command() {
            integer_flag("threads", "N", "CPU threads, 0 = all that the process may use", "0", 0, 4096),
            {.name = "recompute", .help = "recompute blocks in the backward pass"},
            {.name = "no-graph", .help = "on a GPU, launch every kernel instead of replaying a captured step"},
+           {.name = "kernels", .help = "on a GPU, also the time of each kernel, in one more step"},
            integer_flag("context", "T", "decode: tokens in the cache before the timed steps", "256", 1, 1e9),
            integer_flag("tokens", "N", "decode: timed steps", "64", 1, 1e9),
            integer_flag("megabytes", "N", "comm: largest tensor", "64", 1, 1 << 20),
