@@ -55,9 +55,7 @@ Tensor pad_axis(const Tensor& x, const AxisPadding& amount, Padding padding, dou
 
 Tensor flip(const Tensor& x, int axis) {
   const int a = normal_axis(axis, x.rank(), "flip");
-  std::vector<int64_t> ids(static_cast<size_t>(x.dim(a)));
-  for (size_t i = 0; i < ids.size(); ++i) ids[i] = std::ssize(ids) - 1 - static_cast<int64_t>(i);
-  return entries("flip", x, a, ids);
+  return stepped("flip", x, a, x.dim(a) - 1, -1, x.dim(a));
 }
 
 Tensor flip(const Tensor& x, Axes axes) {

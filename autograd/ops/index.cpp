@@ -61,6 +61,41 @@ Tensor entries(const char* op, const Tensor& x, int axis, const std::vector<int6
   return transpose(select_rows(op, transpose(x, 0, axis), list), 0, axis);
 }
 
+namespace {
+
+Tensor every(const Tensor& x, int axis, int64_t first, int64_t step, int64_t count) {
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  shape[axis] = count;
+  const int64_t offset = count == 0 ? 0 : first * strides[axis];
+  strides[axis] *= step;
+  return x.view(shape, strides, offset);
+}
+
+// y of n entries along the axis: y[..., first + i step, ...] = x[..., i, ...], else 0; the adjoint of stepped().
+Tensor spread(const char* op, const Tensor& x, int axis, int64_t first, int64_t step, int64_t n) {
+  const int64_t count = x.dim(axis);
+  if (step < 0)
+    return spread(op, stepped(op, x, axis, count - 1, -1, count), axis, first + (count - 1) * step, -step, n);
+  Shape shape = x.shape();
+  shape[axis] = n;
+  Tensor y = zeros(shape, x.dtype(), x.device());
+  every(y, axis, first, step, count).copy_(x.detach());
+  return record(op, y, {x},
+                differentiable([=](const Tensor& dy) -> Grads { return {stepped(op, dy, axis, first, step, count)}; }));
+}
+
+}  // namespace
+
+Tensor stepped(const char* op, const Tensor& x, int axis, int64_t first, int64_t step, int64_t count) {
+  const int64_t n = x.dim(axis);
+  return record(op, every(x.detach(), axis, first, step, count).clone(), {x},
+                differentiable([=](const Tensor& dy) -> Grads {
+                  const bool reversed = step == -1 && count == n;  // its own adjoint
+                  return {reversed ? stepped(op, dy, axis, first, step, count) : spread(op, dy, axis, first, step, n)};
+                }));
+}
+
 Tensor index_select(const Tensor& x, const Tensor& ids) {
   check(x.rank() >= 1, "index_select", [&] { return str("needs at least one axis, got ", x.shape()); });
   check(ids.rank() + x.rank() - 1 <= Shape::max_rank, "index_select", [&] {

@@ -134,7 +134,7 @@ Tensor index(const Tensor& x, const std::vector<Index>& at) {
     }
     if (const auto* range = std::get_if<Range>(&part))
       y = range->step == 1 ? slice(y, axis, range->begin, range->begin + range->count)
-                           : entries("index", y, axis, range->list());
+                           : stepped("index", y, axis, range->begin, range->step, range->count);
     else if (std::holds_alternative<NewAxis>(part))
       y = unsqueeze(y, axis);
     else

@@ -58,6 +58,8 @@ template <class T>
 void copy_row(int64_t n, const T* x, int64_t step_x, T* y, int64_t step_y) {
   if (step_x == 1 && step_y == 1) {
     std::memcpy(y, x, static_cast<size_t>(n) * sizeof(T));
+  } else if (step_x == -1 && step_y == 1) {
+    for (int64_t i = 0; i < n; ++i) y[i] = x[-i];
   } else if (step_y == 1) {
     for (int64_t i = 0; i < n; ++i) y[i] = x[i * step_x];
   } else {
