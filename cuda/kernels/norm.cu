@@ -254,9 +254,9 @@ void rms_norm(In x, In residual, In weight, double eps, Out sum, Out y, Out rstd
     using A = Accumulate<T>;
     if (x.numel() == 0) return;
     RowLaunch plan = plan_rows<T>(row_count(x), x.dim(-1), false);
-    auto* const kernel = residual ? (plan.held ? rms_norm_kernel<T, true, true> : rms_norm_kernel<T, false, true>)
-                                  : (plan.held ? rms_norm_kernel<T, true, false> : rms_norm_kernel<T, false, false>);
-    launch(kernel, plan.launch, plan.rows, x.data<T>(), optional<T>(residual), optional<T>(weight), A(eps),
+    launch(residual ? (plan.held ? rms_norm_kernel<T, true, true> : rms_norm_kernel<T, false, true>)
+                    : (plan.held ? rms_norm_kernel<T, true, false> : rms_norm_kernel<T, false, false>),
+           plan.launch, plan.rows, x.data<T>(), optional<T>(residual), optional<T>(weight), A(eps),
            sum ? sum.mutable_data<T>() : nullptr, y.mutable_data<T>(), rstd.mutable_data<A>());
   });
 }
@@ -270,12 +270,10 @@ void layer_norm(In x, In residual, In weight, In bias, double eps, Out sum, Out 
     using A = Accumulate<T>;
     if (x.numel() == 0) return;
     RowLaunch plan = plan_rows<T>(row_count(x), x.dim(-1), false);
-    auto* const kernel = residual
-                             ? (plan.held ? layer_norm_kernel<T, true, true> : layer_norm_kernel<T, false, true>)
-                             : (plan.held ? layer_norm_kernel<T, true, false> : layer_norm_kernel<T, false, false>);
-    launch(kernel, plan.launch, plan.rows, x.data<T>(), optional<T>(residual), optional<T>(weight), optional<T>(bias),
-           A(eps), sum ? sum.mutable_data<T>() : nullptr, y.mutable_data<T>(), mean.mutable_data<A>(),
-           rstd.mutable_data<A>());
+    launch(residual ? (plan.held ? layer_norm_kernel<T, true, true> : layer_norm_kernel<T, false, true>)
+                    : (plan.held ? layer_norm_kernel<T, true, false> : layer_norm_kernel<T, false, false>),
+           plan.launch, plan.rows, x.data<T>(), optional<T>(residual), optional<T>(weight), optional<T>(bias), A(eps),
+           sum ? sum.mutable_data<T>() : nullptr, y.mutable_data<T>(), mean.mutable_data<A>(), rstd.mutable_data<A>());
   });
 }
 

@@ -31,10 +31,10 @@ BRAID_HD float log1p_of_exp(float a) { return ::log1pf(::expf(-a)); }
 
 inline constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;  // ln 2 in two parts, the first one short
 
-// x = n ln2 + r, |r| <= ln2/2, exp(x) = 2^n exp(r): exp(r), and n as an integer.
+// x = n ln2 + r, |r| <= ln2/2, exp(x) = 2^n exp(r): exp(r), and 2^n as what it adds to the bits of a number.
 struct ExpParts {
   float mantissa;
-  int32_t exponent;
+  uint32_t scale;
 };
 inline ExpParts exp_parts(float x) {
   constexpr float kLog2e = 1.44269504088896341f;
@@ -48,23 +48,21 @@ inline ExpParts exp_parts(float x) {
   p = p * r + 1.666657597e-1f;
   p = p * r + 0.5f;
   p = p * r * r + r + 1.0f;
-  return {p, std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kMagic)};
+  return {p, std::bit_cast<uint32_t>(shifted) << 23};  // the bits of kMagic itself are shifted out
 }
-// exp of |x| <= 87, where neither the result nor 2^n leaves the normal numbers.
+// exp of |x| <= 87, where neither the result nor 2^n leaves the normal numbers; NaN of NaN.
 inline float exp_of_small(float x) {
   const ExpParts e = exp_parts(x);
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(e.mantissa) + (static_cast<uint32_t>(e.exponent) << 23));
+  return e.mantissa * std::bit_cast<float>(e.scale + std::bit_cast<uint32_t>(1.0f));
 }
-// exp. Results below 2^-126 become 0.
+// exp. Results below 2^-126 become 0. Up to n = 128 the result has an exponent, though 2^n has none.
 inline float exp(float x) {
   constexpr float kHigh = 88.7228393f, kLow = -87.3365402f;
-  const ExpParts e = exp_parts(x > kHigh ? kHigh : x < kLow ? kLow : x);
-  // 2^n in two factors, because n = 128 alone has no f32 power.
-  int32_t half = e.exponent >> 1;
-  float y =
-      e.mantissa * std::bit_cast<float>((half + 127) << 23) * std::bit_cast<float>((e.exponent - half + 127) << 23);
-  y = x > kHigh ? std::numeric_limits<float>::infinity() : y;
-  return x < kLow ? 0.0f : y;
+  const ExpParts e = exp_parts(x);
+  float y = std::bit_cast<float>(std::bit_cast<uint32_t>(e.mantissa) + e.scale);
+  y = x >= kHigh ? std::numeric_limits<float>::infinity() : y;
+  y = x < kLow ? 0.0f : y;
+  return x != x ? x : y;
 }
 
 // log: x = 2^e m with m in [sqrt(1/2), sqrt(2)), log(x) = e ln2 + log(1 + f), f = m - 1.

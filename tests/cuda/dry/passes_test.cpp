@@ -24,7 +24,8 @@ double bytes_of_op(const std::vector<DryWork>& log, std::string_view op) {
 
 BOOST_AUTO_TEST_SUITE(dry_passes)
 
-// Per chunk of 1024 rows: three products and one kernel, which reads and writes the logits in bf16.
+// Per chunk of 1024 rows: three products, of which a vocabulary of no multiple of 8 cuts two in two, and one kernel,
+// which reads and writes the logits in bf16.
 BOOST_AUTO_TEST_CASE(cross_entropy_from_hidden_states) {
   const DryDevice dry;
   Tensor h = empty({kTokens, 1024}, DType::bf16, dry.device()),
@@ -36,9 +37,9 @@ BOOST_AUTO_TEST_CASE(cross_entropy_from_hidden_states) {
   const Tensor loss = linear_cross_entropy(h, w, ids);
   const std::vector<DryWork> log(dry.log().begin() + static_cast<int64_t>(before), dry.log().end());
   const int64_t chunks = kTokens / 1024;
-  BOOST_TEST(count_op(log, "matmul") == 3 * chunks);
+  BOOST_TEST(count_op(log, "matmul") == 5 * chunks);
   BOOST_TEST(count_op(log, "cross_entropy_in_place") == chunks);
-  BOOST_TEST(static_cast<int64_t>(log.size()) <= 4 * chunks + 6);
+  BOOST_TEST(static_cast<int64_t>(log.size()) <= 6 * chunks + 6);
   const double kernels = bytes_of_op(log, "cross_entropy_in_place"), logits = double(kTokens) * kVocabulary;
   BOOST_TEST(kernels == 6 * logits);  // the second reading counts, although caches may serve it
   for (const DryWork& work : log)

@@ -37,6 +37,16 @@ BOOST_AUTO_TEST_CASE(exponential) {
   BOOST_TEST(std::isnan(math::exp(-kNan)));
 }
 
+// Also a NaN that carries a number in its low bits, which would be taken for an exponent.
+BOOST_AUTO_TEST_CASE(every_nan_stays_one) {
+  for (const uint32_t bits : {0x7fc00000u, 0xffc00000u, 0x7fc00001u, 0x7fc000ffu, 0xffffffffu}) {
+    const float x = std::bit_cast<float>(bits);
+    for (float (*const f)(float) : {fast_exp, fast_log, fast_tanh, fast_erf}) BOOST_TEST(std::isnan(f(x)), bits);
+    BOOST_TEST(std::isnan(math::log1p_of_exp(x)));
+    BOOST_TEST(std::isnan(pointwise::sigmoid(x)));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(logarithm) {
   BOOST_TEST(worst(fast_log, exact_log, 1e-45f, std::numeric_limits<float>::max()) < 1.5);  // subnormals too
   BOOST_TEST(worst(fast_log, exact_log, 0.5f, 2.0f) < 1.5);
