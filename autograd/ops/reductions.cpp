@@ -36,12 +36,14 @@ Tensor product_of_rows(Tensor x) {
 
 // y = sqrt(x)   dx = dy / (2 y), 0 where y is 0
 Tensor root(const Tensor& x) {
+  if (!requires_grad(x)) return sqrt(x);
   const Tensor zero = eq(x, 0);
   return masked_fill(sqrt(masked_fill(x, zero, 1)), zero, 0);
 }
 
 // y = x^p for x >= 0   dx = p x^(p - 1) dy, 0 where x is 0
 Tensor power(const Tensor& x, double p) {
+  if (!requires_grad(x)) return pow(x, p);
   const Tensor zero = eq(x, 0);
   return masked_fill(pow(masked_fill(x, zero, 1), p), zero, 0);
 }

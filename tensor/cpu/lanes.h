@@ -65,12 +65,16 @@ inline A lane_max(int64_t n, F f) {
     acc[l] = v > acc[l] ? v : acc[l];
     nan[l] |= v != v ? -1 : 0;
   };
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
+  const auto take_lanes = [&](int64_t i) {
 #pragma GCC unroll 1  // as in lane_sum
     for (int l = 0; l < kLanes; ++l) take(l, f(i + l));
+  };
+  for (int64_t i = 0; i + kLanes <= n; i += kLanes) take_lanes(i);
+  if (n >= kLanes) {
+    if (n % kLanes > 0) take_lanes(n - kLanes);  // some for the second time
+  } else {
+    for (int64_t l = 0; l < n; ++l) take(l, f(l));
   }
-  for (int64_t l = 0; l < n - i; ++l) take(l, f(i + l));
   fold_extremes<kLanes / 2>(acc, nan);
   return nan[0] != 0 ? std::numeric_limits<A>::quiet_NaN() : acc[0];
 }

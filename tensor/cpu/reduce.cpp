@@ -160,6 +160,8 @@ void run(const Plan& plan, const A* x, const A* z, A* y, int64_t results) {
   std::vector<Total> scratch(pieces > 1 ? static_cast<size_t>(pieces * results) : 0);
   bool one_run =
       !plan.inner_reduced && plan.reduced_count == 1 && plan.reduced[0].size <= plan.run && pieces * group == 1;
+  const bool one_row =
+      plan.inner_reduced && plan.reduced_count == 0 && plan.inner.size <= kPiece && pieces * group == 1;
   parallel_for(tasks * pieces, grain_for(work / pieces), [&](int64_t begin, int64_t end) {
     Total totals[kGroup * kGroupTile];
     static_assert(kTile <= kGroup * kGroupTile);
@@ -177,6 +179,10 @@ void run(const Plan& plan, const A* x, const A* z, A* y, int64_t results) {
       for (; t < stop; ++t, at.next()) {
         int64_t n = p.tile_axis < 0 ? 1 : std::min(p.tile, p.inner.size - at.at[p.tile_axis] * p.tile);
         A* out = y + at.offset[2];
+        if (one_row) {
+          *out = Combine::row(p.inner.size, px + at.offset[0], pz + at.offset[1]);
+          continue;
+        }
         if (one_run && p.inner.stride[2] == 1) {
           Combine::rows(n, p.reduced[0].size, px + at.offset[0], p.reduced[0].stride[0], pz + at.offset[1],
                         p.reduced[0].stride[1], out);
