@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -49,13 +50,16 @@ class CpuAllocator final : public Allocator {
     if (size < kCacheFrom) return std::free(data);
     auto used = in_use_.find(data);
     cached_ += used->second.key();
+    used->second.mapped().released = ++releases_;
     free_.insert(std::move(used->second));
     in_use_.erase(used);
     // The cache and the tensors together exceed the peak by a quarter at most, so that the process stays near its
     // true high-water mark. The quarter is needed because the buffers of forward and backward differ in size and
-    // would evict each other at every step.
+    // would evict each other at every step. What was released first goes first: it may be of a size that nobody needs
+    // any more, where the buffer of this call is likely to be needed again.
     const int64_t max_reserved = BRAID_CACHE_BUFFERS ? peak_ + peak_ / 4 : 0;
-    while (cached_ + current_ > max_reserved && !free_.empty()) drop(std::prev(free_.end()));
+    while (cached_ + current_ > max_reserved && !free_.empty())
+      drop(std::ranges::min_element(free_, {}, [](const auto& buffer) { return buffer.second.released; }));
   }
 
   MemoryStats stats() const override {
@@ -72,7 +76,11 @@ class CpuAllocator final : public Allocator {
   }
 
  private:
-  using Free = std::multimap<int64_t, void*>;      // size -> buffer
+  struct Buffer {
+    void* data;
+    uint64_t released;  // when, counted in releases
+  };
+  using Free = std::multimap<int64_t, Buffer>;     // by size
   using InUse = std::map<void*, Free::node_type>;  // buffer -> what release() puts into the list of free ones
   static constexpr int64_t kCacheFrom = 64 << 10, kLargeFrom = 1 << 20, kHugeFrom = 4 << 20;
 
@@ -102,23 +110,23 @@ class CpuAllocator final : public Allocator {
   void* from_cache(int64_t size) {
     const auto it = free_.lower_bound(size);
     if (it != free_.end() && it->first <= size + size / 8) {
-      const auto used = in_use_.try_emplace(it->second).first;
+      const auto used = in_use_.try_emplace(it->second.data).first;
       cached_ -= it->first;
       used->second = free_.extract(it);
       return used->first;
     }
-    Free free{{size, nullptr}};
+    Free free{{size, {nullptr, 0}}};
     InUse one;
     one.try_emplace(nullptr, free.extract(free.begin()));
     void* data = fresh_or_throw(size);  // nothing below needs memory
     auto node = one.extract(one.begin());
-    node.key() = node.mapped().mapped() = data;
+    node.key() = node.mapped().mapped().data = data;
     in_use_.insert(std::move(node));
     return data;
   }
   void drop(Free::iterator it) {
     cached_ -= it->first;
-    std::free(it->second);
+    std::free(it->second.data);
     free_.erase(it);
   }
   void release_all() {
@@ -129,6 +137,7 @@ class CpuAllocator final : public Allocator {
   Free free_;
   InUse in_use_;
   int64_t current_ = 0, peak_ = 0, cached_ = 0;
+  uint64_t releases_ = 0;
 };
 
 }  // namespace

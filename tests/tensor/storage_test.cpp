@@ -107,6 +107,17 @@ BOOST_AUTO_TEST_CASE(the_cache_stays_below_the_peak) {
   release_cached_memory(kCpu);
 }
 
+// Buffers that nobody needs any more do not push out a larger one that is needed again and again.
+BOOST_AUTO_TEST_CASE(the_cache_loses_what_was_released_first, *boost::unit_test::enable_if<!kAddressSanitizer>()) {
+  release_cached_memory(kCpu);
+  reset_peak_memory(kCpu);
+  const int64_t before = memory_stats(kCpu).current;
+  { const Storage a(4 * kMiB, kCpu), b(4 * kMiB, kCpu), c(4 * kMiB, kCpu), d(4 * kMiB, kCpu); }
+  { const Storage larger(10 * kMiB, kCpu); }
+  BOOST_TEST(memory_stats(kCpu).reserved - before == (10 + 2 * 4) * kMiB);  // of at most 16 and a quarter
+  release_cached_memory(kCpu);
+}
+
 // A destructor calls release(): an exception there ends the program.
 BOOST_AUTO_TEST_CASE(releasing_needs_no_memory) {
   const Storage keep(16 * kMiB, kCpu);  // the peak, so that the cache may hold something
