@@ -57,39 +57,69 @@ struct ElementRange {
   __device__ __forceinline__ bool whole() const { return neighbours && has(V - 1); }
 };
 
-// Where all operands are contiguous and a multiple of V long: a kernel of its own, whose threads need no offsets. Its
-// blocks use half the registers, so that twice as many loads are in flight.
+// Where each operand is contiguous or a slice of a matrix's columns, in rows of one length: kernels of their own, whose
+// threads need no strided offsets. Their blocks use half the registers, so that twice as many loads are in flight.
+struct DenseRange {
+  int64_t count, length;  // elements, 0 where it is not so; of a row
+};
+template <class T>
+struct DenseOperand {
+  T* data;
+  int64_t pitch;  // from one row to the next
+};
+
 template <int V, class... Operands>
-bool all_dense(const ElementRange<V>& range, const Operands&... operands) {
-  return range.neighbours && range.count % V == 0 &&
-         ((operands.access == Access::contiguous && operands.offsets.rank == 1) && ...);
+DenseRange dense_range(const ElementRange<V>& range, const Operands&... operands) {
+  int64_t length = range.count;
+  bool fits = range.neighbours && range.count % V == 0;
+  const auto take = [&](const Operand& o) {
+    fits = fits && o.access == Access::contiguous && o.offsets.rank <= 2;
+    if (o.offsets.rank != 2) return;
+    fits = fits && (length == range.count || length == o.offsets.innermost().size);
+    length = o.offsets.innermost().size;
+  };
+  (take(operands), ...);
+  return {fits ? range.count : 0, length};
+}
+template <class T>
+DenseOperand<T> dense(T* data, const Operand& o, const DenseRange& range) {
+  return {data, o.offsets.rank == 2 ? o.offsets.axis(1).stride[0] : range.length};
 }
 
-// The first element of the calling thread's V of a dense result, or -1.
+// The calling thread's V neighbours.
 template <int V>
-__device__ __forceinline__ int64_t dense_index(int64_t count) {
-  const int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * V;
-  return i < count ? i : -1;
-}
-template <class T, class A, int V>
-__device__ __forceinline__ void load_dense(const T* x, A (&out)[V]) {
-  T run[V];
-  load_vector(x, run);
+class DensePlace {
+ public:
+  __device__ __forceinline__ explicit DensePlace(const DenseRange& range)
+      : row_(0), column_((int64_t{blockIdx.x} * kThreads + threadIdx.x) * V), exists_(column_ < range.count) {
+    if (range.length == range.count) return;
+    row_ = quotient(column_, range.length);
+    column_ -= row_ * range.length;
+  }
+  __device__ __forceinline__ bool exists() const { return exists_; }
+  template <class T, class A>
+  __device__ __forceinline__ void load(const DenseOperand<const T>& x, A (&out)[V]) const {
+    T run[V];
+    load_vector(x.data + row_ * x.pitch + column_, run);
 #pragma unroll
-  for (int j = 0; j < V; ++j) out[j] = convert<A>(run[j]);
-}
-template <class T, class A, int V>
-__device__ __forceinline__ void store_dense(T* y, const A (&values)[V]) {
-  T run[V];
+    for (int j = 0; j < V; ++j) out[j] = convert<A>(run[j]);
+  }
+  template <class T, class A>
+  __device__ __forceinline__ void store(const DenseOperand<T>& y, const A (&values)[V]) const {
+    T run[V];
 #pragma unroll
-  for (int j = 0; j < V; ++j) run[j] = convert<T>(values[j]);
-  store_vector(y, run);
-}
+    for (int j = 0; j < V; ++j) run[j] = convert<T>(values[j]);
+    store_vector(y.data + row_ * y.pitch + column_, run);
+  }
+
+ private:
+  int64_t row_, column_;
+  bool exists_;
+};
 
 template <int V, class... P, class... A>
-void launch_dense(void (*kernel)(int64_t, P...), int64_t count, A&&... arguments) {
-  if (count == 0) return;
-  launch(kernel, {.grid = static_cast<unsigned>((count / V + kThreads - 1) / kThreads), .block = kThreads}, count,
+void launch_dense(void (*kernel)(DenseRange, P...), const DenseRange& range, A&&... arguments) {
+  launch(kernel, {.grid = static_cast<unsigned>((range.count / V + kThreads - 1) / kThreads), .block = kThreads}, range,
          std::forward<A>(arguments)...);
 }
 

@@ -25,46 +25,49 @@ inline constexpr int kDenseBlocksOfThree = sizeof(T) == 8 ? 3 : 5;
 
 template <class T>
 __global__ void __launch_bounds__(kThreads, kDenseBlocks<T>)
-    unary_forward_dense(int64_t count, UnaryOp op, Accumulate<T> a, Accumulate<T> b, const T* x, T* y) {
+    unary_forward_dense(DenseRange range, UnaryOp op, Accumulate<T> a, Accumulate<T> b, DenseOperand<const T> x,
+                        DenseOperand<T> y) {
   constexpr int V = kVectorWidth<T>;
-  const int64_t i = dense_index<V>(count);
-  if (i < 0) return;
+  const DensePlace<V> at(range);
+  if (!at.exists()) return;
   Accumulate<T> v[V];
-  load_dense(x + i, v);
+  at.load(x, v);
   pointwise::visit(op, [&]<UnaryOp o>() {
 #pragma unroll
     for (int j = 0; j < V; ++j) v[j] = pointwise::Unary<o, Accumulate<T>>::forward(v[j], a, b);
   });
-  store_dense(y + i, v);
+  at.store(y, v);
 }
 
 template <class T>
 __global__ void __launch_bounds__(kThreads, kDenseBlocks<T>)
-    binary_forward_dense(int64_t count, BinaryOp op, const T* x, const T* y, T* z) {
+    binary_forward_dense(DenseRange range, BinaryOp op, DenseOperand<const T> x, DenseOperand<const T> y,
+                         DenseOperand<T> z) {
   constexpr int V = kVectorWidth<T>;
-  const int64_t i = dense_index<V>(count);
-  if (i < 0) return;
+  const DensePlace<V> at(range);
+  if (!at.exists()) return;
   Accumulate<T> u[V], v[V];
-  load_dense(x + i, u);
-  load_dense(y + i, v);
+  at.load(x, u);
+  at.load(y, v);
   pointwise::visit(op, [&]<BinaryOp o>() {
 #pragma unroll
     for (int j = 0; j < V; ++j) u[j] = pointwise::Binary<o, Accumulate<T>>::forward(u[j], v[j]);
   });
-  store_dense(z + i, u);
+  at.store(z, u);
 }
 
 // As binary_derivatives below.
 template <class T>
 __global__ void __launch_bounds__(kThreads, kDenseBlocksOfThree<T>)
-    binary_derivatives_dense(int64_t count, BinaryOp op, const T* x, const T* y, const T* dz, T* dx, T* dy) {
+    binary_derivatives_dense(DenseRange range, BinaryOp op, DenseOperand<const T> x, DenseOperand<const T> y,
+                             DenseOperand<const T> dz, DenseOperand<T> dx, DenseOperand<T> dy) {
   constexpr int V = kVectorWidth<T>;
-  const int64_t i = dense_index<V>(count);
-  if (i < 0) return;
+  const DensePlace<V> at(range);
+  if (!at.exists()) return;
   Accumulate<T> u[V], v[V], g[V], h[V];
-  load_dense(x + i, u);
-  load_dense(y + i, v);
-  load_dense(dz + i, g);
+  at.load(x, u);
+  at.load(y, v);
+  at.load(dz, g);
   pointwise::visit(op, [&]<BinaryOp o>() {
 #pragma unroll
     for (int j = 0; j < V; ++j) {
@@ -72,8 +75,8 @@ __global__ void __launch_bounds__(kThreads, kDenseBlocksOfThree<T>)
       g[j] = pointwise::Binary<o, Accumulate<T>>::d_dx(g[j], u[j], v[j]);
     }
   });
-  if (dx) store_dense(dx + i, g);
-  if (dy) store_dense(dy + i, h);
+  if (dx.data) at.store(dx, g);
+  if (dy.data) at.store(dy, h);
 }
 
 template <class T>
@@ -226,8 +229,9 @@ void unary(UnaryOp op, double a, double b, In x, Out y) {
     const Tensor from = make_contiguous_if_far(x);
     const Operand input = operand<V>(from), result = operand<V>(y);
     const ElementRange<V> range(result);
-    if (all_dense(range, input, result))
-      launch_dense<V>(unary_forward_dense<T>, range.count, op, a, b, from.data<T>(), y.mutable_data<T>());
+    if (const DenseRange all = dense_range(range, input, result); all.count > 0)
+      launch_dense<V>(unary_forward_dense<T>, all, op, a, b, dense(from.data<T>(), input, all),
+                      dense(y.mutable_data<T>(), result, all));
     else
       launch_elements<V>(unary_forward<T>, range, op, a, b, input, result);
   });
@@ -249,8 +253,9 @@ void binary(BinaryOp op, In x, In y, Out z) {
     const Tensor left = make_contiguous_if_far(x), right = make_contiguous_if_far(y);
     const Operand first = operand<V>(left), second = operand<V>(right), result = operand<V>(z);
     const ElementRange<V> range(result);
-    if (all_dense(range, first, second, result))
-      launch_dense<V>(binary_forward_dense<T>, range.count, op, left.data<T>(), right.data<T>(), z.mutable_data<T>());
+    if (const DenseRange all = dense_range(range, first, second, result); all.count > 0)
+      launch_dense<V>(binary_forward_dense<T>, all, op, dense(left.data<T>(), first, all),
+                      dense(right.data<T>(), second, all), dense(z.mutable_data<T>(), result, all));
     else
       launch_elements<V>(binary_forward<T>, range, op, first, second, result);
   });
@@ -266,10 +271,12 @@ void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy) {
     ElementRange<V> range(results[0]);
     range.neighbours = range.neighbours && results[1].access == Access::contiguous;
     const Operand first = operand<V>(left), second = operand<V>(right), slope = operand<V>(slopes);
-    if (all_dense(range, first, second, slope, results[0], results[1]))
-      return launch_dense<V>(binary_derivatives_dense<T>, range.count, op, left.data<T>(), right.data<T>(),
-                             slopes.data<T>(), dx ? dx.mutable_data<T>() : nullptr,
-                             dy ? dy.mutable_data<T>() : nullptr);
+    const DenseRange all = dense_range(range, first, second, slope, results[0], results[1]);
+    if (all.count > 0)
+      return launch_dense<V>(binary_derivatives_dense<T>, all, op, dense(left.data<T>(), first, all),
+                             dense(right.data<T>(), second, all), dense(slopes.data<T>(), slope, all),
+                             dense(dx ? dx.mutable_data<T>() : nullptr, results[0], all),
+                             dense(dy ? dy.mutable_data<T>() : nullptr, results[1], all));
     if (!dx) results[0].data = nullptr;
     if (!dy) results[1].data = nullptr;
     launch_elements<V>(binary_derivatives<T>, range, op, first, second, slope, results[0], results[1]);

@@ -113,11 +113,6 @@ __device__ __forceinline__ void rotate(Packs<T>& x, const Lane<T>& lane, const A
   }
 }
 
-// a / b of numbers from 0 on: 64 bits take several times as long.
-__device__ __forceinline__ int64_t quotient(int64_t a, int64_t b) {
-  return ((a | b) >> 32) == 0 ? int64_t{static_cast<uint32_t>(a) / static_cast<uint32_t>(b)} : a / b;
-}
-
 // Row r of a part, which need not exist.
 template <class T>
 struct RowOf {

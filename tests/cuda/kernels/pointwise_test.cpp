@@ -105,6 +105,28 @@ BOOST_AUTO_TEST_CASE(every_layout) {
   }
 }
 
+// Halves of a matrix's columns, as SwiGLU reads and writes them, and operands of one piece beside them.
+BOOST_AUTO_TEST_CASE(slices_of_columns) {
+  auto run = [](const std::vector<Tensor>& in) {
+    const PointwiseKernels& table = backend(in[0].device()).pointwise;
+    auto third = [](const Tensor& x, int64_t k) { return x.sliced(1, 16 * k, 16 * k + 16); };
+    const Tensor x = third(in[0], 0), y = third(in[0], 2), dz = in[1];
+    Tensor all = full(in[0].shape(), 5, x.dtype(), x.device()), more = all.clone(), whole = empty_like(dz), none;
+    Tensor z = third(all, 1), dx = third(all, 0), dy = third(all, 2), y1 = third(more, 0), only_dy = third(more, 2);
+    table.binary(BinaryOp::swiglu, x, y, z);
+    table.binary_backward(BinaryOp::swiglu, x, y, dz, dx, dy);
+    table.unary(UnaryOp::silu, 0, 0, y, y1);
+    table.binary_backward(BinaryOp::mul, x, dz, y, none, only_dy);
+    table.binary(BinaryOp::sub, x, dz, whole);
+    return std::vector<Tensor>{all, more, whole};
+  };
+  for (DType type : kFloats) {
+    BOOST_TEST_CONTEXT(str(type)) {
+      check_on_gpu(run, {random_tensor({37, 48}, 1, type), random_tensor({37, 16}, 2, type)}, tolerance_of(type));
+    }
+  }
+}
+
 // Large transposed inputs are copied by tiles first.
 BOOST_AUTO_TEST_CASE(large_transposed_inputs) {
   auto run = [](const std::vector<Tensor>& in) {
