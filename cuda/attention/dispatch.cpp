@@ -43,7 +43,8 @@ static AttentionPlan plan(const DcmhaInputs& x, bool derivative) {
   } else if (no_tensor_cores) {
     chosen.forward_reason = chosen.backward_reason = unmixed ? *no_cudnn : *no_tensor_cores;
   }
-  if (!derivative && decode::supports(groups)) chosen.forward = AttentionKernel::decode, chosen.forward_reason = "";
+  if (!derivative && (decode::supports(x) || decode::supports(groups)))
+    chosen.forward = AttentionKernel::decode, chosen.forward_reason = "";
   return chosen;
 }
 
@@ -53,7 +54,8 @@ static void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y
     add_attention_use("forward", name(plan.forward), plan.forward_reason);
   switch (plan.forward) {
     case AttentionKernel::decode:
-      return decode::forward(split_unmixed(x), y);
+      // All heads together where that fits, mixed or not: with one head a block has work for few of its threads.
+      return decode::forward(decode::supports(x) ? x : split_unmixed(x), y);
     case AttentionKernel::tensor_core:
       return tensor_core::forward(x, y, lse, workspace_of(x));
     case AttentionKernel::generic:
