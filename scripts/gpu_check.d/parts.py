@@ -145,9 +145,16 @@ def torch_rows(programs, tools, out, torch):
                                    "repeat=5", f"compile={compile_}"], limit=limit, needs=needs, env=environment,
                             dry=[python, script, "group=attention", "row=MHA tiny N16 d16 B1 T32 global", "repeat=1", "compile=0",
                                  "device=cpu", "size=tiny"] if torch else None))
+    step = os.path.join(programs.bench_scripts, "torch_step.py")
+    for model, batch in (("transformer", 8), ("dcformer", 2)):  # eager, composed heads of 2 sequences take 38 GiB
+        arguments = [python, step, "--model", model, "--dtype", "bf16"]
+        full = ["--device", "cuda", "--layers", "24", "--dim", "1024", "--heads", "16", "--seq", "2048", "--vocab", "50256", "--steps", "5"]
+        small = ["--layers", "1", "--dim", "64", "--seq", "32", "--batch", "1", "--steps", "1"]
+        rows.insert(0, Row(f"step {model}-405m B{batch} T2048", [*arguments, *full, "--batch", str(batch)], limit=60, needs=needs, env=environment,
+                           values=lambda text: [json.loads(text[text.index("{"):])], dry=[*arguments, *small] if torch else None))
     for group in ("gemm", "rows"):
-        rows.append(Row(group, [python, script, f"group={group}", "repeat=5", "compile=0"], limit=60, needs=needs, env=environment,
-                        dry=[python, script, f"group={group}", "repeat=1", "compile=0", "device=cpu", "size=tiny"] if torch else None))
+        rows.insert(0, Row(group, [python, script, f"group={group}", "repeat=5", "compile=0"], limit=60, needs=needs, env=environment,
+                           dry=[python, script, f"group={group}", "repeat=1", "compile=0", "device=cpu", "size=tiny"] if torch else None))
     return rows
 
 
