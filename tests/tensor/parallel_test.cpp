@@ -233,9 +233,10 @@ BOOST_AUTO_TEST_CASE(the_child_of_a_fork_has_workers_of_its_own, *boost::unit_te
   BOOST_TEST(sum() == 499500);
 }
 
-// Its workers must not take the order to stop for theirs that the parent's got when it forked.
+// Its workers must not take the order to stop for theirs that the parent's got when it forked. Not under a sanitizer:
+// the locks of its allocator, which the parent's other thread may hold, stay locked in the child.
 BOOST_AUTO_TEST_CASE(the_child_of_a_fork_while_threads_are_set_has_two,
-                     *boost::unit_test::enable_if<!kThreadSanitizer>()) {
+                     *boost::unit_test::enable_if<!kThreadSanitizer && !kAddressSanitizer>()) {
   Threads use(2);
   std::atomic<bool> enough{false};
   std::thread other([&] {
