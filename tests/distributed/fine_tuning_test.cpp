@@ -1,5 +1,6 @@
 // Training of a part of the parameters on one process and on many: weights from a folder, frozen groups, LoRA.
 #include <boost/test/unit_test.hpp>
+#include <cmath>
 #include <map>
 
 #include "braid/distributed/comm/thread_transport.h"
@@ -157,6 +158,8 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_resumes_at_another_layout) {
   }
 }
 
+// But for the last bits: with tensor ranks composed heads are sharded otherwise, so that sums may be rounded otherwise,
+// as the compiler contracts them (2.2e-16 at -O1).
 BOOST_AUTO_TEST_CASE(an_upcycled_model_has_the_loss_of_its_origin_over_ranks_too) {
   for (const std::string kind : {"dcformer", "dcformer-g4", "dcpythia"}) {
     models::DcformerConfig config = parity_config(kind);
@@ -171,7 +174,8 @@ BOOST_AUTO_TEST_CASE(an_upcycled_model_has_the_loss_of_its_origin_over_ranks_too
             models::inspect_model(origin_of(kind)).spec->with({{"use_dcmha", "true"}, {"compose_init", "identity"}});
         const auto composed = models::init_from(origin_of(kind), *spec, {9, 0}, DType::f64, mesh);
         const auto plain = models::load_model(origin_of(kind), {.mesh = mesh});
-        expect(loss(*composed.model) == loss(*plain.model), kind + ", " + str(s));
+        expect(std::abs(loss(*composed.model) / loss(*plain.model) - 1) <= (s.tensor > 1 ? 1e-15 : 0),
+               kind + ", " + str(s));
       });
     }
   }
