@@ -74,6 +74,18 @@ BOOST_AUTO_TEST_CASE(long_axes_without_alignment) {
   }
 }
 
+// Without an epilogue the bias comes first; it is exact, so that the sum is rounded once.
+BOOST_AUTO_TEST_CASE(a_cut_product_has_its_bias) {
+  for (const auto& [rows, inner] : {std::pair<int64_t, int64_t>{1027, 16}, {16, 1027}}) {
+    const Pair x = random_pair({3, inner}, DType::bf16), w = random_pair({rows, inner}, DType::bf16),
+               bias = random_pair({rows}, DType::bf16);
+    Tensor want = empty({3, rows}, DType::bf16), got = empty({3, rows}, DType::bf16, kGpu);
+    backend(kCpu).matmul.linear(x.host, w.host, bias.host, want);
+    backend(kGpu).matmul.linear(x.gpu, w.gpu, bias.gpu, got);
+    BOOST_TEST(is_close(got.to(kCpu), want, 0x1p-8));
+  }
+}
+
 // 1027 + 3 = 1030 is rounded to 1032; 1027, rounded to 1024 before 3 is added, would stay 1024.
 BOOST_AUTO_TEST_CASE(a_cut_sum_is_rounded_once) {
   Tensor x = full({1, 1025}, 1, DType::bf16, kGpu), y = zeros({1, 1}, DType::bf16, kGpu);
