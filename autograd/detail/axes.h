@@ -60,7 +60,7 @@ class Rows {
   }
   // (dropped..., n) -> the shape of x, recorded.
   Tensor from_rows(const Tensor& rows) const {
-    const Tensor y = reshape(rows, permuted_);
+    Tensor y = reshape(rows, permuted_);
     if (!moved_) return y;
     std::vector<int> back(order_.size());
     for (size_t i = 0; i < order_.size(); ++i) back[static_cast<size_t>(order_[i])] = static_cast<int>(i);

@@ -43,7 +43,7 @@ Tensor at_ids(const Tensor& y, const std::vector<Part>& parts) {
   Shape rows{size};
   for (const int a : others) rows.push_back(y.dim(a));
   order.insert(order.end(), others.begin(), others.end());
-  const Tensor picked = index_select(reshape(permute(y, order), rows), on(y.device(), combined, where_ids.shape));
+  Tensor picked = index_select(reshape(permute(y, order), rows), on(y.device(), combined, where_ids.shape));
   if (before == 0) return picked;
   // (ids..., before, behind) -> (before, ids..., behind)
   std::vector<int> back;
