@@ -13,7 +13,7 @@ Tensor select_rows(const char* op, const Tensor& x, const Tensor& ids);
 Tensor add_rows(const char* op, const Tensor& x, const Tensor& ids, const Shape& shape);
 // y[..., i, ...] = x[..., ids[i], ...] along an axis >= 0. The ids are in range; x may have any type. All derivatives.
 Tensor entries(const char* op, const Tensor& x, int axis, const std::vector<int64_t>& ids);
-// y[..., i, ...] = x[..., first + i step, ...], i < count, a copy; the same along steps. All derivatives.
+// y[..., i, ...] = x[..., first + i step, ...] for i < count, a copy; the step may be negative. All derivatives.
 Tensor stepped(const char* op, const Tensor& x, int axis, int64_t first, int64_t step, int64_t count);
 
 }  // namespace braid

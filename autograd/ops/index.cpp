@@ -63,6 +63,7 @@ Tensor entries(const char* op, const Tensor& x, int axis, const std::vector<int6
 
 namespace {
 
+// The view of x[..., first + i step, ...], i < count. Its strides may be negative: for a copy alone.
 Tensor every(const Tensor& x, int axis, int64_t first, int64_t step, int64_t count) {
   Shape shape = x.shape();
   Strides strides = x.strides();

@@ -21,6 +21,9 @@ DcmhaInputs split_unmixed(DcmhaInputs x) {
   return x;
 }
 
+// All heads together where that fits, mixed or not: with one head a block has work for few of its threads.
+DcmhaInputs for_decode(const DcmhaInputs& x) { return attention::decode::supports(x) ? x : split_unmixed(x); }
+
 }  // namespace
 
 static AttentionPlan plan(const DcmhaInputs& x, bool derivative) {
@@ -43,7 +46,7 @@ static AttentionPlan plan(const DcmhaInputs& x, bool derivative) {
   } else if (no_tensor_cores) {
     chosen.forward_reason = chosen.backward_reason = unmixed ? *no_cudnn : *no_tensor_cores;
   }
-  if (!derivative && (decode::supports(x) || decode::supports(groups)))
+  if (!derivative && decode::supports(for_decode(x)))
     chosen.forward = AttentionKernel::decode, chosen.forward_reason = "";
   return chosen;
 }
@@ -54,8 +57,7 @@ static void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y
     add_attention_use("forward", name(plan.forward), plan.forward_reason);
   switch (plan.forward) {
     case AttentionKernel::decode:
-      // All heads together where that fits, mixed or not: with one head a block has work for few of its threads.
-      return decode::forward(decode::supports(x) ? x : split_unmixed(x), y);
+      return decode::forward(for_decode(x), y);
     case AttentionKernel::tensor_core:
       return tensor_core::forward(x, y, lse, workspace_of(x));
     case AttentionKernel::generic:

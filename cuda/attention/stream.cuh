@@ -149,6 +149,20 @@ class StageReader {
 template <int N>
 constexpr bool kUnmaskedPieces = N == 16;
 
+// This thread's 16 bytes of a group: 8 of the block's keys in one row, of every kHeads-th head from `head` on.
+template <int N>
+struct PieceOfGroup {
+  static constexpr int kPieces = kBlockKeys / 8, kHeads = kThreads / kPieces / kRows<N>;
+  int piece = static_cast<int>(threadIdx.x) % kPieces, row = static_cast<int>(threadIdx.x) / kPieces % kRows<N>,
+      head = static_cast<int>(threadIdx.x) / kPieces / kRows<N>;
+
+  __device__ __forceinline__ int column(const BlockCoord<N>& at) const { return at.block_column + piece * 8; }
+  template <class Part>
+  __device__ __forceinline__ auto* of(Part (&tile)[kWarps]) const {  // in the tiles of all warps
+    return tile[piece / 2].row[row] + head * kTilePitch + piece % 2 * 8;
+  }
+};
+
 // Copies groups, 16 bytes at a time. Columns beyond the last are zeros or copies of the last ones, which no result
 // uses; rows beyond the last are left out.
 template <int N, int tensors, int matrices, int statistics>
@@ -165,11 +179,11 @@ class AsyncTileLoader {
         thread_(static_cast<int>(threadIdx.x)),
         matrix_(at.first_row(c, c.rows) * (N * N) + thread_ * 8),
         statistic_(at.first_row(c, c.queries) * N + thread_ * 4),
-        row_(thread_ / kPieces % kRows<N>) {
-    const int piece = thread_ % kPieces, head = thread_ / kPieces / kRows<N>;
-    unmasked_ = at.rows_of_piece(at.block_column + piece * 8);
-    offset_ = at.offset(c, head, row_, min(at.block_column + piece * 8, at.columns - 8));
-    to_tile_ = kept_shared(stage[0].tile[0][piece / 2].row[row_] + head * kTilePitch + piece % 2 * 8);
+        row_(PieceOfGroup<N>().row) {
+    const PieceOfGroup<N> own;
+    unmasked_ = at.rows_of_piece(own.column(at));
+    offset_ = at.offset(c, own.head, row_, min(own.column(at), at.columns - 8));
+    to_tile_ = kept_shared(own.of(stage[0].tile[0]));
     to_matrix_ = kept_shared(stage[0].matrix[0][0] + thread_ / (N / 8) * kMatrixPitch<N> + thread_ % (N / 8) * 8);
     to_statistic_ = stage[0].statistic[0][0] + thread_ * 4;
   }
@@ -204,7 +218,7 @@ class AsyncTileLoader {
   }
 
  private:
-  static constexpr int kPieces = kBlockKeys / 8, kHeads = kThreads / kPieces / kRows<N>;  // of 16 bytes; at a time
+  static constexpr int kHeads = PieceOfGroup<N>::kHeads;  // at a time
   const Source<N, tensors, matrices, statistics>& from_;
   const int rows_, pitch_, head_step_, thread_, matrix_, statistic_, row_;
   int offset_;
@@ -259,13 +273,12 @@ template <int N, class Part>
 class GroupWriter {
  public:
   __device__ __forceinline__ GroupWriter(const Part (&tile)[kWarps], const ScoreBlock& c, const BlockCoord<N>& at)
-      : head_step_(kHeads * c.head_stride), pitch_(c.pitch), row_(static_cast<int>(threadIdx.x) / kPieces % kRows<N>) {
-    const int piece = static_cast<int>(threadIdx.x) % kPieces,
-              head = static_cast<int>(threadIdx.x) / kPieces / kRows<N>, column = at.block_column + piece * 8;
-    active_ = column < at.columns;
-    unmasked_ = at.rows_of_piece(column);
-    offset_ = at.offset(c, head, row_, column);
-    tile_ = kept_shared(tile[piece / 2].row[row_] + head * kTilePitch + piece % 2 * 8);
+      : head_step_(kHeads * c.head_stride), pitch_(c.pitch), row_(PieceOfGroup<N>().row) {
+    const PieceOfGroup<N> own;
+    active_ = own.column(at) < at.columns;
+    unmasked_ = at.rows_of_piece(own.column(at));
+    offset_ = at.offset(c, own.head, row_, own.column(at));
+    tile_ = kept_shared(own.of(tile));
   }
   // The first `rows` of the group; `distance`: from the tiles that the writer was made for. unmasked: of gradients that
   // AsyncTileLoader reads again, the pieces that it reads.
@@ -281,7 +294,7 @@ class GroupWriter {
   }
 
  private:
-  static constexpr int kPieces = kBlockKeys / 8, kHeads = kThreads / kPieces / kRows<N>;  // of 16 bytes; at a time
+  static constexpr int kHeads = PieceOfGroup<N>::kHeads;  // at a time
   const int head_step_, pitch_, row_;
   bool active_;
   int offset_;

@@ -1,7 +1,8 @@
 // The frame of kernels that compute each element of the result from the same element of each input.
 //
 // A thread has V elements of the result, numbered in row-major order: it calls load() for each input, computes in
-// registers, and calls store(). A formula is compiled once for each element type, for all layouts.
+// registers, and calls store(). A formula is compiled for each element type, once for all layouts; the most frequent
+// formulas once more for dense operands, by the same kernel.
 #pragma once
 #include "braid/cuda/device/strided_index.cuh"
 #include "braid/cuda/device/vector_io.cuh"
@@ -57,8 +58,8 @@ struct ElementRange {
   __device__ __forceinline__ bool whole() const { return neighbours && has(V - 1); }
 };
 
-// Where each operand is contiguous or a slice of a matrix's columns, in rows of one length: kernels of their own, whose
-// threads need no strided offsets. Their blocks use half the registers, so that twice as many loads are in flight.
+// Where each operand is contiguous or a slice of a matrix's columns, in rows of one length, threads need no strided
+// offsets: blocks then use half the registers, so that twice as many loads are in flight.
 struct DenseRange {
   int64_t count, length;  // elements, 0 where it is not so; of a row
 };
@@ -82,8 +83,8 @@ DenseRange dense_range(const ElementRange<V>& range, const Operands&... operands
   return {fits ? range.count : 0, length};
 }
 template <class T>
-DenseOperand<T> dense(T* data, const Operand& o, const DenseRange& range) {
-  return {data, o.offsets.rank == 2 ? o.offsets.axis(1).stride[0] : range.length};
+DenseOperand<T> dense(const Operand& o, const DenseRange& range) {
+  return {static_cast<T*>(o.data), o.offsets.rank == 2 ? o.offsets.axis(1).stride[0] : range.length};
 }
 
 // The calling thread's V neighbours.
@@ -96,26 +97,26 @@ class DensePlace {
     row_ = quotient(column_, range.length);
     column_ -= row_ * range.length;
   }
-  __device__ __forceinline__ bool exists() const { return exists_; }
-  template <class T, class A>
-  __device__ __forceinline__ void load(const DenseOperand<const T>& x, A (&out)[V]) const {
-    T run[V];
-    load_vector(x.data + row_ * x.pitch + column_, run);
-#pragma unroll
-    for (int j = 0; j < V; ++j) out[j] = convert<A>(run[j]);
-  }
-  template <class T, class A>
-  __device__ __forceinline__ void store(const DenseOperand<T>& y, const A (&values)[V]) const {
-    T run[V];
-#pragma unroll
-    for (int j = 0; j < V; ++j) run[j] = convert<T>(values[j]);
-    store_vector(y.data + row_ * y.pitch + column_, run);
+  __device__ __forceinline__ bool empty() const { return !exists_; }
+  template <class T>
+  __device__ __forceinline__ T* of(const DenseOperand<T>& x) const {
+    return x.data + row_ * x.pitch + column_;
   }
 
  private:
   int64_t row_, column_;
   bool exists_;
 };
+
+// Where a thread's V elements are, for load() and store().
+template <int V>
+__device__ __forceinline__ DensePlace<V> place_of(const DenseRange& range) {
+  return DensePlace<V>(range);
+}
+template <int V>
+__device__ __forceinline__ const ElementRange<V>& place_of(const ElementRange<V>& range) {
+  return range;
+}
 
 template <int V, class... P, class... A>
 void launch_dense(void (*kernel)(DenseRange, P...), const DenseRange& range, A&&... arguments) {
@@ -172,6 +173,22 @@ __device__ __forceinline__ void load(const Operand& x, const ElementRange<V>& ra
 #pragma unroll
     for (int j = 0; j < kTogether<V>; ++j) out[first + j] = convert<A>(data[place[j][0]]);
   }
+}
+
+template <class T, class A, int V>
+__device__ __forceinline__ void load(const DenseOperand<T>& x, const DensePlace<V>& at, A (&out)[V]) {
+  T run[V];
+  load_vector(at.of(x), run);
+#pragma unroll
+  for (int j = 0; j < V; ++j) out[j] = convert<A>(run[j]);
+}
+
+template <class T, class A, int V>
+__device__ __forceinline__ void store(const DenseOperand<T>& y, const DensePlace<V>& at, const A (&values)[V]) {
+  T run[V];
+#pragma unroll
+  for (int j = 0; j < V; ++j) run[j] = convert<T>(values[j]);
+  store_vector(at.of(y), run);
 }
 
 template <class T, class A, int V>

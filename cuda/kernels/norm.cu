@@ -41,20 +41,12 @@ __global__ void __launch_bounds__(kMaxTeam)
                     Accumulate<T>* rstd) {
   using A = Accumulate<T>;
   int64_t r = rows.row(), at = r * rows.n;
-  A s;
-  if constexpr (kResidual) {
-    Row<T, kHeld, 3> row(rows, rows.length(r), {{x + at}, {residual + at}, {weight, T(1)}});
-    auto normed = [&](A v, A add) { return A(T(v + add)); };
-    row.write(sum + at, [](int64_t, A v, A add, A) { return v + add; });
-    A squares = rows.sum(row.sum([&](int64_t, A v, A add, A) { return square(normed(v, add)); }));
-    s = A(1) / std::sqrt(squares / A(rows.n) + eps);
-    row.write(y + at, [&](int64_t, A v, A add, A w) { return normed(v, add) * s * w; });
-  } else {
-    Row<T, kHeld, 2> row(rows, rows.length(r), {{x + at}, {weight, T(1)}});
-    A squares = rows.sum(row.sum([](int64_t, A v, A) { return square(v); }));
-    s = A(1) / std::sqrt(squares / A(rows.n) + eps);
-    row.write(y + at, [&](int64_t, A v, A w) { return v * s * w; });
-  }
+  Row<T, kHeld, 3> row(rows, rows.length(r), {{x + at}, {kResidual ? residual + at : nullptr}, {weight, T(1)}});
+  auto normed = [](A v, A add) { return kResidual ? A(T(v + add)) : v; };
+  if (kResidual) row.write(sum + at, [](int64_t, A v, A add, A) { return v + add; });
+  A squares = rows.sum(row.sum([&](int64_t, A v, A add, A) { return square(normed(v, add)); }));
+  A s = A(1) / std::sqrt(squares / A(rows.n) + eps);
+  row.write(y + at, [&](int64_t, A v, A add, A w) { return normed(v, add) * s * w; });
   if (rows.leads(r)) rstd[r] = s;
 }
 

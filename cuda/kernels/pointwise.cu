@@ -17,81 +17,30 @@ namespace {
 // load three vectors each need fewer.
 constexpr int kBlocks = 4, kBlocksOfThree = 3;
 
-// The same for dense operands: 40 or 48 registers, in f64 twice that.
-template <class T>
-inline constexpr int kDenseBlocks = sizeof(T) == 8 ? 3 : 6;
-template <class T>
-inline constexpr int kDenseBlocksOfThree = sizeof(T) == 8 ? 3 : 5;
+// With dense operands 40 or 48 registers, in f64 twice that.
+template <class T, class Range>
+inline constexpr int kBlocksOf = !std::is_same_v<Range, DenseRange> ? kBlocks
+                                 : sizeof(T) == 8                   ? 3
+                                                                    : 6;
+template <class T, class Range>
+inline constexpr int kBlocksOfThreeOf = !std::is_same_v<Range, DenseRange> ? kBlocksOfThree
+                                        : sizeof(T) == 8                   ? 3
+                                                                           : 5;
 
-template <class T>
-__global__ void __launch_bounds__(kThreads, kDenseBlocks<T>)
-    unary_forward_dense(DenseRange range, UnaryOp op, Accumulate<T> a, Accumulate<T> b, DenseOperand<const T> x,
-                        DenseOperand<T> y) {
+// Range and X: ElementRange and Operand, or DenseRange and DenseOperand<T>.
+template <class T, class Range, class X>
+__global__ void __launch_bounds__(kThreads, kBlocksOf<T, Range>)
+    unary_forward(Range range, UnaryOp op, Accumulate<T> a, Accumulate<T> b, X x, X y) {
   constexpr int V = kVectorWidth<T>;
-  const DensePlace<V> at(range);
-  if (!at.exists()) return;
+  const auto& at = place_of<V>(range);
+  if (at.empty()) return;
   Accumulate<T> v[V];
-  at.load(x, v);
+  load<T>(x, at, v);
   pointwise::visit(op, [&]<UnaryOp o>() {
 #pragma unroll
     for (int j = 0; j < V; ++j) v[j] = pointwise::Unary<o, Accumulate<T>>::forward(v[j], a, b);
   });
-  at.store(y, v);
-}
-
-template <class T>
-__global__ void __launch_bounds__(kThreads, kDenseBlocks<T>)
-    binary_forward_dense(DenseRange range, BinaryOp op, DenseOperand<const T> x, DenseOperand<const T> y,
-                         DenseOperand<T> z) {
-  constexpr int V = kVectorWidth<T>;
-  const DensePlace<V> at(range);
-  if (!at.exists()) return;
-  Accumulate<T> u[V], v[V];
-  at.load(x, u);
-  at.load(y, v);
-  pointwise::visit(op, [&]<BinaryOp o>() {
-#pragma unroll
-    for (int j = 0; j < V; ++j) u[j] = pointwise::Binary<o, Accumulate<T>>::forward(u[j], v[j]);
-  });
-  at.store(z, u);
-}
-
-// As binary_derivatives below.
-template <class T>
-__global__ void __launch_bounds__(kThreads, kDenseBlocksOfThree<T>)
-    binary_derivatives_dense(DenseRange range, BinaryOp op, DenseOperand<const T> x, DenseOperand<const T> y,
-                             DenseOperand<const T> dz, DenseOperand<T> dx, DenseOperand<T> dy) {
-  constexpr int V = kVectorWidth<T>;
-  const DensePlace<V> at(range);
-  if (!at.exists()) return;
-  Accumulate<T> u[V], v[V], g[V], h[V];
-  at.load(x, u);
-  at.load(y, v);
-  at.load(dz, g);
-  pointwise::visit(op, [&]<BinaryOp o>() {
-#pragma unroll
-    for (int j = 0; j < V; ++j) {
-      h[j] = pointwise::Binary<o, Accumulate<T>>::d_dy(g[j], u[j], v[j]);
-      g[j] = pointwise::Binary<o, Accumulate<T>>::d_dx(g[j], u[j], v[j]);
-    }
-  });
-  if (dx.data) at.store(dx, g);
-  if (dy.data) at.store(dy, h);
-}
-
-template <class T>
-__global__ void __launch_bounds__(kThreads, kBlocks)
-    unary_forward(ElementRange<kVectorWidth<T>> range, UnaryOp op, Accumulate<T> a, Accumulate<T> b, Operand x,
-                  Operand y) {
-  constexpr int V = kVectorWidth<T>;
-  if (range.empty()) return;
-  Accumulate<T> v[V];
-  load<T>(x, range, v);
-  pointwise::visit(op, [&]<UnaryOp o>() {
-#pragma unroll
-    for (int j = 0; j < V; ++j) v[j] = pointwise::Unary<o, Accumulate<T>>::forward(v[j], a, b);
-  });
-  store<T>(y, range, v);
+  store<T>(y, at, v);
 }
 
 template <class T>
@@ -110,33 +59,34 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   store<T>(dx, range, g);
 }
 
-template <class T>
-__global__ void __launch_bounds__(kThreads, kBlocks)
-    binary_forward(ElementRange<kVectorWidth<T>> range, BinaryOp op, Operand x, Operand y, Operand z) {
+template <class T, class Range, class X>
+__global__ void __launch_bounds__(kThreads, kBlocksOf<T, Range>)
+    binary_forward(Range range, BinaryOp op, X x, X y, X z) {
   constexpr int V = kVectorWidth<T>;
-  if (range.empty()) return;
+  const auto& at = place_of<V>(range);
+  if (at.empty()) return;
   Accumulate<T> u[V], v[V];
-  load<T>(x, range, u);
-  load<T>(y, range, v);
+  load<T>(x, at, u);
+  load<T>(y, at, v);
   pointwise::visit(op, [&]<BinaryOp o>() {
 #pragma unroll
     for (int j = 0; j < V; ++j) u[j] = pointwise::Binary<o, Accumulate<T>>::forward(u[j], v[j]);
   });
-  store<T>(z, range, u);
+  store<T>(z, at, u);
 }
 
 // All loads precede all stores: dx or dy may be the same view as an input. An operand without data is a derivative that
 // is not required.
-template <class T>
-__global__ void __launch_bounds__(kThreads, kBlocksOfThree)
-    binary_derivatives(ElementRange<kVectorWidth<T>> range, BinaryOp op, Operand x, Operand y, Operand dz, Operand dx,
-                       Operand dy) {
+template <class T, class Range, class X>
+__global__ void __launch_bounds__(kThreads, kBlocksOfThreeOf<T, Range>)
+    binary_derivatives(Range range, BinaryOp op, X x, X y, X dz, X dx, X dy) {
   constexpr int V = kVectorWidth<T>;
-  if (range.empty()) return;
+  const auto& at = place_of<V>(range);
+  if (at.empty()) return;
   Accumulate<T> u[V], v[V], g[V], h[V];
-  load<T>(x, range, u);
-  load<T>(y, range, v);
-  load<T>(dz, range, g);
+  load<T>(x, at, u);
+  load<T>(y, at, v);
+  load<T>(dz, at, g);
   pointwise::visit(op, [&]<BinaryOp o>() {
 #pragma unroll
     for (int j = 0; j < V; ++j) {
@@ -144,8 +94,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfThree)
       g[j] = pointwise::Binary<o, Accumulate<T>>::d_dx(g[j], u[j], v[j]);
     }
   });
-  if (dx.data) store<T>(dx, range, g);
-  if (dy.data) store<T>(dy, range, h);
+  if (dx.data) store<T>(dx, at, g);
+  if (dy.data) store<T>(dy, at, h);
 }
 
 // A type that holds every value of T exactly.
@@ -230,10 +180,10 @@ void unary(UnaryOp op, double a, double b, In x, Out y) {
     const Operand input = operand<V>(from), result = operand<V>(y);
     const ElementRange<V> range(result);
     if (const DenseRange all = dense_range(range, input, result); all.count > 0)
-      launch_dense<V>(unary_forward_dense<T>, all, op, a, b, dense(from.data<T>(), input, all),
-                      dense(y.mutable_data<T>(), result, all));
+      launch_dense<V>(unary_forward<T, DenseRange, DenseOperand<T>>, all, op, a, b, dense<T>(input, all),
+                      dense<T>(result, all));
     else
-      launch_elements<V>(unary_forward<T>, range, op, a, b, input, result);
+      launch_elements<V>(unary_forward<T, ElementRange<V>, Operand>, range, op, a, b, input, result);
   });
 }
 
@@ -254,10 +204,10 @@ void binary(BinaryOp op, In x, In y, Out z) {
     const Operand first = operand<V>(left), second = operand<V>(right), result = operand<V>(z);
     const ElementRange<V> range(result);
     if (const DenseRange all = dense_range(range, first, second, result); all.count > 0)
-      launch_dense<V>(binary_forward_dense<T>, all, op, dense(left.data<T>(), first, all),
-                      dense(right.data<T>(), second, all), dense(z.mutable_data<T>(), result, all));
+      launch_dense<V>(binary_forward<T, DenseRange, DenseOperand<T>>, all, op, dense<T>(first, all),
+                      dense<T>(second, all), dense<T>(result, all));
     else
-      launch_elements<V>(binary_forward<T>, range, op, first, second, result);
+      launch_elements<V>(binary_forward<T, ElementRange<V>, Operand>, range, op, first, second, result);
   });
 }
 
@@ -271,15 +221,16 @@ void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy) {
     ElementRange<V> range(results[0]);
     range.neighbours = range.neighbours && results[1].access == Access::contiguous;
     const Operand first = operand<V>(left), second = operand<V>(right), slope = operand<V>(slopes);
-    const DenseRange all = dense_range(range, first, second, slope, results[0], results[1]);
-    if (all.count > 0)
-      return launch_dense<V>(binary_derivatives_dense<T>, all, op, dense(left.data<T>(), first, all),
-                             dense(right.data<T>(), second, all), dense(slopes.data<T>(), slope, all),
-                             dense(dx ? dx.mutable_data<T>() : nullptr, results[0], all),
-                             dense(dy ? dy.mutable_data<T>() : nullptr, results[1], all));
     if (!dx) results[0].data = nullptr;
     if (!dy) results[1].data = nullptr;
-    launch_elements<V>(binary_derivatives<T>, range, op, first, second, slope, results[0], results[1]);
+    const DenseRange all = dense_range(range, first, second, slope, results[0], results[1]);
+    if (all.count > 0)
+      launch_dense<V>(binary_derivatives<T, DenseRange, DenseOperand<T>>, all, op, dense<T>(first, all),
+                      dense<T>(second, all), dense<T>(slope, all), dense<T>(results[0], all),
+                      dense<T>(results[1], all));
+    else
+      launch_elements<V>(binary_derivatives<T, ElementRange<V>, Operand>, range, op, first, second, slope, results[0],
+                         results[1]);
   });
 }
 

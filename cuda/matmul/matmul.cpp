@@ -60,6 +60,15 @@ int64_t alignment(const BlasOperand& o, int64_t offset) {
   return int64_t{1} << std::countr_zero(all);
 }
 
+// Whether a product of 16 bits is cut there: cuBLASLt's kernels for tensor cores need a multiple of 8 along the dense
+// axis of y and along K. The products of a vocabulary of 50257 took 7 to 10 times those of 50256 (H200, cuBLASLt 13.0).
+bool is_cut(int64_t size, DType type) {
+  constexpr int64_t kLong = 1024;  // below it two calls cost more than one slow call
+  return size_of(type) == 2 && size >= kLong && size % 8 != 0;
+}
+
+int dense_axis(In y) { return by_rows(y.dim(-2), y.dim(-1), y.strides()[-2], y.strides()[-1]) ? -1 : -2; }
+
 }  // namespace
 
 ProductKey key_of(const MatmulPlan& p, const MatmulPlan::Offsets& call, bool adds) {
@@ -155,15 +164,6 @@ MatmulPlan plan_matmul(In x, In z, In y) {
   return plan;
 }
 
-// Whether a product of 16 bits is cut there: cuBLASLt's kernels for tensor cores need a multiple of 8 along the dense
-// axis of y and along K. The products of a vocabulary of 50257 took 7 to 10 times those of 50256 (H200, cuBLASLt 13.0).
-static bool is_cut(int64_t size, DType type) {
-  constexpr int64_t kLong = 1024;  // below it two calls cost more than one slow call
-  return size_of(type) == 2 && size >= kLong && size % 8 != 0;
-}
-
-static int dense_axis(In y) { return by_rows(y.dim(-2), y.dim(-1), y.strides()[-2], y.strides()[-1]) ? -1 : -2; }
-
 void matmul(In x, In z, double alpha, double beta, Out y) {
   if (y.numel() == 0) return;
   const Backend& device = backend(y.device());
@@ -186,7 +186,7 @@ void matmul(In x, In z, double alpha, double beta, Out y) {
       Tensor y_part = part(y);
       axis == -1 ? matmul(left, part(right), alpha, beta, y_part) : matmul(part(left), right, alpha, beta, y_part);
     }
-  } else if (is_cut(inner, x.dtype())) {  // the few last terms first: then the sum is rounded once
+  } else if (is_cut(inner, x.dtype())) {  // the few last terms first: only their sum is rounded twice
     const auto terms = [&](int64_t begin, int64_t end, double keep) {
       matmul(left.sliced(-1, begin, end), right.sliced(-2, begin, end), alpha, keep, y);
     };

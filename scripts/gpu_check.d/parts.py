@@ -107,15 +107,20 @@ def kernel_filter(help_text):
 def sanitizers(programs, tools, out, torch, names):
     tool, rows = tools["compute-sanitizer"], []
     chosen = kernel_filter(machine.output_of([tool, "--help"]) if tool else "")
-    for check in ("memcheck", "racecheck", "synccheck"):  # initcheck does not see what cuBLASLt writes
+    for check in ("memcheck", "racecheck", "synccheck", "initcheck"):
         command = [tool or "compute-sanitizer", "--tool", check, *chosen, "--error-exitcode", "9",
                    "--print-limit", "20", *programs.command(programs.tests, "--run_test=sanitizer_selection", "--color_output=no")]
-        rows.append(Row(check, command, limit=LIMIT / 3, env=EXACT, needs="" if tool else "compute-sanitizer is not installed",
+        rows.append(Row(check, command, limit=LIMIT / 4, env=EXACT, needs="" if tool else "compute-sanitizer is not installed",
                         values=lambda text: [{"summary": [line for line in text.split("\n") if "SUMMARY" in line]}],
                         dry=programs.command(programs.tests, "--run_test=sanitizer_selection", "--list_content")))
     if "sanitizer_selection" not in names:
         raise RuntimeError(f"{programs.tests} has no suite sanitizer_selection")
     return rows
+
+
+def one_object(text):
+    """The JSON object at the end of an output, over several lines."""
+    return json.loads(text[text.index("{"):])
 
 
 def kernels(programs, tools, out, torch):
@@ -138,6 +143,16 @@ def torch_rows(programs, tools, out, torch):
     shapes = ["405M N16 d64 B8 T2048 global", "405M N16 d64 B8 T2048 W256", "2.8B N32 d80 B8 T2048 global", "6.9B N32 d128 B8 T2048 global",
               "2.8B N32 d80 B8 T2048 W256", "6.9B N32 d128 B8 T2048 W256"]
     rows = []
+    for group in ("gemm", "rows"):
+        rows.append(Row(group, [python, script, f"group={group}", "repeat=5", "compile=0"], limit=60, needs=needs, env=environment,
+                        dry=[python, script, f"group={group}", "repeat=1", "compile=0", "device=cpu", "size=tiny"] if torch else None))
+    step = os.path.join(programs.bench_scripts, "torch_step.py")
+    for model, batch in (("transformer", 8), ("dcformer", 2)):  # eager, composed heads of 2 sequences take 38 GiB
+        arguments = [python, step, "--model", model, "--dtype", "bf16"]
+        full = ["--device", "cuda", "--layers", "24", "--dim", "1024", "--heads", "16", "--seq", "2048", "--vocab", "50256", "--steps", "5"]
+        small = ["--layers", "1", "--dim", "64", "--seq", "32", "--batch", "1", "--steps", "1"]
+        rows.append(Row(f"step {model}-405m B{batch} T2048", [*arguments, *full, "--batch", str(batch)], limit=60, needs=needs, env=environment,
+                        values=lambda text: [one_object(text)], dry=[*arguments, *small] if torch else None))
     for compile_, limit in ((0, 60), (1, 150)):
         for shape in shapes[:4] if compile_ else shapes:
             name = f"attention {shape}" + (" compiled" if compile_ else "")
@@ -145,16 +160,6 @@ def torch_rows(programs, tools, out, torch):
                                    "repeat=5", f"compile={compile_}"], limit=limit, needs=needs, env=environment,
                             dry=[python, script, "group=attention", "row=MHA tiny N16 d16 B1 T32 global", "repeat=1", "compile=0",
                                  "device=cpu", "size=tiny"] if torch else None))
-    step = os.path.join(programs.bench_scripts, "torch_step.py")
-    for model, batch in (("transformer", 8), ("dcformer", 2)):  # eager, composed heads of 2 sequences take 38 GiB
-        arguments = [python, step, "--model", model, "--dtype", "bf16"]
-        full = ["--device", "cuda", "--layers", "24", "--dim", "1024", "--heads", "16", "--seq", "2048", "--vocab", "50256", "--steps", "5"]
-        small = ["--layers", "1", "--dim", "64", "--seq", "32", "--batch", "1", "--steps", "1"]
-        rows.insert(0, Row(f"step {model}-405m B{batch} T2048", [*arguments, *full, "--batch", str(batch)], limit=60, needs=needs, env=environment,
-                           values=lambda text: [json.loads(text[text.index("{"):])], dry=[*arguments, *small] if torch else None))
-    for group in ("gemm", "rows"):
-        rows.insert(0, Row(group, [python, script, f"group={group}", "repeat=5", "compile=0"], limit=60, needs=needs, env=environment,
-                           dry=[python, script, f"group={group}", "repeat=1", "compile=0", "device=cpu", "size=tiny"] if torch else None))
     return rows
 
 
@@ -169,7 +174,7 @@ def steps(programs, tools, out, torch):
                         dry=programs.command(programs.braid, *arguments, *small)))
 
     def prediction(text):
-        value = json.loads(text[text.index("{"):])
+        value = one_object(text)
         value.pop("rows", None)  # hundreds of kernels; `braid bench step --dry` prints them
         return [value]
 

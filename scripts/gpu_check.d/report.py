@@ -110,7 +110,11 @@ def targets(results):
         results.kernel("probe", "counted N16 d64 B8 T2048 global", "bytes_per_score"), lambda value: value <= 32, "{:.1f}")
     dcformer, transformer = (results.step(f"predicted {model}-405m B8 T2048") or {} for model in ("dcformer", "transformer"))
     add("counted without a GPU: launches of a DCFormer++ 405M step, at most 2500", dcformer.get("launches"), lambda value: value <= 2500, "{}")
+    add("predicted without a GPU: step of DCFormer++ 405m, at most 1.75x Transformer++",
+        ratio(dcformer.get("predicted_seconds"), transformer.get("predicted_seconds")), lambda value: value <= 1.75)
     large, plain = (results.step(f"predicted {model}-2.8b B4 T2048") or {} for model in ("dcformer", "transformer"))
+    add("predicted without a GPU: step of DCFormer++ 2.8b, at most 1.45x Transformer++",
+        ratio(large.get("predicted_seconds"), plain.get("predicted_seconds")), lambda value: value <= 1.45)
     for size, step, share in (("405m", transformer, 40), ("2.8b", plain, 50)):
         used = step.get("predicted_flops_utilisation")
         add(f"predicted without a GPU: MFU of the step of Transformer++ {size}, at least {share} %", None if used is None else 100 * used,

@@ -10,6 +10,7 @@
 #include "braid/models/training/checkpoint/checkpoint_writer.h"
 #include "tests/distributed/parity.h"
 #include "tests/support/random.h"
+#include "tests/support/sanitizer.h"
 #include "tests/support/temp_folder.h"
 
 using namespace braid;
@@ -158,8 +159,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_resumes_at_another_layout) {
   }
 }
 
-// But for the last bits: with tensor ranks composed heads are sharded otherwise, so that sums may be rounded otherwise,
-// as the compiler contracts them (2.2e-16 at -O1).
+// But for the last bit in the builds for sanitizers (-O1), where 2 tensor ranks gave 2.2e-16.
 BOOST_AUTO_TEST_CASE(an_upcycled_model_has_the_loss_of_its_origin_over_ranks_too) {
   for (const std::string kind : {"dcformer", "dcformer-g4", "dcpythia"}) {
     models::DcformerConfig config = parity_config(kind);
@@ -174,7 +174,8 @@ BOOST_AUTO_TEST_CASE(an_upcycled_model_has_the_loss_of_its_origin_over_ranks_too
             models::inspect_model(origin_of(kind)).spec->with({{"use_dcmha", "true"}, {"compose_init", "identity"}});
         const auto composed = models::init_from(origin_of(kind), *spec, {9, 0}, DType::f64, mesh);
         const auto plain = models::load_model(origin_of(kind), {.mesh = mesh});
-        expect(std::abs(loss(*composed.model) / loss(*plain.model) - 1) <= (s.tensor > 1 ? 1e-15 : 0),
+        expect(std::abs(loss(*composed.model) / loss(*plain.model) - 1) <=
+                   (kAddressSanitizer || kThreadSanitizer ? 1e-15 : 0),
                kind + ", " + str(s));
       });
     }
