@@ -51,6 +51,7 @@ std::string processor_features() {
   if (__builtin_cpu_supports("avx512bw")) names.push_back("AVX-512BW");
   if (__builtin_cpu_supports("avx512vnni")) names.push_back("AVX-512VNNI");
   if (detail::has_avx512_bf16()) names.push_back("AVX-512BF16");
+  if (detail::has_amx()) names.push_back("AMX");
 #endif
   return names.empty() ? "none of AVX2 and AVX-512" : join(names, ", ");
 }

@@ -7,13 +7,17 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #endif
 
 namespace braid::detail {
 
 namespace {
 
-enum class Allowed : char { portable, avx2, avx512 };
+enum class Allowed : char { portable, avx2, avx512, amx };
 
 Allowed allowed() {
   static const Allowed found = [] {
@@ -21,19 +25,20 @@ Allowed allowed() {
     const std::string name = text ? text : "";
     if (name == "portable") return Allowed::portable;
     if (name == "avx2") return Allowed::avx2;
-    check(name.empty() || name == "avx512", ErrorKind::setting, [&] {
-      return "the environment variable BRAID_INSTRUCTIONS names no instruction set: expected portable, avx2 or avx512, "
-             "found " +
+    if (name == "avx512") return Allowed::avx512;
+    check(name.empty() || name == "amx", ErrorKind::setting, [&] {
+      return "the environment variable BRAID_INSTRUCTIONS names no instruction set: expected portable, avx2, avx512 or "
+             "amx, found " +
              name;
     });
-    return Allowed::avx512;
+    return Allowed::amx;
   }();
   return found;
 }
 
 }  // namespace
 
-bool instructions_limited() { return allowed() != Allowed::avx512; }
+bool instructions_limited() { return allowed() < Allowed::avx512; }
 
 #if defined(__x86_64__)
 
@@ -50,6 +55,19 @@ constexpr bool kEmulated = false;
 bool has_bit_of_leaf_7_1(unsigned bit) {  // in register EAX
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << bit)) != 0;
+}
+
+// AMX-TILE and AMX-BF16. Linux saves the 8 KiB of tiles only of processes that asked for it.
+bool may_use_tiles() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const unsigned needed = 1u << 24 | 1u << 22;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & needed) != needed) return false;
+#ifdef __linux__
+  constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+  return false;
+#endif
 }
 
 }  // namespace
@@ -73,6 +91,11 @@ bool has_avx512() {
 
 bool has_avx512_bf16() { return has_avx512() && (kEmulated || has_bit_of_leaf_7_1(5)); }
 
+bool has_amx() {
+  static const bool found = allowed() >= Allowed::amx && has_avx512_bf16() && (kEmulated || may_use_tiles());
+  return found;
+}
+
 bool prefers_avx512_bf16() { return has_avx512_bf16() && (kEmulated || !__builtin_cpu_is("intel")); }
 
 bool has_avx512_vnni() { return has_avx512() && (kEmulated || __builtin_cpu_supports("avx512vnni")); }
@@ -84,6 +107,7 @@ bool has_f16c() { return false; }
 bool has_avx_vnni() { return false; }
 bool has_avx512() { return false; }
 bool has_avx512_bf16() { return false; }
+bool has_amx() { return false; }
 bool prefers_avx512_bf16() { return false; }
 bool has_avx512_vnni() { return false; }
 

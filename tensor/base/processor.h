@@ -1,7 +1,8 @@
 // Vector instructions that the processor has and the system lets programs use; none on other architectures than x86-64.
 //
 // The environment variable BRAID_INSTRUCTIONS allows fewer, to compare or to test them: portable (none of these), avx2
-// (none of AVX-512) or avx512 (all). Any other value: Error(setting). oneDNN chooses for itself (ONEDNN_MAX_CPU_ISA).
+// (none of AVX-512), avx512 (no AMX) or amx (all). Any other value: Error(setting). oneDNN chooses for itself
+// (ONEDNN_MAX_CPU_ISA).
 #pragma once
 
 namespace braid::detail {
@@ -14,6 +15,7 @@ bool has_avx_vnni();     // beside AVX2: sums of products of 8-bit numbers
 bool has_avx512();       // F, BW, DQ and VL, beside AVX2 and F16C
 bool has_avx512_vnni();  // beside these: sums of products of 8-bit numbers
 bool has_avx512_bf16();  // beside these: sums of products of bf16
+bool has_amx();          // beside AVX512-BF16: products of tiles of bf16, which the system was asked for
 
 // Has AVX512-BF16, and it multiplies faster than f32 does. An instruction sums 32 products where one of f32 takes 16.
 // AMD's processors (Zen 4, Zen 5) start as many of the first a cycle as of the second; Intel's Emerald Rapids was

@@ -211,7 +211,8 @@ void multiply_row_invariant(const Problem& p, const T* x, const T* z, bool accum
 template <class Y>
 void multiply_pairs(const Problem& p, const bfloat16* x, const bfloat16* z, bool accumulate, const bfloat16* bias,
                     Y* y) {
-  if (p.m <= kFewRows && p.zr == 1 && p.k > 1) return multiply_row_invariant(p, x, z, accumulate, bias, y);
+  if (p.m <= kFewRows && p.zr == 1 && p.k > 1 && !bf16_kernels().multiply_few)
+    return multiply_row_invariant(p, x, z, accumulate, bias, y);
   multiply_bf16<Y>({.count = p.count(),
                     .m = p.m,
                     .n = p.n,
@@ -257,7 +258,9 @@ void products(In x, In z, bool accumulate, In bias, Out y) {
   }
   visit_float(x.dtype(), "matmul", [&]<class T>() {
     const T* start = bias ? bias.data<T>() : nullptr;
-    if (row_invariant_products()) {
+    // Kernels for a few rows and for many that agree to the bit are row-invariant by themselves.
+    const bool any_kernel = std::is_same_v<T, bfloat16> && bf16_kernels().multiply_few;
+    if (row_invariant_products() && !any_kernel) {
       if constexpr (sizeof(T) == 2) {
         if (y.dtype() == DType::f32)
           return multiply_row_invariant(p, a.data<T>(), b.data<T>(), accumulate, start, y.mutable_data<float>());

@@ -52,7 +52,8 @@ class Call : Packing<T> {
       Packing<T>::finish_stage;
 
  public:
-  Call(const DcmhaInputs& inputs, const Kernels<T>& code) : Packing<T>(inputs, code.lanes, code.pairs), code_(code) {
+  Call(const DcmhaInputs& inputs, const Kernels<T>& code)
+      : Packing<T>(inputs, code.lanes, code.pairs, code.tiles), code_(code) {
     p_.max_kept_bytes = max_kept_bytes();
   }
 

@@ -153,7 +153,7 @@ void pack_rows(const Block<T>& block, const InputRows& from, T factor, T* out) {
   }
 }
 
-// The same of bf16, as words of two neighbouring e: in the first half of each row.
+// The same of bf16, as words of two neighbouring e: in the first half of each row. Tiles read zeros beyond it.
 template <class T>
 void pack_row_words(const Block<T>& block, const InputRows& from, T* out) {
   const Problem<T>& p = block.p;
@@ -163,7 +163,7 @@ void pack_row_words(const Block<T>& block, const InputRows& from, T* out) {
       auto* words = reinterpret_cast<std::byte*>(out);
       if (count > 0)
         __builtin_memcpy(words, bits_at(from, place_of(block, from, r, m)), static_cast<size_t>(count) * 2);
-      __builtin_memset(words + count * 2, 0, static_cast<size_t>(p.d_padded - count) * 2);
+      __builtin_memset(words + count * 2, 0, static_cast<size_t>((kTiles<T> ? 2 : 1) * p.d_padded - count) * 2);
     }
   }
 }

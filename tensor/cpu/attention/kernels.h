@@ -11,6 +11,7 @@ constexpr Kernels<T> kernels_named(const char* name) {
   return {name,
           kLanes<T>,
           kPairs<T>,
+          kTiles<T>,
           pack_key_vector<T>,
           [](const Problem<T>& p) { return Forward<T>(p, nullptr).bytes(); },
           [](const Problem<T>& p, const Task& task, void* workspace) { Forward<T>(p, workspace).run(task); },

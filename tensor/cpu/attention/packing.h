@@ -41,7 +41,7 @@ OutputRows mutable_rows_of(Tensor& x) {
 template <class T>
 class Packing {
  protected:
-  Packing(const DcmhaInputs& inputs, int64_t lanes, bool pairs = false) : x_(inputs), W_(lanes) {
+  Packing(const DcmhaInputs& inputs, int64_t lanes, bool pairs = false, bool tiles = false) : x_(inputs), W_(lanes) {
     p_.B = x_.q.dim(0);
     p_.queries = x_.q.dim(1);
     p_.keys = x_.k.dim(1);
@@ -55,9 +55,11 @@ class Packing {
     p_.key_vectors = detail::ceil_div(p_.keys, W_);
     // At least 64 keys, or, of vectors of 32 bytes, what the registers multiply three at a time.
     p_.tile_vectors = std::clamp<int64_t>(64 / p_.M, W_ * int64_t{sizeof(T)} == 32 ? 6 : 4, 16);
+    if (tiles) p_.tile_vectors = detail::round_up(p_.tile_vectors, 2);  // two make a tile of words
     p_.d_padded = detail::round_up(p_.d, W_);
     p_.pairs = pairs;
     p_.key_vector_depth = pairs ? detail::ceil_div(p_.d, 2) : p_.d;
+    if (tiles) p_.key_vector_depth = detail::round_up(p_.key_vector_depth, 16);
     p_.key_vector_rows = pairs ? W_ / 2 : W_;
     p_.q = rows_of<T>(x_.q), p_.k = rows_of<T>(x_.k), p_.v = rows_of<T>(x_.v);
     describe(x_.pre, p_.pre);

@@ -64,7 +64,7 @@ struct Problem {
   // Where the vector code multiplies pairs of bf16, key vectors hold words of two neighbouring e, and packed rows words
   // of two neighbouring keys: half as many, and q is not scaled before it is multiplied.
   bool pairs = false;
-  int64_t key_vector_depth;  // of a key vector: d, or pairs of it
+  int64_t key_vector_depth;  // of a key vector: d, or pairs of it, a multiple of 16 for tiles
   int64_t key_vector_rows;   // packed rows of a key vector: W, or W / 2
 
   InputRows q, k, v;  // (B, T, N), (B, S, Nkv); pairs: of bf16
@@ -144,6 +144,7 @@ struct Kernels {
   const char* name;
   int64_t lanes;  // W
   bool pairs;     // the forward and backward passes multiply pairs of bf16
+  bool tiles;     // and do it by tiles of AMX
   // One key vector of Problem::keys_by_vector from `count` rows of d values, from element `at` on, row_stride apart.
   void (*pack_key_vector)(const InputRows& rows, int64_t at, int64_t row_stride, int64_t count, int64_t d, T* out);
   size_t (*forward_bytes)(const Problem<T>& p);  // of workspace, per thread

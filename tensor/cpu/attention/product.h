@@ -7,6 +7,9 @@
 #pragma once
 #include "braid/tensor/cpu/attention/problem.h"
 #include "braid/tensor/cpu/attention/vector.h"
+#ifdef BRAID_ATTENTION_TILES
+#include "braid/tensor/cpu/attention/tile_product.h"
+#endif
 
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
@@ -15,10 +18,25 @@ inline constexpr int kBlockRows = kManyRegisters ? 8 : 4;
 inline constexpr int kMaxVectors = BRAID_ATTENTION_BYTES == 16 ? 2 : 3;
 inline constexpr int kUnrolled = BRAID_ATTENTION_BYTES == 16 ? 2 : 4;  // steps of the depth
 // Key vectors that tile_scores keeps in the first-level cache.
-inline constexpr int64_t kScoreVectors = BRAID_ATTENTION_BYTES == 32 ? 3 : 2;
+inline constexpr int64_t kScoreVectors = kTiles<float> ? 4 : BRAID_ATTENTION_BYTES == 32 ? 3 : 2;
 static_assert(kQueryTileRows % kBlockRows == 0);
-inline constexpr int64_t kVectorsAtOnce = 4;  // key vectors whose rows stay in the first-level cache
+inline constexpr int64_t kVectorsAtOnce =
+    kTiles<float> ? 16 : 4;  // key vectors whose rows stay in the first-level cache
 inline constexpr int64_t kMaxQueryTiles = kMaxBlockRows / kQueryTileRows;
+
+// The tile registers of a thread while it computes a block; nothing without tiles.
+template <class T>
+class TileState {
+ public:
+#ifdef BRAID_ATTENTION_TILES
+  TileState() { configure_tiles(); }
+  ~TileState() { tiles::release(); }
+#else
+  TileState() {}  // NOLINT: not trivial, so that no compiler finds an unused variable
+#endif
+  TileState(const TileState&) = delete;
+  TileState& operator=(const TileState&) = delete;
+};
 
 // sum[r][v] += sum_k  a[r * a_row + k * a_k] * b[k * b_k + v * b_vector ...]; Pairs: of words of two values
 template <class T, int NV, bool Pairs = false, int R>
@@ -78,6 +96,10 @@ template <class T>
 void scores(const T* x, int64_t x_stride, const T* key_vectors, int64_t d, int64_t count, [[maybe_unused]] T factor,
             T* score_tiles, int64_t vector_stride) {
   constexpr int W = kLanes<T>;
+#ifdef BRAID_ATTENTION_TILES
+  if constexpr (kTiles<T>)
+    return scores_by_tiles(x, x_stride, key_vectors, d, count, factor, score_tiles, vector_stride);
+#endif
   for_vectors(count, [&]<int NV>(int64_t s) {
     for (int64_t r = 0; r < kQueryTileRows; r += kBlockRows) {
       V<T> sum[kBlockRows][NV] = {};
@@ -100,6 +122,11 @@ template <class T>
 void rows_times(const T* score_tiles, int64_t vector_stride, int64_t count, const T* rows, int64_t row_stride,
                 int64_t vectors, T* out, int64_t out_stride) {
   constexpr int W = kLanes<T>;
+#ifdef BRAID_ATTENTION_TILES
+  if constexpr (kTiles<T>)
+    return rows_times_by_tiles<kVectorsAtOnce>(score_tiles, vector_stride, count, rows, row_stride, vectors, out,
+                                               out_stride);
+#endif
   if constexpr (kPairs<T>) {
     constexpr int P = W / 2;
     alignas(64) T words[kVectorsAtOnce * kQueryTileRows * P];
@@ -139,6 +166,10 @@ void keys_times(const T* score_tiles, int64_t query_tile_stride, int64_t query_t
                 T* out) {
   constexpr int W = kLanes<T>;
   constexpr int R = W < kBlockRows ? W : kBlockRows;
+#ifdef BRAID_ATTENTION_TILES
+  if constexpr (kTiles<T>)
+    return keys_times_by_tiles<kMaxQueryTiles>(score_tiles, query_tile_stride, query_tiles, rows, d_padded, out);
+#endif
   if constexpr (kPairs<T>) {
     constexpr int P = kQueryTileRows / 2;
     alignas(64) T words[kMaxQueryTiles * P * W];

@@ -58,7 +58,7 @@ template <class T>
 }
 
 // One key vector: `count` rows of d values, from element `at` on, row_stride apart -> out [d][W], pairs: [d / 2][W];
-// zeros beyond.
+// zeros beyond, up to a multiple of 16 words for tiles.
 template <class T>
 void pack_key_vector(const InputRows& rows, int64_t at, int64_t row_stride, int64_t count, int64_t d, T* out) {
   constexpr int64_t W = kLanes<T>, values = kPairs<T> ? 2 : 1;  // of a lane
@@ -69,6 +69,7 @@ void pack_key_vector(const InputRows& rows, int64_t at, int64_t row_stride, int6
     transpose<W / 2, T>(v);
     for (int64_t l = 0; l < W && i + l < depth; ++l) store(out + (i + l) * W, v[l]);
   }
+  for (int64_t i = depth; kTiles<T> && i % 16 != 0; ++i) store(out + i * W, V<T>{});
 }
 
 }  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA

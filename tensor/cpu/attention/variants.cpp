@@ -8,7 +8,7 @@
 
 namespace braid::cpu::attention {
 
-extern const Kernels<float> avx512_f32, avx2_f32, portable_f32, avx512_bf16_f32, portable_bf16_f32;
+extern const Kernels<float> avx512_f32, avx2_f32, portable_f32, amx_f32, avx512_bf16_f32, portable_bf16_f32;
 extern const Kernels<double> avx512_f64, avx2_f64, portable_f64;
 
 namespace {
@@ -60,30 +60,43 @@ template const Kernels<double>& kernels<double>();
 
 namespace {
 
-const Kernels<float>* find_pair_kernels() {
+std::vector<const Kernels<float>*> find_pair_variants() {
+  std::vector<const Kernels<float>*> found;
+#ifdef BRAID_ATTENTION_AMX
+  if (detail::has_amx()) found.push_back(&amx_f32);
+#endif
 #ifdef BRAID_ATTENTION_AVX512_BF16
-  if (detail::has_avx512_bf16()) return &avx512_bf16_f32;
+  if (detail::has_avx512_bf16()) found.push_back(&avx512_bf16_f32);
 #endif
 #ifdef BRAID_ATTENTION_PORTABLE_BF16
-  return &portable_bf16_f32;
-#else
-  return nullptr;
+  found.push_back(&portable_bf16_f32);
 #endif
+  return found;
 }
-enum class PairChoice : char { where_faster, yes, no };
-std::atomic<PairChoice> pair_choice{PairChoice::where_faster};
+constexpr Kernels<float> kNoPairs{.name = "f32"};          // stands for the kernels of variants()
+std::atomic<const Kernels<float>*> chosen_pairs{nullptr};  // null: where they are faster
 
 }  // namespace
 
-const Kernels<float>* pair_kernels() {
-  static const Kernels<float>* const found = find_pair_kernels();
-  static const bool faster = detail::prefers_avx512_bf16();
-  if (&kernels<float>() != variants<float>().front()) return nullptr;
-  const PairChoice choice = pair_choice.load(std::memory_order_relaxed);
-  return choice == PairChoice::yes || (choice == PairChoice::where_faster && faster) ? found : nullptr;
+std::span<const Kernels<float>* const> pair_variants() {
+  static const std::vector<const Kernels<float>*> found = find_pair_variants();
+  return found;
 }
-void use_pairs(std::optional<bool> on) {
-  pair_choice = !on ? PairChoice::where_faster : *on ? PairChoice::yes : PairChoice::no;
+
+const Kernels<float>* pair_kernels() {
+  static const bool faster = detail::has_amx() || detail::prefers_avx512_bf16();
+  if (&kernels<float>() != variants<float>().front()) return nullptr;
+  const Kernels<float>* chosen = chosen_pairs.load(std::memory_order_relaxed);
+  if (!chosen) return faster && !pair_variants().empty() ? pair_variants().front() : nullptr;
+  return chosen == &kNoPairs ? nullptr : chosen;
+}
+
+bool use_pairs(std::string_view name) {
+  const Kernels<float>* chosen = name == kNoPairs.name ? &kNoPairs : nullptr;
+  for (const Kernels<float>* variant : pair_variants())
+    if (name == variant->name) chosen = variant;
+  chosen_pairs = chosen;
+  return chosen || name.empty();
 }
 
 bool use_variant(std::string_view name) { return known<float>().use(name) && known<double>().use(name); }

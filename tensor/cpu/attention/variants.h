@@ -1,6 +1,5 @@
 // The instruction sets that the attention kernels were compiled for.
 #pragma once
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -20,11 +19,13 @@ const Kernels<T>& kernels();  // the one in use
 // than the best computes all types, also bf16.
 bool use_variant(std::string_view name);
 
-// The variant that multiplies values of bf16 as pairs, summed in f32; null where the processor has no instructions for
-// it or is faster without them, and while another variant than the best is in use. It computes everything else in f32.
+// The variants that multiply values of bf16 as pairs, summed in f32, and compute everything else in f32: those that
+// this processor can run, the best first, the last in plain arithmetic.
+std::span<const Kernels<float>* const> pair_variants();
+// The one in use: the best where it is faster than f32, else null, as while another of variants() than the best is in
+// use.
 const Kernels<float>* pair_kernels();
-// For tests and benchmarks: always, by plain arithmetic where the processor has no instructions for it, or never; {}:
-// where it is faster.
-void use_pairs(std::optional<bool> on);
+// For tests and benchmarks: this variant of pairs, "f32" for none, "" for the choice above. False: no such variant.
+bool use_pairs(std::string_view name);
 
 }  // namespace braid::cpu::attention

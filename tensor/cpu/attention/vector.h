@@ -140,6 +140,14 @@ inline V<float> pair_words(V<float> x, V<float> y) {
 template <class T>
 inline constexpr bool kPairs = false;
 #endif
+// Pairs are multiplied as tiles of AMX (tile_product.h).
+#ifdef BRAID_ATTENTION_TILES
+template <class T>
+inline constexpr bool kTiles = kPairs<T>;
+#else
+template <class T>
+inline constexpr bool kTiles = false;
+#endif
 
 template <class T>
 inline V<T> larger(V<T> x, V<T> y) {  // NaN in y wins

@@ -11,19 +11,19 @@
 
 namespace braid::cpu {
 
-#ifdef BRAID_GEMM_AVX512_BF16
-extern const Bf16Kernels avx512_bf16_products;
-#endif
+extern const Bf16Kernels avx512_bf16_products, amx_products;
 
 namespace {
 
 using detail::ceil_div, detail::round_up;
 
-// A tile of y. The rows of x that it packs (kBf16Depth deep) stay in the second-level cache while the columns of z pass
-// by. Where the depth takes several slices, the tile's sums wait in f32: fewer columns.
-constexpr int64_t kTileRows = 24 * kBf16Rows, kTileColumns = 16 * kBf16Columns;
+// A tile of y. The rows of x that it packs, a block deep, stay in the second-level cache while the columns of z pass
+// by. Where the depth takes several blocks, the tile's sums wait in f32: fewer columns.
+constexpr int64_t kTileRows = 336, kTileColumns = 16 * kBf16Columns;
 // Most words of packed columns that all tiles of a product share.
 constexpr int64_t kSharedWords = int64_t{16} << 20;
+// Rows of x that do not pay for packing W where a kernel reads it as it lies.
+constexpr int64_t kFewRows = 256;
 
 // `count` pieces of [0, size), of about the same number of whole `unit`s each.
 struct Pieces {
@@ -37,19 +37,20 @@ struct Tiles {
   int64_t count() const { return rows.count * columns.count; }
 };
 
-// Large tiles, and smaller ones where that leaves fewer than four a thread and each has work enough to pay for its
+// Large tiles, and smaller ones where that leaves too few for a thread and each has work enough to pay for its
 // packing; then as many to each thread. No bit depends on the cut (bf16_kernels.h). Rows are cut first: a tile packs
 // its own, while columns were packed once for all.
-Tiles tiles_of(int64_t count, int64_t m, int64_t n, int64_t k) {
-  constexpr int64_t least = 3 * kBf16Rows;
+Tiles tiles_of(const Bf16Kernels& kernels, int64_t count, int64_t m, int64_t n, int64_t k) {
+  const int64_t rows = kernels.rows;
+  constexpr int64_t least = 42;
   const bool share = count == 1 && n * k / 2 <= kSharedWords;
-  Tiles t{{m, kBf16Rows, ceil_div(m, kTileRows)},
-          {n, kBf16Columns, k <= kBf16Depth && share ? 1 : ceil_div(n, kTileColumns)},
+  Tiles t{{m, rows, ceil_div(m, kTileRows / rows * rows)},
+          {n, kBf16Columns, k <= kernels.slice * kernels.slices && share ? 1 : ceil_div(n, kTileColumns)},
           share};
   const int64_t workers = threads();
   const double work = double(m) * double(n) * double(k);
   const auto tall = [&] { return m / t.rows.count >= 2 * least; };
-  while (workers > 1 && count * t.count() < 4 * workers && work / double(t.count()) > 4e6) {
+  while (workers > 1 && count * t.count() < kernels.tiles * workers && work / double(t.count()) > 4e6) {
     if (!tall() && n / t.columns.count < 128) break;
     ++(tall() ? t.rows : t.columns).count;
   }
@@ -88,15 +89,22 @@ void finish(const Bf16Kernels& kernels, int64_t rows, int64_t columns, const flo
   kernels.finish_bf16(rows, columns, c, ldc, bias, accumulate, &y->bits, ldy);
 }
 
-// The depth in slices, each an even number but the last.
+// The depth in slices, of which some make a block (bf16_kernels.h). Each is a multiple of what the kernels pack; the
+// last may be less deep.
 struct Slices {
-  int64_t k, count, depth;
-  explicit Slices(int64_t all) : k(all), count(ceil_div(k, kBf16Depth)), depth(round_up(ceil_div(k, count), 2)) {}
+  int64_t k, unit, count, depth, per_block;
+  Slices(const Bf16Kernels& kernels, int64_t all)
+      : k(all),
+        unit(kernels.depths),
+        count(ceil_div(k, kernels.slice)),
+        depth(round_up(ceil_div(k, count), unit)),
+        per_block(std::min(count, kernels.slices)) {}
   int64_t begin(int64_t slice) const { return slice * depth; }
   int64_t size(int64_t slice) const { return std::min(depth, k - begin(slice)); }
-  // Words before a slice of so many panels of columns, and before one of its panels.
-  int64_t words(int64_t slice, int64_t panels) const { return begin(slice) / 2 * panels * kBf16Columns; }
-  int64_t panel(int64_t slice, int64_t panel) const { return ceil_div(size(slice), 2) * kBf16Columns * panel; }
+  bool last(int64_t slice) const { return slice + 1 == count; }
+  // Words of so many panels of columns in a slice, and before a slice of so many panels.
+  int64_t panels(int64_t slice, int64_t n) const { return ceil_div(round_up(size(slice), unit), 2) * kBf16Columns * n; }
+  int64_t before(int64_t slice, int64_t n) const { return begin(slice) / 2 * kBf16Columns * n; }
 };
 
 // Rows [i, i + m) and columns [j, j + n) of one product.
@@ -110,34 +118,56 @@ struct Tile {
   Y* y;
 
   // packed: all columns of z, packed slice by slice; null: packed here.
+  // Block by block of the depth: its rows are packed once and stay in the second-level cache, while groups of panels of
+  // columns pass by, slice by slice, one panel of which stays in the first-level cache.
   void multiply(const uint32_t* packed) const {
-    const Slices slices(p.k);
-    const int64_t row_panels = ceil_div(m, kBf16Rows), panels = ceil_div(n, kBf16Columns);
-    const bool once = slices.count == 1;  // the sums need not wait for the next slice
-    const int64_t ldc = once ? kBf16Columns : panels * kBf16Columns, c_rows = once ? kBf16Rows : m;
-    const int64_t a_words = row_panels * kBf16RowPanel, b_words = packed ? 0 : slices.panel(0, panels);
+    const Slices slices(kernels, p.k);
+    const int64_t row_panels = ceil_div(m, kernels.rows), panels = ceil_div(n, kBf16Columns);
+    const int64_t group = std::min(panels, kernels.panels), all_panels = ceil_div(p.n, kBf16Columns);
+    const bool one_block = slices.per_block == slices.count;
+    // Sums of a tile of the kernels are contiguous; they wait where more slices follow.
+    const int64_t c_tile = kernels.rows * kBf16Columns;
+    const int64_t waiting = slices.count == 1 ? 1 : row_panels * (one_block ? group : panels);
+    const int64_t a_slice = row_panels * kernels.row_panel;
+    const int64_t a_words = a_slice * slices.per_block, b_words = packed ? 0 : slices.before(slices.per_block, group);
     thread_local Scratch scratch;
-    auto* a = static_cast<uint32_t*>(scratch.at_least(static_cast<size_t>(a_words + b_words + c_rows * ldc) * 4));
-    uint32_t* own = a + a_words;
-    float* c = reinterpret_cast<float*>(own + b_words);
-    for (int64_t slice = 0; slice < slices.count; ++slice) {
-      const int64_t k = slices.begin(slice), depth = slices.size(slice);
-      const bool by_vector =
-          kernels.pack_rows(&(at.x + i * p.x_row + k * p.x_depth)->bits, p.x_row, p.x_depth, m, depth, a);
-      if (!packed) pack_columns(kernels, p, at.z, j, n, k, depth, own);
-      const uint32_t* b =
-          packed ? packed + slices.words(slice, ceil_div(p.n, kBf16Columns)) + slices.panel(slice, j / kBf16Columns)
-                 : own;
-      for (int64_t panel = 0; panel < panels; ++panel) {
-        for (int64_t row = 0; row < m; row += kBf16Rows) {
-          const int64_t column = panel * kBf16Columns;
-          const int64_t rows = std::min(kBf16Rows, m - row), columns = std::min(kBf16Columns, n - column);
-          float* sums = once ? c : c + row * ldc + column;
-          kernels.multiply(rows, columns, ceil_div(depth, 2), a + row / kBf16Rows * kBf16RowPanel, by_vector,
-                           b + slices.panel(slice, panel), slice == 0, sums, ldc);
-          if (slice + 1 < slices.count) continue;
-          finish(kernels, rows, columns, sums, ldc, bias ? bias + j + column : nullptr, p.accumulate,
-                 y + (i + row) * p.n + j + column, p.n);
+    auto* a = static_cast<uint32_t*>(scratch.at_least(static_cast<size_t>(a_words + b_words + waiting * c_tile) * 4));
+    uint32_t* const own = a + a_words;
+    float* const c = reinterpret_cast<float*>(own + b_words);
+    for (int64_t block = 0; block < slices.count; block += slices.per_block) {
+      const int64_t end = std::min(block + slices.per_block, slices.count);
+      bool by_vector = false;
+      for (int64_t slice = block; slice < end; ++slice) {
+        const bfloat16* x = at.x + i * p.x_row + slices.begin(slice) * p.x_depth;
+        by_vector =
+            kernels.pack_rows(&x->bits, p.x_row, p.x_depth, m, slices.size(slice), a + (slice - block) * a_slice);
+      }
+      for (int64_t panel0 = 0; panel0 < panels; panel0 += group) {
+        const int64_t panel_end = std::min(panel0 + group, panels);
+        for (int64_t slice = block; slice < end; ++slice) {
+          const uint32_t* b =
+              packed + slices.before(slice, all_panels) + slices.panels(slice, j / kBf16Columns + panel0);
+          if (!packed) {
+            const int64_t column = panel0 * kBf16Columns;
+            pack_columns(kernels, p, at.z, j + column, std::min(n, panel_end * kBf16Columns) - column,
+                         slices.begin(slice), slices.size(slice), own);
+            b = own;
+          }
+          for (int64_t panel = panel0; panel < panel_end; ++panel) {
+            const uint32_t* b_panel = b + slices.panels(slice, panel - panel0);
+            for (int64_t row = 0; row < row_panels; ++row) {
+              float* sums =
+                  slices.count == 1 ? c : c + ((one_block ? panel - panel0 : panel) * row_panels + row) * c_tile;
+              const int64_t row0 = row * kernels.rows, column = panel * kBf16Columns;
+              const int64_t rows = std::min(kernels.rows, m - row0), columns = std::min(kBf16Columns, n - column);
+              kernels.multiply(rows, columns, slices.size(slice),
+                               a + (slice - block) * a_slice + row * kernels.row_panel, by_vector, b_panel, slice == 0,
+                               sums, kBf16Columns);
+              if (!slices.last(slice)) continue;
+              finish(kernels, rows, columns, sums, kBf16Columns, bias ? bias + j + column : nullptr, p.accumulate,
+                     y + (i + row0) * p.n + j + column, p.n);
+            }
+          }
         }
       }
     }
@@ -152,18 +182,52 @@ struct Tile {
 // All columns of z, packed slice by slice.
 template <class Y>
 Tensor pack_all_columns(const Bf16Kernels& kernels, const Bf16Products<Y>& p, const bfloat16* z) {
-  const Slices slices(p.k);
+  const Slices slices(kernels, p.k);
   const int64_t panels = ceil_div(p.n, kBf16Columns);
-  Tensor packed = empty({slices.words(slices.count, panels)}, DType::i32);
+  Tensor packed = empty({slices.before(slices.count, panels)}, DType::i32);
   auto* words = reinterpret_cast<uint32_t*>(packed.mutable_data<int32_t>());
   parallel_for(slices.count * panels, grain_for(slices.depth * kBf16Columns / 4), [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t slice = task / panels, panel = task % panels, j = panel * kBf16Columns;
       Tile<Y>::pack_columns(kernels, p, z, j, std::min(kBf16Columns, p.n - j), slices.begin(slice), slices.size(slice),
-                            words + slices.words(slice, panels) + slices.panel(slice, panel));
+                            words + slices.before(slice, panels) + slices.panels(slice, panel));
     }
   });
   return packed;
+}
+
+// A few rows: every row of W is read once, where it lies; blocks of x take turns with some of them.
+template <class Y>
+void multiply_few(const Bf16Kernels& kernels, const Bf16Products<Y>& p, const float* bias,
+                  FunctionRef<Bf16Operands(int64_t i)> operands) {
+  const int64_t size = round_up(p.k, kernels.depths) / 2 * kBf16Columns, groups = ceil_div(p.n, kBf16Columns);
+  const int64_t blocks = ceil_div(p.m, kBf16Columns);
+  Tensor rows = empty({p.count * blocks * size}, DType::i32);
+  auto* panels = reinterpret_cast<uint32_t*>(rows.mutable_data<int32_t>());
+  const auto rows_of = [&](int64_t block) { return std::min(kBf16Columns, p.m - block * kBf16Columns); };
+  parallel_for(p.count * blocks, grain_for(size), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t block = i % blocks;
+      const bfloat16* x = operands(i / blocks).x + block * kBf16Columns * p.x_row;
+      kernels.pack_columns(&x->bits, p.x_row, p.x_depth, rows_of(block), p.k, panels + i * size);
+    }
+  });
+  // Reading W once counts as multiplying it by eight rows.
+  parallel_for(p.count * groups, grain_for((p.m + 8) * kBf16Columns * p.k / 8), [&](int64_t begin, int64_t end) {
+    alignas(64) float c[kBf16Columns * kBf16Columns];
+    if (kernels.enter) kernels.enter();
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t product = task / groups, j = task % groups * kBf16Columns, n = std::min(kBf16Columns, p.n - j);
+      const uint16_t* w = &(operands(product).z + j * p.z_column)->bits;
+      Y* y = p.y + product * p.m * p.n + j;
+      for (int64_t block = 0; block < blocks; ++block, y += kBf16Columns * p.n) {
+        const int64_t m = rows_of(block);
+        kernels.multiply_few(m, n, p.k, panels + (product * blocks + block) * size, w, p.z_column, c);
+        finish(kernels, m, n, c, kBf16Columns, bias ? bias + j : nullptr, p.accumulate, y, p.n);
+      }
+    }
+    if (kernels.leave) kernels.leave();
+  });
 }
 
 detail::Variants<Bf16Kernels>& known() {
@@ -174,6 +238,9 @@ detail::Variants<Bf16Kernels>& known() {
     if (detail::has_avx512_bf16()) found.push_back(&avx512_bf16_products);
 #endif
     found.insert(detail::prefers_avx512_bf16() ? found.end() : found.begin(), &none);
+#ifdef BRAID_GEMM_AMX
+    if (detail::has_amx()) found.insert(found.begin(), &amx_products);
+#endif
     return found;
   }());
   return known;
@@ -184,14 +251,17 @@ detail::Variants<Bf16Kernels>& known() {
 template <class Y>
 void multiply_bf16(const Bf16Products<Y>& p, FunctionRef<Bf16Operands(int64_t i)> operands) {
   const Bf16Kernels& kernels = bf16_kernels();
-  const Tiles tiles = tiles_of(p.count, p.m, p.n, p.k);
   std::vector<float> bias(static_cast<size_t>(p.bias ? p.n : 0));
   for (size_t j = 0; j < bias.size(); ++j) bias[j] = static_cast<float>(p.bias[j]);
+  if (kernels.multiply_few && p.m <= kFewRows && (p.z_depth == 1 || p.k == 1))
+    return multiply_few(kernels, p, p.bias ? bias.data() : nullptr, operands);
+  const Tiles tiles = tiles_of(kernels, p.count, p.m, p.n, p.k);
   Tensor columns;  // packed once for all tiles of a product
   if (tiles.share_columns && tiles.rows.count > 1) columns = pack_all_columns(kernels, p, operands(0).z);
   const auto* packed = columns ? reinterpret_cast<const uint32_t*>(columns.data<int32_t>()) : nullptr;
   const double work = double(p.m) * double(p.n) * double(p.k) / double(tiles.count());
   parallel_for(p.count * tiles.count(), std::max<int64_t>(1, int64_t(2e5 / work)), [&](int64_t begin, int64_t end) {
+    if (kernels.enter) kernels.enter();
     for (int64_t task = begin; task < end; ++task) {
       const int64_t product = task / tiles.count(), place = task % tiles.count();
       const int64_t row = place / tiles.columns.count, column = place % tiles.columns.count;
@@ -207,14 +277,16 @@ void multiply_bf16(const Bf16Products<Y>& p, FunctionRef<Bf16Operands(int64_t i)
                          p.y + product * p.m * p.n};
       tile.multiply(packed);
     }
+    if (kernels.leave) kernels.leave();
   });
 }
 template void multiply_bf16(const Bf16Products<float>&, FunctionRef<Bf16Operands(int64_t)>);
 template void multiply_bf16(const Bf16Products<bfloat16>&, FunctionRef<Bf16Operands(int64_t)>);
 
 int64_t bf16_own_columns(int64_t count, int64_t m, int64_t n, int64_t k) {
-  const Tiles t = tiles_of(count, m, n, k);
-  return t.share_columns && t.rows.count > 1 ? 0 : std::min(n, round_up(ceil_div(n, t.columns.count), kBf16Columns));
+  const Tiles t = tiles_of(bf16_kernels(), count, m, n, k);
+  const int64_t tile = round_up(ceil_div(n, t.columns.count), kBf16Columns);
+  return t.share_columns && t.rows.count > 1 ? 0 : std::min({n, tile, bf16_kernels().panels * kBf16Columns});
 }
 
 std::span<const Bf16Kernels* const> bf16_variants() { return known().all(); }

@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(the_program_lists_commands) {
   BOOST_TEST((fewest.ends_with("; kernels: portable\n") || fewest.ends_with("; kernels: native\n")), fewest);
   const auto unknown_set = run("--version", "BRAID_INSTRUCTIONS=sse ");
   BOOST_TEST(unknown_set.code == 2);
-  BOOST_TEST(unknown_set.output.find("expected portable, avx2 or avx512, found sse") != std::string::npos);
+  BOOST_TEST(unknown_set.output.find("expected portable, avx2, avx512 or amx, found sse") != std::string::npos);
   const auto pinned = run("bench --steps 1 --batch 1 --seq-len 8", "BRAID_PIN_THREADS=yes ");
   BOOST_TEST(pinned.code == 2);
   BOOST_TEST(pinned.output.find("BRAID_PIN_THREADS: expected 0 or 1, found yes") != std::string::npos, pinned.output);

@@ -185,31 +185,35 @@ void check_bf16_cases() {
 }
 
 BOOST_AUTO_TEST_CASE(bf16_without_pairs_is_as_exact_as_composed_ops) {
-  cpu::attention::use_pairs(false);
+  cpu::attention::use_pairs("f32");
   check_bf16_cases();
-  cpu::attention::use_pairs({});
+  cpu::attention::use_pairs("");
 }
 
 BOOST_AUTO_TEST_CASE(pairs_of_bf16_are_as_exact_as_composed_ops) {
-  cpu::attention::use_pairs(true);
-  BOOST_TEST_MESSAGE("kernels: " << cpu::attention::pair_kernels()->name);
-  check_bf16_cases();
-  cpu::attention::use_pairs({});
+  for (const auto* variant : cpu::attention::pair_variants()) {
+    BOOST_TEST_CONTEXT(variant->name) {
+      BOOST_TEST_REQUIRE(cpu::attention::use_pairs(variant->name));
+      BOOST_TEST(cpu::attention::pair_kernels() == variant);
+      check_bf16_cases();
+    }
+  }
+  cpu::attention::use_pairs("");
 }
 
 BOOST_AUTO_TEST_CASE(another_instruction_set_than_the_best_computes_bf16_too) {
-  cpu::attention::use_pairs(true);
+  cpu::attention::use_pairs(cpu::attention::pair_variants().front()->name);
   for (const auto* variant : cpu::attention::variants<float>().subspan(1)) {
     BOOST_TEST(cpu::attention::use_variant(variant->name));
     BOOST_TEST(!cpu::attention::pair_kernels(), variant->name);
   }
   cpu::attention::use_variant("");
-  cpu::attention::use_pairs({});
+  cpu::attention::use_pairs("");
 }
 
 // Every result is the one of f32 tensors with the same values, rounded once.
 BOOST_AUTO_TEST_CASE(sixteen_bit_inputs_are_computed_in_f32_without_pairs) {
-  cpu::attention::use_pairs(false);
+  cpu::attention::use_pairs("f32");
   std::mt19937_64 random(6);
   const int before = threads();
   for (uint64_t i = 0; i < 40; ++i) {
@@ -233,17 +237,19 @@ BOOST_AUTO_TEST_CASE(sixteen_bit_inputs_are_computed_in_f32_without_pairs) {
     }
   }
   set_threads(before);
-  cpu::attention::use_pairs({});
+  cpu::attention::use_pairs("");
 }
 
 BOOST_AUTO_TEST_CASE(pairs_are_multiplied_on_request_or_where_they_are_faster) {
   DcmhaCall half = DcmhaCall(kTypical, 6).as(DType::bf16, kCpu);
-  cpu::attention::use_pairs(false);
+  BOOST_TEST(cpu::attention::use_pairs("f32"));
+  BOOST_TEST(!cpu::attention::pair_kernels());
   const Tensor single = half.run(AttentionImpl::automatic, 2);
-  cpu::attention::use_pairs(true);
+  BOOST_TEST(cpu::attention::use_pairs(cpu::attention::pair_variants().front()->name));
   BOOST_TEST(!is_close(half.run(AttentionImpl::automatic, 2), single, 0));
-  cpu::attention::use_pairs({});
-  BOOST_TEST(bool(cpu::attention::pair_kernels()) == detail::prefers_avx512_bf16());
+  BOOST_TEST(!cpu::attention::use_pairs("abacus"));
+  BOOST_TEST(cpu::attention::use_pairs(""));
+  BOOST_TEST(bool(cpu::attention::pair_kernels()) == (detail::has_amx() || detail::prefers_avx512_bf16()));
 }
 
 // A cache may be long: a token must neither convert it nor need memory for that, and has the bits of a converted one.

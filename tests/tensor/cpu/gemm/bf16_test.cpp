@@ -87,8 +87,7 @@ BOOST_AUTO_TEST_CASE(every_shape_and_layout_is_as_exact_as_naive_sums) {
     for (int trial = 0; trial < count; ++trial) {
       const int64_t m = one_of({1, 2, 8, 9, 13, 14, 15, 29, 65, 200, 350}),
                     n = one_of({1, 3, 15, 16, 17, 31, 33, 100, 260}),
-                    k = one_of(
-                        {1, 2, 3, 15, 31, 32, 33, 64, 127, 384, 385, 500, cpu::kBf16Depth, cpu::kBf16Depth + 1, 1153});
+                    k = one_of({1, 2, 3, 15, 31, 32, 33, 64, 127, 256, 257, 384, 385, 500, 768, 769, 1024, 1025, 1153});
       const auto x_layout = static_cast<Layout>(engine() % 4), z_layout = static_cast<Layout>(engine() % 4);
       const auto stream = static_cast<uint64_t>(3 * trial);
       const Tensor x = matrix(m, k, x_layout, stream), z = matrix(k, n, z_layout, stream + 1);
@@ -116,7 +115,7 @@ BOOST_AUTO_TEST_CASE(every_shape_and_layout_is_as_exact_as_naive_sums) {
 // Columns of more words than tiles share are packed by every thread: a few at a time, whatever the depth.
 BOOST_AUTO_TEST_CASE(no_thread_packs_all_columns_of_a_wide_matrix) {
   BOOST_TEST(cpu::bf16_own_columns(1, 5041, 87381, 384) == 0);
-  for (const int64_t k : {cpu::kBf16Depth / 2, cpu::kBf16Depth, 2 * cpu::kBf16Depth})
+  for (const int64_t k : {384, 768, 1536})
     BOOST_TEST(cpu::bf16_own_columns(1, 5041, 128256, k) <= 16 * cpu::kBf16Columns, "depth " << k);
   BOOST_TEST(cpu::bf16_own_columns(2, 5041, 128256, 384) <= 16 * cpu::kBf16Columns);
   BOOST_TEST(cpu::bf16_own_columns(1, 8, 128256, 384) <= 16 * cpu::kBf16Columns);  // one tile of rows
@@ -151,6 +150,28 @@ BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count_and_in_any_tile) {
   }
 }
 
+// A few rows are multiplied without a packed copy of W: the same bits.
+BOOST_AUTO_TEST_CASE(few_rows_have_the_bits_of_many) {
+  if (!cpu::bf16_kernels().multiply_few) {
+    BOOST_TEST_MESSAGE("left out: these kernels have one form");
+    return;
+  }
+  for (const int64_t k : {31, 64, 257, 1100}) {
+    const Tensor x = random_tensor({300, k}, 1, DType::bf16), w = random_tensor({83, k + 5}, 2, DType::bf16);
+    const Tensor z = w.sliced(1, 2, k + 2).transposed();
+    const Tensor bias = random_tensor({83}, 3, DType::bf16);
+    for (const DType type : {DType::bf16, DType::f32}) {
+      const Tensor many = product(x, z, type);
+      for (const auto& [first, last] : {std::pair<int64_t, int64_t>{0, 1}, {7, 24}, {100, 131}, {40, 73}, {30, 280}}) {
+        BOOST_TEST(same_bits(product(x.sliced(0, first, last), z, type), many.sliced(0, first, last)));
+        // Columns of W that are contiguous are packed for any number of rows.
+        const Tensor packed = z.contiguous();
+        BOOST_TEST(same_bits(product(x.sliced(0, first, last), packed, type), many.sliced(0, first, last)));
+      }
+    }
+  }
+}
+
 // Each value of a product of one term: infinities and NaN included. The instructions take numbers below 2^-126 for
 // zero.
 BOOST_AUTO_TEST_CASE(all_values) {
@@ -174,8 +195,8 @@ BOOST_AUTO_TEST_CASE(all_values) {
 
 BOOST_AUTO_TEST_CASE(variants_are_known_by_name) {
   const auto variants = cpu::bf16_variants();
-  BOOST_TEST(variants.size() == (detail::has_avx512_bf16() ? 2U : 1U));
-  const auto* first = detail::prefers_avx512_bf16() ? "avx512_bf16" : "f32";
+  BOOST_TEST(variants.size() == (detail::has_amx() ? 3U : detail::has_avx512_bf16() ? 2U : 1U));
+  const auto* first = detail::has_amx() ? "amx" : detail::prefers_avx512_bf16() ? "avx512_bf16" : "f32";
   BOOST_TEST(variants.front()->name == std::string(first));
   BOOST_TEST(!cpu::use_bf16_variant("abacus"));
   BOOST_TEST(cpu::use_bf16_variant("f32"));
