@@ -8,6 +8,7 @@
 #include <set>
 
 #include "apps/bench/bench.h"
+#include "apps/bench/kernel_table.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/memory_text.h"
 #include "apps/cli/model_flags.h"
@@ -60,34 +61,6 @@ void check_flags(const std::string& what, const Arguments& arguments) {
   }
 }
 
-// The times of each kernel in one step that is launched, not replayed; the largest first.
-std::vector<LaunchTime> kernel_times(models::Trainer& trainer, const models::Batch& batch, Device device) {
-  trainer.capture_steps(false);
-  std::vector<LaunchTime> times = backend(device).stream.launch_times([&] {
-    const EnableGrad on;  // inside a kernel of the table nothing is recorded
-    trainer.step({batch}, 1e-4);
-  });
-  std::ranges::sort(times, std::greater(), &LaunchTime::milliseconds);
-  return times;
-}
-
-std::string kernel_times_json(const std::vector<LaunchTime>& times) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const LaunchTime& time : times)
-    list.push_back({{"name", time.name}, {"launches", time.launches}, {"ms", time.milliseconds}});
-  return list.dump();
-}
-
-void print_kernel_times(const std::vector<LaunchTime>& times) {
-  double sum = 0;
-  for (const LaunchTime& time : times) sum += time.milliseconds;
-  std::printf("\n  %-60s launches        ms       %%\n", "kernel");
-  for (const LaunchTime& time : times)
-    std::printf("  %-60s %8lld %9.3f %7.1f\n", time.name.c_str(), static_cast<long long>(time.launches),
-                time.milliseconds, 100 * time.milliseconds / sum);
-  std::printf("  %-60s %8s %9.3f\n", "all", "", sum);
-}
-
 int run_bench(const Arguments& arguments) {
   const std::string what = arguments.get("WHAT").empty() ? "step" : arguments.get("WHAT");
   check(kFlags.contains(what), ErrorKind::setting, [&] {
@@ -100,9 +73,8 @@ int run_bench(const Arguments& arguments) {
   if (int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   if (what == "comm") return bench_comm(arguments);
   if (what == "decode") return bench_decode(arguments);
-  check(
-      !(arguments.has("dry") && arguments.has("kernels")), ErrorKind::setting,
-      "--kernels is for a GPU that is there: --dry lists the kernels with their predicted times, leave --kernels out");
+  check(!(arguments.has("dry") && arguments.has("kernels")), ErrorKind::setting,
+        "--kernels is for a device that is there: --dry lists kernels with predicted times, leave --kernels out");
   if (arguments.has("dry")) return bench_dry_step(arguments);
   for (const char* flag : {"gpu", "bandwidth", "tflops", "launch", "memory", "no-cudnn"}) {
     check(!arguments.has(flag), ErrorKind::setting, [&] {
@@ -118,8 +90,6 @@ int run_bench(const Arguments& arguments) {
   const Arithmetic types = arithmetic(config);
   const Device device = device_of(arguments);
   const bool by_kernel = arguments.has("kernels");
-  check(!by_kernel || backend(device).stream.launch_times, ErrorKind::setting,
-        [&] { return str("--kernels times the kernels of a GPU: found ", device, ", leave it out or name a GPU"); });
   std::vector<std::string> notes;  // none: the weights are random
   const std::unique_ptr<models::Model> model = make_model(config, *bench.spec, {}, device, notes);
   models::Trainer trainer(*model, optimizer_options(config), 1.0, {}, types.compute);
@@ -140,7 +110,15 @@ int run_bench(const Arguments& arguments) {
   const std::string where = device == kCpu ? str(threads(), " threads") : str(device);
   const MemoryByUse memory = memory_by_use(device);
   const bool captured = trainer.replays_steps();
-  const std::vector<LaunchTime> times = by_kernel ? kernel_times(trainer, batch, device) : std::vector<LaunchTime>();
+  KernelTable kernels;
+  if (by_kernel) {
+    trainer.capture_steps(false);  // launched, not replayed
+    kernels = time_kernels(device, [&] { trainer.step({batch}, 1e-4); });
+    if (device == kCpu)
+      add_flops(kernels, [&] {
+        models::training_flops(*bench.spec, batch, {.compute = types.compute, .recompute = config.train.recompute});
+      });
+  }
   if (arguments.has("json")) {
     std::printf(
         "{\"framework\": \"braid\", \"dtype\": \"%s\", \"device\": \"%s\", \"parameters\": %lld, \"batch\": %lld, "
@@ -160,7 +138,7 @@ int run_bench(const Arguments& arguments) {
     for (size_t i = 0; i < kMemoryUses; ++i)
       std::printf(", \"peak_%s_mib\": %.1f", name(static_cast<MemoryUse>(i)), double(memory.at_peak[i]) / (1 << 20));
     std::printf(", \"attention\": %s", attention_json().c_str());
-    if (by_kernel) std::printf(", \"kernels\": %s", kernel_times_json(times).c_str());
+    if (by_kernel) std::printf(", \"kernels\": %s", kernels_json(kernels).c_str());
     std::printf("}\n");
     return 0;
   }
@@ -181,7 +159,7 @@ int run_bench(const Arguments& arguments) {
     std::printf("  not captured     %s\n", reason.c_str());
   if (const std::string uses = text_of(attention_uses()); !uses.empty())
     std::printf("  attention        %s\n", uses.c_str());
-  if (by_kernel) print_kernel_times(times);
+  if (by_kernel) print_kernels(kernels, peak);
   return 0;
 }
 
@@ -261,7 +239,7 @@ Command bench_command() {
            integer_flag("threads", "N", "CPU threads, 0 = all that the process may use", "0", 0, 4096),
            {.name = "recompute", .help = "recompute blocks in the backward pass"},
            {.name = "no-graph", .help = "on a GPU, launch every kernel instead of replaying a captured step"},
-           {.name = "kernels", .help = "on a GPU, also the time of each kernel, in one more step"},
+           {.name = "kernels", .help = "also the time of each kernel, in one more step"},
            integer_flag("context", "T", "decode: tokens in the cache before the timed steps", "256", 1, 1e9),
            integer_flag("tokens", "N", "decode: timed steps", "64", 1, 1e9),
            integer_flag("megabytes", "N", "comm: largest tensor", "64", 1, 1 << 20),

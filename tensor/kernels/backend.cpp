@@ -16,9 +16,8 @@ std::atomic<void (*)(const char*)> on_enter = nullptr;
 std::atomic<void (*)()> on_leave = nullptr;
 }  // namespace
 const char* detail::running_kernel() { return running; }
-void detail::set_kernel_observer(KernelObserver observer) {
-  on_enter = observer.enter;
-  on_leave = observer.leave;
+detail::KernelObserver detail::set_kernel_observer(KernelObserver observer) {
+  return {on_enter.exchange(observer.enter), on_leave.exchange(observer.leave)};
 }
 detail::KernelScope::KernelScope(const char* kernel) : running_(running, kernel), recording_(recording, false) {
   if (auto enter = on_enter.load(std::memory_order_relaxed)) enter(kernel);

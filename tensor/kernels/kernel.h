@@ -29,12 +29,12 @@ struct Name {
 // The innermost kernel that this thread executes, for the error messages of a device; nullptr outside of kernels.
 const char* running_kernel();
 
-// Called around every kernel from now on, for profilers.
+// Called around every kernel from now on, for profilers. Returns the one before.
 struct KernelObserver {
-  void (*enter)(const char* kernel);
-  void (*leave)();
+  void (*enter)(const char* kernel) = nullptr;
+  void (*leave)() = nullptr;
 };
-void set_kernel_observer(KernelObserver observer);
+KernelObserver set_kernel_observer(KernelObserver observer);
 
 // Marks a kernel as running in this thread and calls the observer, at the beginning and at the end of its lifetime.
 class KernelScope {

@@ -10,7 +10,7 @@
 
 namespace braid {
 
-// Launches of one kernel, or of products of one size.
+// Launches of one kernel, or of products of one size; on the CPU calls of one entry of the table.
 struct LaunchTime {
   std::string name;
   int64_t launches = 0;
@@ -25,7 +25,8 @@ struct StreamKernels {
   Kernel<"end_capture", std::unique_ptr<DeviceGraph>()> end_capture;
   Kernel<"abort_capture", void()> abort_capture;  // throws nothing
   // For measurements: runs the work and returns the time of each of its launches, summed by name, in alphabetical
-  // order. The device may wait for the host between short launches, and that time counts too. Empty on the CPU.
+  // order. A GPU may wait for the host between short launches, and that time counts too. A kernel of the CPU that calls
+  // another one counts without it; only those that this thread calls count.
   Kernel<"launch_times", std::vector<LaunchTime>(const std::function<void()>& work)> launch_times;
 };
 

@@ -46,7 +46,7 @@ def main():
     tables = [([op for op in dict.fromkeys(op for op, _ in ratio) if (op, sizes[0]) in ratio], sizes)]
     rest = [key for key in ratio if key[0] not in tables[0][0]]
     machine = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
-    print(f"{machine}, {options.threads} threads, f32, medians of {options.rounds} rounds\n")
+    print(f"{machine}, {options.threads} threads, f32 where nothing else is said, medians of {options.rounds} rounds\n")
     print("| op | " + " | ".join(f"{n:,}" for n in sizes) + " |\n|---|" + "--:|" * len(sizes))
     cell = lambda key: f"{ratio[key]:.2f} ({time[key]:.3g})"
     for op in tables[0][0]:

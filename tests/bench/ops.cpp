@@ -169,6 +169,29 @@ void of_sizes(int64_t limit) {
     const Tensor a = random({n, n}), b = random({n, n});
     forward("matmul", n * n, [&] { matmul(a, b); });
   }
+  // Layers y = x W^T with few rows and many, narrow and wide, and a batch of small products, in both types.
+  for (const DType type : {DType::f32, DType::bf16}) {
+    const std::string of = type == DType::bf16 ? " bf16" : " f32";
+    for (const int64_t n : {8, 16, 32, 64, 128, 256, 512, 1024, 1536, 2048}) {
+      if (n * n > limit) continue;
+      const Tensor a = random({n, n}, type), b = random({n, n}, type);
+      forward("product n x n" + of, n * n, [&] { matmul(a, b); });
+    }
+    struct Layer {
+      int64_t rows, in, out;
+    };
+    for (const auto& [rows, in, out] :
+         {Layer{1, 768, 3072}, Layer{8, 768, 3072}, Layer{49, 768, 768}, Layer{128, 768, 3072}, Layer{1024, 768, 3072},
+          Layer{1024, 3072, 768}, Layer{4096, 256, 768}, Layer{4096, 768, 32}, Layer{4096, 32, 256}}) {
+      if (rows * out > limit) continue;
+      const Tensor x = random({rows, in}, type), w = random({out, in}, type);
+      forward("product " + std::to_string(rows) + " x " + std::to_string(in) + " by " + std::to_string(out) + of,
+              rows * out, [&] { linear(x, w, {}); });
+    }
+    const Tensor q = random({96, 128, 64}, type), k = random({96, 128, 64}, type);
+    if (96 * 128 * 128 <= limit)
+      forward("product 96 of 128 x 64 by 128" + of, 96 * 128 * 128, [&] { matmul(q, k.transposed()); });
+  }
   struct Convolution {
     const char* name;
     int64_t channels, size, filters, kernel, stride, padding, groups;

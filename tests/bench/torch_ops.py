@@ -139,6 +139,19 @@ def of_sizes(limit):
         if n * n <= limit:
             a, b = torch.randn(n, n), torch.randn(n, n)
             forward("matmul", n * n, lambda: a @ b)
+    for dtype, of in ((torch.float32, " f32"), (torch.bfloat16, " bf16")):
+        for n in (8, 16, 32, 64, 128, 256, 512, 1024, 1536, 2048):
+            if n * n <= limit:
+                a, b = torch.randn(n, n).to(dtype), torch.randn(n, n).to(dtype)
+                forward("product n x n" + of, n * n, lambda: a @ b)
+        for rows, ins, out in ((1, 768, 3072), (8, 768, 3072), (49, 768, 768), (128, 768, 3072), (1024, 768, 3072),
+                               (1024, 3072, 768), (4096, 256, 768), (4096, 768, 32), (4096, 32, 256)):
+            if rows * out <= limit:
+                x, w = torch.randn(rows, ins).to(dtype), torch.randn(out, ins).to(dtype)
+                forward(f"product {rows} x {ins} by {out}{of}", rows * out, lambda: F.linear(x, w))
+        q, k = torch.randn(96, 128, 64).to(dtype), torch.randn(96, 128, 64).to(dtype)
+        if 96 * 128 * 128 <= limit:
+            forward("product 96 of 128 x 64 by 128" + of, 96 * 128 * 128, lambda: q @ k.mT)
     for name, channels, size, filters, kernel, stride, padding, groups in (
         ("conv2d 3x3, 32 to 64 of 28", 32, 28, 64, 3, 1, 1, 1),
         ("conv2d 7x7 by 2, 3 to 64 of 224", 3, 224, 64, 7, 2, 3, 1),

@@ -80,7 +80,6 @@ BOOST_AUTO_TEST_CASE(wrong_flags) {
   wrong("--dry --device cpu", "--dry is about a GPU: expected --device cuda, found cpu");
   wrong("--dry --gpu h10", "h100");
   wrong("--gpu h200", "add --dry to predict a step");
-  wrong("--kernels --device cpu", "--kernels times the kernels of a GPU: found cpu");
   wrong("--dry --kernels", "leave --kernels out");
   wrong("--dry --model x", "--model is for bench decode");
 }

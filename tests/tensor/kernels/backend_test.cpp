@@ -43,6 +43,31 @@ BOOST_AUTO_TEST_CASE(running_kernels_are_known_and_can_be_watched) {
              boost::test_tools::per_element());
 }
 
+// A kernel inside another one counts once, and what watched kernels before watches them again.
+BOOST_AUTO_TEST_CASE(calls_are_timed_by_name) {
+  const auto times = cpu_backend().stream.launch_times([] {
+    Tensor x = zeros({1});
+    kNested.softmax.log_forward(x, x);
+    kNested.softmax.forward(x, x);
+    kNested.softmax.forward(x, x);
+  });
+  const auto of = [&](const std::string& name) {
+    const auto at = std::ranges::find(times, name, &LaunchTime::name);
+    BOOST_REQUIRE_MESSAGE(at != times.end(), name);
+    BOOST_TEST(at->milliseconds >= 0);
+    return at->launches;
+  };
+  BOOST_TEST(of("log_softmax") == 3);
+  BOOST_TEST(of("softmax") == 2);
+  story.clear();
+  const auto before = detail::set_kernel_observer({[](const char* name) { story.push_back(name); }, [] {}});
+  cpu_backend().stream.launch_times([] {});
+  Tensor x = zeros({1});
+  kNested.softmax.log_forward(x, x);
+  detail::set_kernel_observer(before);
+  BOOST_TEST((std::ranges::count(story, "log_softmax") == 1));
+}
+
 BOOST_AUTO_TEST_CASE(visibility_by_its_definition) {
   for (int64_t window : {0, 1, 3}) {
     for (int64_t offset : {-2, 0, 4}) {
