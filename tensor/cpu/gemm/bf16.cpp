@@ -123,17 +123,16 @@ struct Tile {
   void multiply(const uint32_t* packed) const {
     const Slices slices(kernels, p.k);
     const int64_t row_panels = ceil_div(m, kernels.rows), panels = ceil_div(n, kBf16Columns);
-    const int64_t group = std::min(panels, kernels.panels), all_panels = ceil_div(p.n, kBf16Columns);
+    const int64_t group = std::min(panels, kernels.panels);
+    // Sums wait where more slices follow: those of a group, or of the tile where more blocks follow.
     const bool one_block = slices.per_block == slices.count;
-    // Sums of a tile of the kernels are contiguous; they wait where more slices follow.
-    const int64_t c_tile = kernels.rows * kBf16Columns;
     const int64_t waiting = slices.count == 1 ? 1 : row_panels * (one_block ? group : panels);
-    const int64_t a_slice = row_panels * kernels.row_panel;
-    const int64_t a_words = a_slice * slices.per_block, b_words = packed ? 0 : slices.before(slices.per_block, group);
+    const int64_t a_slice = row_panels * kernels.row_panel, a_words = a_slice * slices.per_block;
+    const int64_t own_words = packed ? 0 : slices.panels(0, group), c_words = waiting * kernels.rows * kBf16Columns;
     thread_local Scratch scratch;
-    auto* a = static_cast<uint32_t*>(scratch.at_least(static_cast<size_t>(a_words + b_words + waiting * c_tile) * 4));
+    auto* a = static_cast<uint32_t*>(scratch.at_least(static_cast<size_t>(a_words + own_words + c_words) * 4));
     uint32_t* const own = a + a_words;
-    float* const c = reinterpret_cast<float*>(own + b_words);
+    float* const c = reinterpret_cast<float*>(own + own_words);
     for (int64_t block = 0; block < slices.count; block += slices.per_block) {
       const int64_t end = std::min(block + slices.per_block, slices.count);
       bool by_vector = false;
@@ -142,36 +141,42 @@ struct Tile {
         by_vector =
             kernels.pack_rows(&x->bits, p.x_row, p.x_depth, m, slices.size(slice), a + (slice - block) * a_slice);
       }
-      for (int64_t panel0 = 0; panel0 < panels; panel0 += group) {
-        const int64_t panel_end = std::min(panel0 + group, panels);
+      for (int64_t first = 0; first < panels; first += group) {
+        const int64_t last = std::min(first + group, panels), column = first * kBf16Columns;
         for (int64_t slice = block; slice < end; ++slice) {
-          const uint32_t* b =
-              packed + slices.before(slice, all_panels) + slices.panels(slice, j / kBf16Columns + panel0);
-          if (!packed) {
-            const int64_t column = panel0 * kBf16Columns;
-            pack_columns(kernels, p, at.z, j + column, std::min(n, panel_end * kBf16Columns) - column,
-                         slices.begin(slice), slices.size(slice), own);
-            b = own;
-          }
-          for (int64_t panel = panel0; panel < panel_end; ++panel) {
-            const uint32_t* b_panel = b + slices.panels(slice, panel - panel0);
-            for (int64_t row = 0; row < row_panels; ++row) {
-              float* sums =
-                  slices.count == 1 ? c : c + ((one_block ? panel - panel0 : panel) * row_panels + row) * c_tile;
-              const int64_t row0 = row * kernels.rows, column = panel * kBf16Columns;
-              const int64_t rows = std::min(kernels.rows, m - row0), columns = std::min(kBf16Columns, n - column);
-              kernels.multiply(rows, columns, slices.size(slice),
-                               a + (slice - block) * a_slice + row * kernels.row_panel, by_vector, b_panel, slice == 0,
-                               sums, kBf16Columns);
-              if (!slices.last(slice)) continue;
-              finish(kernels, rows, columns, sums, kBf16Columns, bias ? bias + j + column : nullptr, p.accumulate,
-                     y + (i + row0) * p.n + j + column, p.n);
-            }
-          }
+          if (!packed)
+            pack_columns(kernels, p, at.z, j + column, std::min(n, last * kBf16Columns) - column, slices.begin(slice),
+                         slices.size(slice), own);
+          const uint32_t* b = packed ? packed + slices.before(slice, ceil_div(p.n, kBf16Columns)) +
+                                           slices.panels(slice, j / kBf16Columns + first)
+                                     : own;
+          for (int64_t panel = first; panel < last; ++panel)
+            multiply_panel(slices, slice, panel, a + (slice - block) * a_slice, by_vector,
+                           b + slices.panels(slice, panel - first),
+                           c + (waiting == 1 ? 0
+                                : one_block  ? panel - first
+                                             : panel) *
+                                   c_panel());
         }
       }
     }
   }
+
+  // One slice of a panel of columns with all panels of rows. c: its sums, those of a panel of rows after the other; one
+  // after the other in the same place where no slice follows.
+  void multiply_panel(const Slices& slices, int64_t slice, int64_t panel, const uint32_t* a, bool by_vector,
+                      const uint32_t* b, float* c) const {
+    const int64_t column = panel * kBf16Columns, columns = std::min(kBf16Columns, n - column);
+    for (int64_t row = 0; row < m; row += kernels.rows, a += kernels.row_panel) {
+      const int64_t rows = std::min(kernels.rows, m - row);
+      kernels.multiply(rows, columns, slices.size(slice), a, by_vector, b, slice == 0, c, kBf16Columns);
+      if (slices.last(slice))
+        finish(kernels, rows, columns, c, kBf16Columns, bias ? bias + j + column : nullptr, p.accumulate,
+               y + (i + row) * p.n + j + column, p.n);
+      if (slices.count > 1) c += kernels.rows * kBf16Columns;
+    }
+  }
+  int64_t c_panel() const { return ceil_div(m, kernels.rows) * kernels.rows * kBf16Columns; }
 
   static void pack_columns(const Bf16Kernels& kernels, const Bf16Products<Y>& p, const bfloat16* z, int64_t j,
                            int64_t n, int64_t k, int64_t depth, uint32_t* panels) {
