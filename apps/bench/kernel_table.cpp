@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "braid/autograd/record.h"
 #include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/kernel_meter.h"
 #include "braid/tensor/trace_device.h"
 
 namespace braid::apps {
@@ -19,45 +19,20 @@ KernelTable time_kernels(Device device, const std::function<void()>& step) {
     const EnableGrad on;  // inside a kernel of the table nothing is recorded
     step();
   });
-  synchronize(device);
-  table.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  for (const LaunchTime& time : times) table.rows.push_back({time.name, time.launches, time.milliseconds});
+  const std::chrono::duration<double, std::milli> all = std::chrono::steady_clock::now() - start;
+  for (const LaunchTime& time : times) {
+    table.rows.push_back({time.name, time.launches, time.milliseconds});
+    table.in_kernels += time.milliseconds;
+  }
+  if (device == kCpu) table.between_kernels = std::max(0.0, all.count() - table.in_kernels);
   std::ranges::sort(table.rows, std::greater(), &KernelRow::milliseconds);
   return table;
 }
 
-namespace {
-
-// What the traced step counts by kernel; a kernel inside another one counts for both.
-struct Counting {
-  std::map<std::string, double> flops;
-  std::vector<std::pair<const char*, double>> running;  // and the FLOPs before
-
-  static double so_far() { return TraceDevice::current()->flops().total(); }
-  void enter(const char* kernel) { running.emplace_back(kernel, so_far()); }
-  void leave() {
-    flops[running.back().first] += so_far() - running.back().second;
-    running.pop_back();
-  }
-};
-Counting* counting = nullptr;
-
-}  // namespace
-
 void add_flops(KernelTable& table, const std::function<void()>& traced) {
-  Counting counts;
-  counting = &counts;
-  const detail::KernelObserver before = detail::set_kernel_observer({
-      [](const char* kernel) {
-        if (TraceDevice::current()) counting->enter(kernel);
-      },
-      [] {
-        if (TraceDevice::current()) counting->leave();
-      },
-  });
-  traced();
-  detail::set_kernel_observer(before);
-  for (KernelRow& row : table.rows) row.flops = counts.flops[row.name];
+  const auto so_far = [] { return TraceDevice::current() ? TraceDevice::current()->flops().total() : 0; };
+  auto flops = meter_kernels(so_far, traced);
+  for (KernelRow& row : table.rows) row.flops = flops[row.name].amount;
 }
 
 std::string kernels_json(const KernelTable& table) {
@@ -68,23 +43,19 @@ std::string kernels_json(const KernelTable& table) {
 }
 
 void print_kernels(const KernelTable& table, double peak) {
-  double sum = 0;
-  for (const KernelRow& row : table.rows) sum += row.milliseconds;
+  const double all = table.in_kernels + table.between_kernels;
   const bool counts = std::ranges::any_of(table.rows, [](const KernelRow& row) { return row.flops > 0; });
   std::printf("\n  %-60s    calls        ms       %%%s\n", "kernel", counts ? "  GFLOP/s  % of a product" : "");
-  const auto line = [&](const char* name, const char* calls, double milliseconds) {
-    std::printf("  %-60s %8s %9.3f %7.1f", name, calls, milliseconds, 100 * milliseconds / table.milliseconds);
-  };
-  for (const KernelRow& row : table.rows) {
-    line(row.name.c_str(), std::to_string(row.calls).c_str(), row.milliseconds);
-    const double rate = row.flops / (row.milliseconds * 1e-3);
-    if (row.flops > 0) std::printf(" %8.1f %8.0f", rate / 1e9, 100 * rate / peak);
+  const auto line = [&](const char* name, const std::string& calls, double milliseconds, double flops) {
+    std::printf("  %-60s %8s %9.3f %7.1f", name, calls.c_str(), milliseconds, 100 * milliseconds / all);
+    const double rate = flops / (milliseconds * 1e-3);
+    if (flops > 0) std::printf(" %8.1f %8.0f", rate / 1e9, 100 * rate / peak);
     std::printf("\n");
-  }
-  line("between kernels", "", std::max(0.0, table.milliseconds - sum));
-  std::printf("\n");
-  line("the step", "", table.milliseconds);
-  std::printf("\n");
+  };
+  for (const KernelRow& row : table.rows)
+    line(row.name.c_str(), std::to_string(row.calls), row.milliseconds, row.flops);
+  if (table.between_kernels > 0) line("between kernels", "", table.between_kernels, 0);
+  line("the step", "", all, 0);
 }
 
 }  // namespace braid::apps

@@ -11,15 +11,16 @@ namespace braid::apps {
 struct KernelRow {
   std::string name;
   int64_t calls = 0;
-  double milliseconds = 0, flops = 0;  // of all calls; flops: 0 where they are not counted
+  double milliseconds = 0, flops = 0;  // of all calls; flops: 0 for a kernel that counts none
 };
 
 struct KernelTable {
   std::vector<KernelRow> rows;  // the slowest first
-  double milliseconds = 0;      // of the step
+  double in_kernels = 0;        // milliseconds of the step, and the rest; a GPU's waits for the host are not counted
+  double between_kernels = 0;
 };
 
-// Runs the work once, which synchronizes with nothing.
+// Runs the step once. On a GPU its kernels are launched and timed one by one.
 KernelTable time_kernels(Device device, const std::function<void()>& step);
 // Adds the FLOPs that each kernel counts (tensor/trace_device.h) while `traced` runs the same step on a TraceDevice.
 void add_flops(KernelTable& table, const std::function<void()>& traced);

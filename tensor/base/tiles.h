@@ -25,6 +25,13 @@ struct alignas(64) Shapes {
 };
 static_assert(sizeof(Shapes) == 64);
 
+// Registers 0 to 3 for sums and 4, 5 for the left side, of so many rows; 6, 7 for the right side, of 16.
+constexpr Shapes shapes_of(int rows) {
+  Shapes all;
+  for (int tile = 0; tile < 8; ++tile) all.set(tile, tile < 6 ? rows : 16, 64);
+  return all;
+}
+
 #ifndef BRAID_EMULATE_TILES  // tests/emulation/tiles.h
 
 // For this thread, until release(); all registers become zero.

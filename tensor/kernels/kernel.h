@@ -35,6 +35,16 @@ struct KernelObserver {
   void (*leave)() = nullptr;
 };
 KernelObserver set_kernel_observer(KernelObserver observer);
+class [[nodiscard]] ObserveKernels {  // while it lives
+ public:
+  explicit ObserveKernels(KernelObserver observer) : before_(set_kernel_observer(observer)) {}
+  ~ObserveKernels() { set_kernel_observer(before_); }
+  ObserveKernels(const ObserveKernels&) = delete;
+  ObserveKernels& operator=(const ObserveKernels&) = delete;
+
+ private:
+  KernelObserver before_;
+};
 
 // Marks a kernel as running in this thread and calls the observer, at the beginning and at the end of its lifetime.
 class KernelScope {

@@ -135,15 +135,11 @@ def of_rows(rows, columns):
 
 
 def of_sizes(limit):
-    for n in (16, 64, 256, 512, 1024, 2048):
-        if n * n <= limit:
-            a, b = torch.randn(n, n), torch.randn(n, n)
-            forward("matmul", n * n, lambda: a @ b)
     for dtype, of in ((torch.float32, " f32"), (torch.bfloat16, " bf16")):
         for n in (8, 16, 32, 64, 128, 256, 512, 1024, 1536, 2048):
             if n * n <= limit:
                 a, b = torch.randn(n, n).to(dtype), torch.randn(n, n).to(dtype)
-                forward("product n x n" + of, n * n, lambda: a @ b)
+                forward("matmul" + of, n * n, lambda: a @ b)
         for rows, ins, out in ((1, 768, 3072), (8, 768, 3072), (49, 768, 768), (128, 768, 3072), (1024, 768, 3072),
                                (1024, 3072, 768), (4096, 256, 768), (4096, 768, 32), (4096, 32, 256)):
             if rows * out <= limit:

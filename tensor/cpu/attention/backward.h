@@ -43,7 +43,7 @@ class Backward {
 
   void run(const Task& task, const Ticket& ticket) {
     const Block<T> block(p, task);
-    const TileState<T> state;
+    [[maybe_unused]] const TileState<T> tiles_of_thread{};
     if constexpr (kPairs<T>) {
       pack_row_words(block, p.q, q_);
       pack_row_words(block, p.dy, dy_);

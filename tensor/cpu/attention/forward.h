@@ -32,7 +32,7 @@ class Forward {
 
   void run(const Task& task) {
     const Block<T> block(p, task);
-    const TileState<T> state;
+    [[maybe_unused]] const TileState<T> tiles_of_thread{};
     if constexpr (kPairs<T>)
       pack_row_words(block, p.q, q_);
     else

@@ -26,16 +26,13 @@ inline constexpr int64_t kMaxQueryTiles = kMaxBlockRows / kQueryTileRows;
 
 // The tile registers of a thread while it computes a block; nothing without tiles.
 template <class T>
-class TileState {
- public:
+struct TileState {
 #ifdef BRAID_ATTENTION_TILES
   TileState() { configure_tiles(); }
   ~TileState() { tiles::release(); }
-#else
-  TileState() {}  // NOLINT: not trivial, so that no compiler finds an unused variable
-#endif
   TileState(const TileState&) = delete;
   TileState& operator=(const TileState&) = delete;
+#endif
 };
 
 // sum[r][v] += sum_k  a[r * a_row + k * a_k] * b[k * b_k + v * b_vector ...]; Pairs: of words of two values

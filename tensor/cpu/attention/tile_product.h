@@ -13,13 +13,8 @@ namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 inline constexpr int64_t kTileWords = 16;  // of a row of a register
 static_assert(kQueryTileRows == 8 && kLanes<float> == kTileWords);
 
-// Registers 0 to 3: sums; 4, 5: rows of the left side; 6, 7: words of the right side.
 inline void configure_tiles() {
-  static constexpr tiles::Shapes shapes = [] {
-    tiles::Shapes all;
-    for (int tile = 0; tile < 8; ++tile) all.set(tile, tile < 6 ? 8 : 16, 64);
-    return all;
-  }();
+  static constexpr tiles::Shapes shapes = tiles::shapes_of(kQueryTileRows);
   tiles::configure(shapes);
 }
 

@@ -57,45 +57,59 @@ bool pack_rows(const uint16_t* x, int64_t vector_stride, int64_t depth_stride, i
   return true;
 }
 
-// Up to 16 R rows by 16 V columns.
+// The sums of 16 R by 16 V elements, rows kBf16Columns apart: registers 0, 1 and, below, 2, 3.
+void zero_sums() {
+  tiles::zero<0>();
+  tiles::zero<1>();
+  tiles::zero<2>();
+  tiles::zero<3>();
+}
+constexpr int64_t kSumsRow = kBf16Columns * 4, kBelow = kSide * kBf16Columns;
 template <int R, int V>
-void tile(int64_t pairs, const Word* a, const Word* b, bool first, float* c, int64_t ldc) {
-  const int64_t c_row = ldc * 4, b_row = kBf16Columns * 4;
-  const auto sums = [&](auto visit00, auto visit01, auto visit10, auto visit11) {
-    visit00(c);
-    if constexpr (V == 2) visit01(c + kSide);
-    if constexpr (R == 2) visit10(c + kSide * ldc);
-    if constexpr (R == 2 && V == 2) visit11(c + kSide * ldc + kSide);
-  };
-  if (first)
-    sums([](float*) { tiles::zero<0>(); }, [](float*) { tiles::zero<1>(); }, [](float*) { tiles::zero<2>(); },
-         [](float*) { tiles::zero<3>(); });
-  else
-    sums([&](float* at) { tiles::load<0>(at, c_row); }, [&](float* at) { tiles::load<1>(at, c_row); },
-         [&](float* at) { tiles::load<2>(at, c_row); }, [&](float* at) { tiles::load<3>(at, c_row); });
-  for (int64_t p = 0; p < pairs; p += kSide, a += 2 * kRegister, b += kSide * kBf16Columns) {
-    tiles::load<6>(b, b_row);
-    tiles::load<4>(a, kSide * 4);
-    tiles::multiply<0, 4, 6>();
-    if constexpr (V == 2) {
-      tiles::load<7>(b + kSide, b_row);
-      tiles::multiply<1, 4, 7>();
-    }
-    if constexpr (R == 2) {
-      tiles::load<5>(a + kRegister, kSide * 4);
-      tiles::multiply<2, 5, 6>();
-      if constexpr (V == 2) tiles::multiply<3, 5, 7>();
-    }
+void load_sums(const float* c) {
+  tiles::load<0>(c, kSumsRow);
+  if constexpr (V == 2) tiles::load<1>(c + kSide, kSumsRow);
+  if constexpr (R == 2) tiles::load<2>(c + kBelow, kSumsRow);
+  if constexpr (R == 2 && V == 2) tiles::load<3>(c + kBelow + kSide, kSumsRow);
+}
+template <int R, int V>
+void store_sums(float* c) {
+  tiles::store<0>(c, kSumsRow);
+  if constexpr (V == 2) tiles::store<1>(c + kSide, kSumsRow);
+  if constexpr (R == 2) tiles::store<2>(c + kBelow, kSumsRow);
+  if constexpr (R == 2 && V == 2) tiles::store<3>(c + kBelow + kSide, kSumsRow);
+}
+// Adds the products of 32 depths: rows of the left side at a and, the lower 16, below, a_row bytes apart; a panel of
+// columns at b.
+template <int R, int V>
+void add_products(const void* a, const void* below, int64_t a_row, const Word* b) {
+  constexpr int64_t b_row = kBf16Columns * 4;
+  tiles::load<6>(b, b_row);
+  tiles::load<4>(a, a_row);
+  tiles::multiply<0, 4, 6>();
+  if constexpr (V == 2) {
+    tiles::load<7>(b + kSide, b_row);
+    tiles::multiply<1, 4, 7>();
   }
-  sums([&](float* at) { tiles::store<0>(at, c_row); }, [&](float* at) { tiles::store<1>(at, c_row); },
-       [&](float* at) { tiles::store<2>(at, c_row); }, [&](float* at) { tiles::store<3>(at, c_row); });
+  if constexpr (R == 2) {
+    tiles::load<5>(below, a_row);
+    tiles::multiply<2, 5, 6>();
+    if constexpr (V == 2) tiles::multiply<3, 5, 7>();
+  }
 }
 
-void multiply(int64_t rows, int64_t columns, int64_t depth, const Word* a, bool, const Word* b, bool first, float* c,
-              int64_t ldc) {
+template <int R, int V>
+void tile(int64_t pairs, const Word* a, const Word* b, bool first, float* c) {
+  first ? zero_sums() : load_sums<R, V>(c);
+  for (int64_t p = 0; p < pairs; p += kSide, a += 2 * kRegister, b += kSide * kBf16Columns)
+    add_products<R, V>(a, a + kRegister, kSide * 4, b);
+  store_sums<R, V>(c);
+}
+
+void multiply(int64_t rows, int64_t columns, int64_t depth, const Word* a, bool, const Word* b, bool first, float* c) {
   const auto run =
       rows > kSide ? (columns > kSide ? tile<2, 2> : tile<2, 1>) : (columns > kSide ? tile<1, 2> : tile<1, 1>);
-  run(pairs_of(depth), a, b, first, c, ldc);
+  run(pairs_of(depth), a, b, first, c);
 }
 
 // The sums of a few rows of x with 16 R rows of W, transposed: t (16 R, 32), of which 16 V columns are written. W is
@@ -103,10 +117,7 @@ void multiply(int64_t rows, int64_t columns, int64_t depth, const Word* a, bool,
 template <int R, int V>
 void few_tile(int64_t rows, int64_t k, const Word* x, const uint16_t* w, int64_t w_row, float* t) {
   alignas(64) uint16_t copy[kRows][kDepths];  // what is no whole register, filled up with zeros
-  tiles::zero<0>();
-  tiles::zero<1>();
-  tiles::zero<2>();
-  tiles::zero<3>();
+  zero_sums();
   for (int64_t depth = 0; depth < k; depth += kDepths, x += kSide * kBf16Columns) {
     const uint16_t* a = w + depth;
     int64_t a_row = w_row;
@@ -116,24 +127,9 @@ void few_tile(int64_t rows, int64_t k, const Word* x, const uint16_t* w, int64_t
         _mm512_store_si512(copy[i], _mm512_maskz_loadu_epi16(i < rows ? mask : 0, a + i * w_row));
       a = copy[0], a_row = kDepths;
     }
-    tiles::load<6>(x, kBf16Columns * 4);
-    tiles::load<4>(a, a_row * 2);
-    tiles::multiply<0, 4, 6>();
-    if constexpr (V == 2) {
-      tiles::load<7>(x + kSide, kBf16Columns * 4);
-      tiles::multiply<1, 4, 7>();
-    }
-    if constexpr (R == 2) {
-      tiles::load<5>(a + kSide * a_row, a_row * 2);
-      tiles::multiply<2, 5, 6>();
-      if constexpr (V == 2) tiles::multiply<3, 5, 7>();
-    }
+    add_products<R, V>(a, a + kSide * a_row, a_row * 2, x);
   }
-  constexpr int64_t t_row = kBf16Columns * 4;
-  tiles::store<0>(t, t_row);
-  if constexpr (V == 2) tiles::store<1>(t + kSide, t_row);
-  if constexpr (R == 2) tiles::store<2>(t + kSide * kBf16Columns, t_row);
-  if constexpr (R == 2 && V == 2) tiles::store<3>(t + kSide * kBf16Columns + kSide, t_row);
+  store_sums<R, V>(t);
 }
 
 void multiply_few(int64_t m, int64_t n, int64_t k, const Word* x, const uint16_t* w, int64_t w_row, float* c) {
@@ -152,11 +148,7 @@ void multiply_few(int64_t m, int64_t n, int64_t k, const Word* x, const uint16_t
 }
 
 void enter() {
-  static constexpr tiles::Shapes shapes = [] {
-    tiles::Shapes all;
-    for (int tile = 0; tile < 8; ++tile) all.set(tile, kSide, kSide * 4);
-    return all;
-  }();
+  static constexpr tiles::Shapes shapes = tiles::shapes_of(kSide);
   tiles::configure(shapes);
 }
 

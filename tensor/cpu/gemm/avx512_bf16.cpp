@@ -38,7 +38,7 @@ bool pack_rows(const uint16_t* x, int64_t vector_stride, int64_t depth_stride, i
 
 // MR rows by NV vectors of c, held in registers. Word of row i and pair p: a[i * RowStep + p * PairStep].
 template <int MR, int NV, int64_t RowStep, int64_t PairStep>
-void tile(int64_t pairs, const Word* a, const Word* b, bool first, float* c, int64_t ldc) {
+void tile(int64_t pairs, const Word* a, const Word* b, bool first, float* c) {
   __m512 sum[MR][NV];
 #pragma GCC unroll 16
   for (int i = 0; i < MR; ++i) {
@@ -61,13 +61,13 @@ void tile(int64_t pairs, const Word* a, const Word* b, bool first, float* c, int
   for (int i = 0; i < MR; ++i) {
 #pragma GCC unroll 2
     for (int v = 0; v < NV; ++v) {
-      float* to = c + i * ldc + v * 16;
+      float* to = c + i * kBf16Columns + v * 16;
       _mm512_storeu_ps(to, first ? sum[i][v] : _mm512_add_ps(_mm512_loadu_ps(to), sum[i][v]));
     }
   }
 }
 
-using Tile = void (*)(int64_t, const Word*, const Word*, bool, float*, int64_t);
+using Tile = void (*)(int64_t, const Word*, const Word*, bool, float*);
 template <int NV, int64_t R, int64_t P>
 constexpr Tile kTiles[kRows] = {tile<1, NV, R, P>,  tile<2, NV, R, P>,  tile<3, NV, R, P>,  tile<4, NV, R, P>,
                                 tile<5, NV, R, P>,  tile<6, NV, R, P>,  tile<7, NV, R, P>,  tile<8, NV, R, P>,
@@ -75,10 +75,10 @@ constexpr Tile kTiles[kRows] = {tile<1, NV, R, P>,  tile<2, NV, R, P>,  tile<3, 
                                 tile<13, NV, R, P>, tile<14, NV, R, P>};
 
 void multiply(int64_t rows, int64_t columns, int64_t depth, const Word* a, bool by_vector, const Word* b, bool first,
-              float* c, int64_t ldc) {
+              float* c) {
   const Tile* tiles = by_vector ? (columns > 16 ? kTiles<2, kPitch, 1> : kTiles<1, kPitch, 1>)
                                 : (columns > 16 ? kTiles<2, 1, kWide> : kTiles<1, 1, kWide>);
-  tiles[rows - 1](pairs_of(depth), a, b, first, c, ldc);
+  tiles[rows - 1](pairs_of(depth), a, b, first, c);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ constexpr int64_t kTileRows = 336, kTileColumns = 16 * kBf16Columns;
 // Most words of packed columns that all tiles of a product share.
 constexpr int64_t kSharedWords = int64_t{16} << 20;
 // Rows of x that do not pay for packing W where a kernel reads it as it lies.
-constexpr int64_t kFewRows = 256;
+constexpr int64_t kRowsInPlace = 256;
 
 // `count` pieces of [0, size), of about the same number of whole `unit`s each.
 struct Pieces {
@@ -80,13 +80,13 @@ class Scratch {
   size_t bytes_ = 0;
 };
 
-void finish(const Bf16Kernels& kernels, int64_t rows, int64_t columns, const float* c, int64_t ldc, const float* bias,
+void finish(const Bf16Kernels& kernels, int64_t rows, int64_t columns, const float* c, const float* bias,
             bool accumulate, float* y, int64_t ldy) {
-  kernels.finish_f32(rows, columns, c, ldc, bias, accumulate, y, ldy);
+  kernels.finish_f32(rows, columns, c, bias, accumulate, y, ldy);
 }
-void finish(const Bf16Kernels& kernels, int64_t rows, int64_t columns, const float* c, int64_t ldc, const float* bias,
+void finish(const Bf16Kernels& kernels, int64_t rows, int64_t columns, const float* c, const float* bias,
             bool accumulate, bfloat16* y, int64_t ldy) {
-  kernels.finish_bf16(rows, columns, c, ldc, bias, accumulate, &y->bits, ldy);
+  kernels.finish_bf16(rows, columns, c, bias, accumulate, &y->bits, ldy);
 }
 
 // The depth in slices, of which some make a block (bf16_kernels.h). Each is a multiple of what the kernels pack; the
@@ -169,9 +169,9 @@ struct Tile {
     const int64_t column = panel * kBf16Columns, columns = std::min(kBf16Columns, n - column);
     for (int64_t row = 0; row < m; row += kernels.rows, a += kernels.row_panel) {
       const int64_t rows = std::min(kernels.rows, m - row);
-      kernels.multiply(rows, columns, slices.size(slice), a, by_vector, b, slice == 0, c, kBf16Columns);
+      kernels.multiply(rows, columns, slices.size(slice), a, by_vector, b, slice == 0, c);
       if (slices.last(slice))
-        finish(kernels, rows, columns, c, kBf16Columns, bias ? bias + j + column : nullptr, p.accumulate,
+        finish(kernels, rows, columns, c, bias ? bias + j + column : nullptr, p.accumulate,
                y + (i + row) * p.n + j + column, p.n);
       if (slices.count > 1) c += kernels.rows * kBf16Columns;
     }
@@ -228,7 +228,7 @@ void multiply_few(const Bf16Kernels& kernels, const Bf16Products<Y>& p, const fl
       for (int64_t block = 0; block < blocks; ++block, y += kBf16Columns * p.n) {
         const int64_t m = rows_of(block);
         kernels.multiply_few(m, n, p.k, panels + (product * blocks + block) * size, w, p.z_column, c);
-        finish(kernels, m, n, c, kBf16Columns, bias ? bias + j : nullptr, p.accumulate, y, p.n);
+        finish(kernels, m, n, c, bias ? bias + j : nullptr, p.accumulate, y, p.n);
       }
     }
     if (kernels.leave) kernels.leave();
@@ -258,7 +258,7 @@ void multiply_bf16(const Bf16Products<Y>& p, FunctionRef<Bf16Operands(int64_t i)
   const Bf16Kernels& kernels = bf16_kernels();
   std::vector<float> bias(static_cast<size_t>(p.bias ? p.n : 0));
   for (size_t j = 0; j < bias.size(); ++j) bias[j] = static_cast<float>(p.bias[j]);
-  if (kernels.multiply_few && p.m <= kFewRows && (p.z_depth == 1 || p.k == 1))
+  if (kernels.multiply_few && p.m <= kRowsInPlace && (p.z_depth == 1 || p.k == 1))
     return multiply_few(kernels, p, p.bias ? bias.data() : nullptr, operands);
   const Tiles tiles = tiles_of(kernels, p.count, p.m, p.n, p.k);
   Tensor columns;  // packed once for all tiles of a product

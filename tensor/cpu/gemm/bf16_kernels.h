@@ -32,22 +32,22 @@ struct Bf16Kernels {
   void (*pack_columns)(const uint16_t* x, int64_t vector_stride, int64_t depth_stride, int64_t vectors, int64_t depth,
                        uint32_t* panels) = nullptr;
 
-  // c (rows, columns in full vectors of 16) = or += the product of a panel of rows and one of columns. c holds at least
-  // `rows` of the kernels' in full. An element is a chain over ascending depth, whatever the tile; a chain no longer
-  // than a panel is deep, since rounding errors grow with it.
+  // c (rows, columns in full vectors of 16), rows kBf16Columns apart as everywhere below, = or += the product of a
+  // panel of rows and one of columns. c has room for all rows of a tile. An element is a chain over ascending depth,
+  // whatever the tile; a chain no longer than a panel is deep, since rounding errors grow with it.
   void (*multiply)(int64_t rows, int64_t columns, int64_t depth, const uint32_t* a, bool by_vector, const uint32_t* b,
-                   bool first, float* c, int64_t ldc) = nullptr;
+                   bool first, float* c) = nullptr;
 
   // Where not null: the bits of the same sums for a few rows, m <= kBf16Columns, without a copy of W (n, k), whose rows
   // are contiguous, w_row apart; n <= kBf16Columns. x: a panel of its rows as pack_columns makes it, but k deep.
   void (*multiply_few)(int64_t m, int64_t n, int64_t k, const uint32_t* x, const uint16_t* w, int64_t w_row,
-                       float* c) = nullptr;  // (m, n), rows kBf16Columns apart
+                       float* c) = nullptr;  // (m, n)
 
   // y (rows, columns) = c + bias + y: bias (null or f32) and y's old values where asked for; rounded once.
-  void (*finish_f32)(int64_t rows, int64_t columns, const float* c, int64_t ldc, const float* bias, bool accumulate,
-                     float* y, int64_t ldy) = nullptr;
-  void (*finish_bf16)(int64_t rows, int64_t columns, const float* c, int64_t ldc, const float* bias, bool accumulate,
-                      uint16_t* y, int64_t ldy) = nullptr;
+  void (*finish_f32)(int64_t rows, int64_t columns, const float* c, const float* bias, bool accumulate, float* y,
+                     int64_t ldy) = nullptr;
+  void (*finish_bf16)(int64_t rows, int64_t columns, const float* c, const float* bias, bool accumulate, uint16_t* y,
+                      int64_t ldy) = nullptr;
 };
 
 }  // namespace braid::cpu

@@ -1,5 +1,5 @@
 // What the files of several instruction sets compile alike: words of pairs and their panels, and the rounding of sums.
-// Included after immintrin.h and inside no namespace; every function is the including file's own.
+// Every function is the including file's own.
 #pragma once
 #include <immintrin.h>
 
@@ -116,12 +116,12 @@ __m512 widened(__m256i bits) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm5
 
 // Calls put(address, mask, sum) for every vector of c with its bias; `old` adds what is there.
 template <class Y, class Old, class Put>
-void finish(int64_t rows, int64_t columns, const float* c, int64_t ldc, const float* bias, bool accumulate, Y* y,
-            int64_t ldy, Old old, Put put) {
+void finish(int64_t rows, int64_t columns, const float* c, const float* bias, bool accumulate, Y* y, int64_t ldy,
+            Old old, Put put) {
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; j += 16) {
       const __mmask16 mask = first_of_16(columns - j);
-      __m512 sum = _mm512_maskz_loadu_ps(mask, c + i * ldc + j);
+      __m512 sum = _mm512_maskz_loadu_ps(mask, c + i * kBf16Columns + j);
       if (bias) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, bias + j));
       if (accumulate) sum = _mm512_add_ps(sum, old(mask, y + i * ldy + j));
       put(mask, y + i * ldy + j, sum);
@@ -129,18 +129,18 @@ void finish(int64_t rows, int64_t columns, const float* c, int64_t ldc, const fl
   }
 }
 
-void finish_f32(int64_t rows, int64_t columns, const float* c, int64_t ldc, const float* bias, bool accumulate,
-                float* y, int64_t ldy) {
+void finish_f32(int64_t rows, int64_t columns, const float* c, const float* bias, bool accumulate, float* y,
+                int64_t ldy) {
   finish(
-      rows, columns, c, ldc, bias, accumulate, y, ldy,
+      rows, columns, c, bias, accumulate, y, ldy,
       [](__mmask16 mask, const float* at) { return _mm512_maskz_loadu_ps(mask, at); },
       [](__mmask16 mask, float* at, __m512 v) { _mm512_mask_storeu_ps(at, mask, v); });
 }
 
-void finish_bf16(int64_t rows, int64_t columns, const float* c, int64_t ldc, const float* bias, bool accumulate,
-                 uint16_t* y, int64_t ldy) {
+void finish_bf16(int64_t rows, int64_t columns, const float* c, const float* bias, bool accumulate, uint16_t* y,
+                 int64_t ldy) {
   finish(
-      rows, columns, c, ldc, bias, accumulate, y, ldy,
+      rows, columns, c, bias, accumulate, y, ldy,
       [](__mmask16 mask, const uint16_t* at) { return widened(_mm256_maskz_loadu_epi16(mask, at)); },
       [](__mmask16 mask, uint16_t* at, __m512 v) {
         _mm256_mask_storeu_epi16(at, mask, reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(v)));

@@ -60,11 +60,10 @@ BOOST_AUTO_TEST_CASE(calls_are_timed_by_name) {
   BOOST_TEST(of("log_softmax") == 3);
   BOOST_TEST(of("softmax") == 2);
   story.clear();
-  const auto before = detail::set_kernel_observer({[](const char* name) { story.push_back(name); }, [] {}});
+  const detail::ObserveKernels observe({[](const char* name) { story.push_back(name); }, [] {}});
   cpu_backend().stream.launch_times([] {});
   Tensor x = zeros({1});
   kNested.softmax.log_forward(x, x);
-  detail::set_kernel_observer(before);
   BOOST_TEST((std::ranges::count(story, "log_softmax") == 1));
 }
 
