@@ -1,7 +1,8 @@
 // Linear algebra: factorisations and systems of equations, with derivatives of every order.
 //
-// The last two axes are a matrix, the axes before them a batch. f32 and f64; 16-bit types are rejected: cast them. The
-// host computes, by LAPACK, also for tensors of a GPU, which are copied there and back. Letters: k = min(m, n).
+// The last two axes are a matrix, the axes before them a batch. f32 and f64; 16-bit types are rejected: cast them.
+// LAPACK computes on the host, cuSOLVER on a GPU; a build without cuSOLVER copies a GPU's tensors to the host and back.
+// Letters: k = min(m, n).
 #pragma once
 #include "braid/autograd/ops.h"
 

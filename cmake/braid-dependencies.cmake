@@ -1,7 +1,8 @@
 # The libraries that Braid links, for its own build and for users of the installed library: Threads::Threads, ZLIB::ZLIB,
-# braid::zstd, braid::pcre2 and braid::utf8proc always; braid::dnnl (oneDNN), braid::lapack, braid::png, braid::jpeg, braid::mpi, braid::nccl and braid::cudnn where they are found and
-# BRAID_DNNL, BRAID_LAPACK, BRAID_PNG, BRAID_JPEG, BRAID_MPI, BRAID_NCCL, BRAID_CUDNN (AUTO, ON, OFF) do not say OFF. NCCL and cuDNN belong to the CUDA
-# device: BRAID_CUDA=OFF leaves them out.
+# braid::zstd, braid::pcre2 and braid::utf8proc always; braid::dnnl (oneDNN), braid::lapack, braid::png, braid::jpeg,
+# braid::mpi, braid::nccl, braid::cudnn and braid::cusolver where they are found and BRAID_DNNL, BRAID_LAPACK, BRAID_PNG,
+# BRAID_JPEG, BRAID_MPI, BRAID_NCCL, BRAID_CUDNN, BRAID_CUSOLVER (AUTO, ON, OFF) do not say OFF. NCCL, cuDNN and
+# cuSOLVER belong to the CUDA device: BRAID_CUDA=OFF leaves them out.
 # zstd, PCRE2, utf8proc, NCCL and cuDNN have no CMake package everywhere, and the package of oneDNN requires OpenCL, which
 # is not used: all of them are searched for directly.
 find_package(Threads REQUIRED)
@@ -39,6 +40,7 @@ braid_find(zstd zstd.h zstd "install libzstd-dev")
 braid_find(dnnl dnnl.h dnnl "install libdnnl-dev")
 braid_find(nccl nccl.h nccl "install NCCL and the CUDA toolkit" CUDA)
 braid_find(cudnn cudnn_graph.h cudnn "install cuDNN 9 and the CUDA toolkit" CUDA)
+braid_find(cusolver cusolverDn.h cusolver "install the CUDA toolkit with cuSOLVER" CUDA)
 if(NOT TARGET braid::zstd)
   message(FATAL_ERROR "zstd.h or libzstd was not found: install libzstd-dev")
 endif()

@@ -29,6 +29,7 @@ const Backend& cuda_backend(int index) {
       .split_qkv = split_qkv_kernels,
       .optimizer = optimizer_kernels,
       .integer = integer_kernels,
+      .linalg = linalg_kernels,
   };
   use_device(index);
   return table;

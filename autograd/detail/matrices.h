@@ -1,6 +1,7 @@
 // What the ops of linear algebra share. For autograd/ops/*.cpp.
 #pragma once
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::matrices {
 
@@ -27,10 +28,13 @@ inline Shape with_matrix(Shape batch, int64_t rows, int64_t columns) {
   return batch;
 }
 
-// f on the host, for a tensor of any device.
+// Where x is factorised: on its device, or on the host where that has no such kernels.
+inline Device place_of(const Tensor& x) { return backend(x.device()).linalg.solve ? x.device() : kCpu; }
+
+// f in that place; the result comes back to x's device.
 template <class F>
-Tensor on_host(const Tensor& x, F&& f) {
-  return x.device() == kCpu ? f(x) : to(f(to(x, kCpu)), x.device());
+Tensor factorised(const Tensor& x, F&& f) {
+  return to(f(to(x, place_of(x))), x.device());
 }
 
 }  // namespace braid::matrices

@@ -7,7 +7,6 @@
 #include "braid/autograd/linalg.h"
 #include "braid/autograd/manipulate.h"
 #include "braid/autograd/reductions.h"
-#include "braid/tensor/linalg/linalg.h"
 
 namespace braid {
 
@@ -25,11 +24,15 @@ Shape replaced(const Tensor& a, int64_t rows, int64_t columns) {
   return matrices::with_matrix(matrices::batch_of(a), rows, columns);
 }
 
+Tensor matrices_like(const Tensor& a, int64_t rows, int64_t columns) {
+  return empty(replaced(a, rows, columns), a.dtype(), a.device());
+}
+
 // m >= n. With M = r dr^T - dq^T q, and M' its lower triangle mirrored upwards: da = (dq + q M') r^-T
 QAndR tall_qr(const Tensor& a) {
   const int64_t m = a.dim(-2), n = a.dim(-1);
-  Tensor q = empty(replaced(a, m, n), a.dtype()), r = empty(replaced(a, n, n), a.dtype());
-  linalg::qr("qr", a.detach().contiguous(), q, r);
+  Tensor q = matrices_like(a, m, n), r = matrices_like(a, n, n);
+  backend(a.device()).linalg.qr(a.detach().contiguous(), q, r);
   const std::vector<Tensor> found =
       record_many("qr", {q, r}, {a}, differentiable([a, q, r](const std::vector<Tensor>& d) -> Grads {
                     const bool again = recording({a, d[0], d[1]});
@@ -45,14 +48,14 @@ QAndR tall_qr(const Tensor& a) {
 
 // a symmetric: a = v diag(w) v^T. With F_ij = 1 / (w_j - w_i), 0 on the diagonal:
 // S = v (diag(dw) + F * (v^T dv)) v^T, da = (S + S^T) / 2
-EigenPairs host_eigh(const Tensor& a) {
+EigenPairs eigen_pairs(const Tensor& a) {
   Shape values = matrices::batch_of(a);
   values.push_back(a.dim(-1));
-  Tensor w = empty(values, a.dtype()), v = empty(a.shape(), a.dtype());
-  linalg::eigh("eigh", a.detach().contiguous(), w, v);
+  Tensor w = empty(values, a.dtype(), a.device()), v = empty_like(a);
+  backend(a.device()).linalg.eigh(a.detach().contiguous(), w, v);
   const std::vector<Tensor> found =
       record_many("eigh", {w, v}, {a}, differentiable([a, w, v](const std::vector<Tensor>& d) -> Grads {
-                    const EigenPairs e = recording({a, d[0], d[1]}) ? host_eigh(a) : EigenPairs{w, v};
+                    const EigenPairs e = recording({a, d[0], d[1]}) ? eigen_pairs(a) : EigenPairs{w, v};
                     Tensor inner = diag_embed(or_zeros(d[0], w));
                     if (d[1]) {
                       const Tensor turns = matmul(transpose(e.vectors), d[1]);
@@ -68,16 +71,15 @@ EigenPairs host_eigh(const Tensor& a) {
 // a = u diag(s) v^T, v = vh^T. With E_ij = s_j^2 - s_i^2, 1 on the diagonal, and X^- = X - X^T:
 // da = u ((u^T du)^- / E * s_j + s_i (v^T dv)^- / E + diag(ds)) v^T
 //      + (1 - u u^T) du s^-1 v^T, for m > k, + u s^-1 dv^T (1 - v v^T), for n > k
-Svd host_svd(const Tensor& a) {
+Svd thin_svd(const Tensor& a) {
   const int64_t m = a.dim(-2), n = a.dim(-1), k = std::min(m, n);
   Shape values = matrices::batch_of(a);
   values.push_back(k);
-  Tensor u = empty(replaced(a, m, k), a.dtype()), s = empty(values, a.dtype()),
-         vh = empty(replaced(a, k, n), a.dtype());
-  linalg::svd("svd", a.detach().contiguous(), u, s, vh);
+  Tensor u = matrices_like(a, m, k), s = empty(values, a.dtype(), a.device()), vh = matrices_like(a, k, n);
+  backend(a.device()).linalg.svd(a.detach().contiguous(), u, s, vh);
   const std::vector<Tensor> found =
       record_many("svd", {u, s, vh}, {a}, differentiable([a, u, s, vh](const std::vector<Tensor>& d) -> Grads {
-                    const Svd f = recording({a, d[0], d[1], d[2]}) ? host_svd(a) : Svd{u, s, vh};
+                    const Svd f = recording({a, d[0], d[1], d[2]}) ? thin_svd(a) : Svd{u, s, vh};
                     const Tensor ut = transpose(f.u), v = transpose(f.vh);
                     const Tensor row = unsqueeze(f.s, -2), column = unsqueeze(f.s, -1);
                     const auto skew = [](const Tensor& x) { return sub(x, transpose(x)); };
@@ -121,20 +123,20 @@ Tensor counted(const Tensor& a, const Tensor& s, double tolerance) {
 QAndR qr(const Tensor& a) {
   const CalledOp called("qr");
   matrices::check_matrices("qr", a);
-  const Tensor host = to(a, kCpu);
+  const Tensor x = to(a, matrices::place_of(a));
   const int64_t m = a.dim(-2), n = a.dim(-1);
   if (m >= n) {
-    const QAndR found = tall_qr(host);
+    const QAndR found = tall_qr(x);
     return {to(found.q, a.device()), to(found.r, a.device())};
   }
-  const std::vector<Tensor> parts = split(host, {m, n - m}, -1);  // (x | y) = q (r | q^T y)
+  const std::vector<Tensor> parts = split(x, {m, n - m}, -1);  // (y | z) = q (r | q^T z)
   const QAndR found = tall_qr(parts[0]);
   return {to(found.q, a.device()), to(concat({found.r, matmul(transpose(found.q), parts[1])}, -1), a.device())};
 }
 
 EigenPairs eigh(const Tensor& a) {
   matrices::check_square("eigh", a);
-  const EigenPairs found = host_eigh(to(a, kCpu));
+  const EigenPairs found = eigen_pairs(to(a, matrices::place_of(a)));
   return {to(found.values, a.device()), to(found.vectors, a.device())};
 }
 Tensor eigvalsh(const Tensor& a) {
@@ -144,7 +146,7 @@ Tensor eigvalsh(const Tensor& a) {
 
 Svd svd(const Tensor& a) {
   matrices::check_matrices("svd", a);
-  const Svd found = host_svd(to(a, kCpu));
+  const Svd found = thin_svd(to(a, matrices::place_of(a)));
   return {to(found.u, a.device()), to(found.s, a.device()), to(found.vh, a.device())};
 }
 Tensor svdvals(const Tensor& a) {

@@ -4,16 +4,15 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/matrices.h"
 #include "braid/autograd/manipulate.h"
-#include "braid/tensor/linalg/linalg.h"
 
 namespace braid {
 
 namespace {
 
-// x = a^-1 b, batches equal, on the host   db = a^-T dx   da = -db x^T
+// x = a^-1 b, batches equal   db = a^-T dx   da = -db x^T
 Tensor solve_batch(const Tensor& a, const Tensor& b) {
-  Tensor x = empty(b.shape(), b.dtype());
-  linalg::solve("solve", a.detach().contiguous(), b.detach().contiguous(), x);
+  Tensor x = empty_like(b);
+  backend(a.device()).linalg.solve(a.detach().contiguous(), b.detach().contiguous(), x);
   return record("solve", x, {a, b}, differentiable([=](const Tensor& dx) -> Grads {
                   const Tensor db = solve_batch(transpose(a), dx);
                   if (!requires_grad(a)) return {Tensor(), db};
@@ -24,8 +23,8 @@ Tensor solve_batch(const Tensor& a, const Tensor& b) {
 
 // The same; only the triangle of a has a gradient.
 Tensor solve_triangle(const Tensor& a, const Tensor& b, bool upper) {
-  Tensor x = empty(b.shape(), b.dtype());
-  linalg::solve_triangular("solve_triangular", a.detach().contiguous(), b.detach().contiguous(), upper, x);
+  Tensor x = empty_like(b);
+  backend(a.device()).linalg.solve_triangular(a.detach().contiguous(), b.detach().contiguous(), upper, x);
   return record("solve_triangular", x, {a, b}, differentiable([=](const Tensor& dx) -> Grads {
                   const Tensor db = solve_triangle(transpose(a), dx, !upper);
                   if (!requires_grad(a)) return {Tensor(), db};
@@ -48,7 +47,7 @@ Tensor solve_any(const char* op, const Tensor& a, const Tensor& b, F&& solver) {
   const auto with_batch = [&](const Tensor& x) {
     return expand(x, matrices::with_matrix(batch, x.dim(-2), x.dim(-1)));
   };
-  return matrices::on_host(a, [&](const Tensor& host) { return solver(with_batch(host), with_batch(to(b, kCpu))); });
+  return matrices::factorised(a, [&](const Tensor& x) { return solver(with_batch(x), with_batch(to(b, x.device()))); });
 }
 
 }  // namespace
@@ -63,11 +62,11 @@ Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper) {
 // y = a^-1   da = -y^T dy y^T
 Tensor inverse(const Tensor& a) {
   matrices::check_square("inverse", a);
-  return matrices::on_host(a, [](const Tensor& host) {
-    Tensor y = empty(host.shape(), host.dtype());
-    linalg::inverse("inverse", host.detach().contiguous(), y);
-    return record("inverse", y, {host}, differentiable([=](const Tensor& dy) -> Grads {
-                    const Tensor t = transpose(recording({host, dy}) ? inverse(host) : y);
+  return matrices::factorised(a, [](const Tensor& x) {
+    Tensor y = empty_like(x);
+    backend(x.device()).linalg.inverse(x.detach().contiguous(), y);
+    return record("inverse", y, {x}, differentiable([=](const Tensor& dy) -> Grads {
+                    const Tensor t = transpose(recording({x, dy}) ? inverse(x) : y);
                     return {neg(matmul(matmul(t, dy), t))};
                   }));
   });
@@ -78,11 +77,11 @@ SignAndLog slogdet(const Tensor& a) {
   const CalledOp called("slogdet");
   matrices::check_square("slogdet", a);
   const Shape batch = matrices::batch_of(a);
-  Tensor sign = empty(batch, a.dtype()), log = empty(batch, a.dtype());
-  const Tensor host = to(a, kCpu);
-  linalg::slogdet("slogdet", host.detach().contiguous(), sign, log);
-  log = record("slogdet", log, {host}, differentiable([host](const Tensor& dlog) -> Grads {
-                 return {mul(unsqueeze(unsqueeze(dlog, -1), -1), transpose(inverse(host)))};
+  const Tensor x = to(a, matrices::place_of(a));
+  Tensor sign = empty(batch, a.dtype(), x.device()), log = empty_like(sign);
+  backend(x.device()).linalg.slogdet(x.detach().contiguous(), sign, log);
+  log = record("slogdet", log, {x}, differentiable([x](const Tensor& dlog) -> Grads {
+                 return {mul(unsqueeze(unsqueeze(dlog, -1), -1), transpose(inverse(x)))};
                }));
   return {sign.to(a.device()), to(log, a.device())};
 }
@@ -97,11 +96,11 @@ Tensor det(const Tensor& a) {
 // entry of the symmetric a for itself.
 Tensor cholesky(const Tensor& a) {
   matrices::check_square("cholesky", a);
-  return matrices::on_host(a, [](const Tensor& host) {
-    Tensor l = empty(host.shape(), host.dtype());
-    linalg::cholesky("cholesky", host.detach().contiguous(), l);
-    return record("cholesky", l, {host}, differentiable([=](const Tensor& dl) -> Grads {
-                    const Tensor factor = recording({host, dl}) ? cholesky(host) : l, up = transpose(factor);
+  return matrices::factorised(a, [](const Tensor& x) {
+    Tensor l = empty_like(x);
+    backend(x.device()).linalg.cholesky(x.detach().contiguous(), l);
+    return record("cholesky", l, {x}, differentiable([=](const Tensor& dl) -> Grads {
+                    const Tensor factor = recording({x, dl}) ? cholesky(x) : l, up = transpose(factor);
                     const Tensor m = tril(matmul(up, dl)), p = sub(m, scale(diag_embed(diagonal(m)), 0.5));
                     const Tensor left = solve_triangular(up, p, true);                        // l^-T P
                     const Tensor s = transpose(solve_triangular(up, transpose(left), true));  // l^-T P l^-1

@@ -21,7 +21,7 @@ PROGRAMS = {"braid": "braid", "test_cuda_device": "tests/test_cuda_device", "ben
             "bench_probe": "tests/bench/bench_probe"}
 TARGETS = ["braid_program", "test_cuda_device", "bench_device", "bench_probe"]
 # Found on the machine with the GPU; cudart is small and goes with the bundle.
-ELSEWHERE = ("libcublasLt.so", "libcublas.so", "libcudnn", "libcuda.so")
+ELSEWHERE = ("libcublasLt.so", "libcublas.so", "libcudnn", "libcuda.so", "libcusolver", "libcusparse", "libnvJitLink")
 C_LIBRARY = ("ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libresolv.so.2")
 
 
@@ -30,10 +30,10 @@ def run(command, **options):
     subprocess.run([str(word) for word in command], check=True, **options)
 
 
-def build(root, folder, arch, cudnn):
+def build(root, folder, arch, cudnn, cusolver):
     """Portable programs: for any x86-64 processor, the library once and shared, no MPI, NCCL or oneDNN."""
     run(["cmake", "-S", root, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DBRAID_CUDA=ON", f"-DBRAID_CUDA_ARCHITECTURES={arch}-real",
-         f"-DBRAID_CUDNN={cudnn}", "-DBRAID_NATIVE=OFF", "-DBRAID_DNNL=OFF", "-DBRAID_MPI=OFF", "-DBRAID_NCCL=OFF",
+         f"-DBRAID_CUDNN={cudnn}", f"-DBRAID_CUSOLVER={cusolver}", "-DBRAID_NATIVE=OFF", "-DBRAID_DNNL=OFF", "-DBRAID_MPI=OFF", "-DBRAID_NCCL=OFF",
          "-DBUILD_SHARED_LIBS=ON", "-DCMAKE_SKIP_RPATH=ON", "-DBRAID_FUZZ=OFF"], stdout=sys.stderr)
     run(["cmake", "--build", folder, "--target", *TARGETS], stdout=sys.stderr)
 
@@ -110,12 +110,12 @@ def golden_losses(stage):
         json.dump(values, file)
 
 
-def make(root, folder, arch="90a", cudnn="AUTO", build_folder="", losses=True, built=False):
+def make(root, folder, arch="90a", cudnn="AUTO", cusolver="OFF", build_folder="", losses=True, built=False):
     """built: packs the programs that the build folder has; without test_cuda_device the tests are those of the emulated GPU."""
     folder = os.path.abspath(folder)
     build_folder = os.path.abspath(build_folder or os.path.join(root, "build", "gpu-bundle"))
     if not built:
-        build(root, build_folder, arch, cudnn)
+        build(root, build_folder, arch, cudnn, cusolver)
     stage = os.path.join(folder, "stage")
     shutil.rmtree(stage, ignore_errors=True)
     for name in ("bin", "lib", "glibc", "data", "tests/bench", "tests/golden"):

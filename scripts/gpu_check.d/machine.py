@@ -9,7 +9,7 @@ import sys
 import time
 
 # Libraries that are looked for on the machine, with the folders of toolkits and of torch's packages. A bundle has all others.
-LIBRARIES = ("libcuda.so.1", "libcublasLt.so.13", "libcudart.so.13", "libcudnn.so.9")
+LIBRARIES = ("libcuda.so.1", "libcublasLt.so.13", "libcudart.so.13", "libcudnn.so.9", "libcusolver.so.12")
 # Containers have the driver in folders of its own, which only their LD_LIBRARY_PATH and PATH may name.
 DRIVER = ("/usr/local/nvidia", "/usr/lib/wsl")
 TOOLS = ("nvidia-smi", "nvcc", "ncu", "compute-sanitizer")

@@ -34,6 +34,7 @@ const Backend& kernels() {
       .split_qkv = split_qkv_kernels,
       .optimizer = optimizer_kernels,
       .integer = integer_kernels,
+      .linalg = linalg_kernels,
   };
   return table;
 }

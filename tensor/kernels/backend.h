@@ -10,6 +10,7 @@
 #include "braid/tensor/kernels/int8.h"
 #include "braid/tensor/kernels/integer.h"
 #include "braid/tensor/kernels/kernel.h"
+#include "braid/tensor/kernels/linalg.h"
 #include "braid/tensor/kernels/loss.h"
 #include "braid/tensor/kernels/math_functions.h"
 #include "braid/tensor/kernels/matmul.h"
@@ -51,6 +52,7 @@ struct Backend {
   SplitQkvKernels split_qkv;
   OptimizerKernels optimizer;
   IntegerKernels integer;
+  LinalgKernels linalg;
 };
 
 // backend(x.device()).softmax.forward(x, y);

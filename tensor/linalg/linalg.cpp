@@ -1,14 +1,18 @@
-#include "braid/tensor/linalg/linalg.h"
+// Factorisations by LAPACK. Matrices of a call are computed in parallel, each by one thread.
+#include "braid/tensor/kernels/linalg.h"
 
 #include <cmath>
 #include <limits>
 
 #include "braid/tensor/linalg/lapack.h"
+#include "braid/tensor/linalg/results.h"
 #include "braid/tensor/parallel.h"
 
-namespace braid::linalg {
+namespace braid::cpu {
 
 namespace {
+
+using namespace linalg;
 
 // Calls f<T>(index) for each matrix of a; cost: operations of one.
 template <class F>
@@ -59,13 +63,8 @@ void transpose(const T* from, int64_t m, int64_t n, T* to) {
 }
 
 template <class T>
-void check_finite(const char* op, const std::vector<T>& a, int64_t i) {
-  for (const T x : a)
-    check(std::isfinite(x), op, [&] { return str("matrix ", i, " holds NaN or infinity; see isfinite()"); });
-}
-
-[[noreturn]] void fail_singular(const char* op, int64_t i, int64_t pivot) {
-  fail(op, str("matrix ", i, " is singular: pivot ", pivot, " is 0; pinv() takes such matrices"));
+bool finite(const std::vector<T>& a) {
+  return std::all_of(a.begin(), a.end(), [](T x) { return std::isfinite(x); });
 }
 
 // The factors of a row-major matrix's transpose.
@@ -80,11 +79,8 @@ struct Factors {
   }
 };
 
-}  // namespace
-
-bool available() { return true; }
-
-void cholesky(const char* op, In a, Out l) {
+void cholesky(In a, Out l) {
+  constexpr const char* op = "cholesky";
   if (a.numel() == 0) return;
   const int n = size(op, a.dim(-1));
   each_matrix(op, a, cube(n) / 3, [&]<class T>(int64_t i) {
@@ -98,13 +94,12 @@ void cholesky(const char* op, In a, Out l) {
         good = good && std::isfinite(x);
       }
     }
-    check(good, op, [&] {
-      return str("matrix ", i, " is not positive definite; add a small multiple of eye(n), or see eigh()");
-    });
+    check_definite(op, i, good);
   });
 }
 
-void solve(const char* op, In a, In b, Out x) {
+void solve(In a, In b, Out x) {
+  constexpr const char* op = "solve";
   if (b.numel() == 0) return;
   const int n = size(op, a.dim(-1)), columns = size(op, b.dim(-1));
   each_matrix(op, a, cube(n), [&]<class T>(int64_t i) {
@@ -117,7 +112,8 @@ void solve(const char* op, In a, In b, Out x) {
   });
 }
 
-void solve_triangular(const char* op, In a, In b, bool upper, Out x) {
+void solve_triangular(In a, In b, bool upper, Out x) {
+  constexpr const char* op = "solve_triangular";
   if (b.numel() == 0) return;
   const int n = size(op, a.dim(-1)), columns = size(op, b.dim(-1));
   each_matrix(op, a, static_cast<double>(n) * n * columns, [&]<class T>(int64_t i) {
@@ -129,7 +125,8 @@ void solve_triangular(const char* op, In a, In b, bool upper, Out x) {
   });
 }
 
-void inverse(const char* op, In a, Out y) {
+void inverse(In a, Out y) {
+  constexpr const char* op = "inverse";
   if (a.numel() == 0) return;
   const int n = size(op, a.dim(-1));
   each_matrix(op, a, 3 * cube(n), [&]<class T>(int64_t i) {
@@ -140,7 +137,8 @@ void inverse(const char* op, In a, Out y) {
   });
 }
 
-void slogdet(const char* op, In a, Out sign, Out log) {
+void slogdet(In a, Out sign, Out log) {
+  constexpr const char* op = "slogdet";
   if (a.dim(-1) == 0) {  // the product of nothing
     sign.fill(1);
     log.fill(0);
@@ -149,19 +147,14 @@ void slogdet(const char* op, In a, Out sign, Out log) {
   const int n = size(op, a.dim(-1));
   each_matrix(op, a, cube(n), [&]<class T>(int64_t i) {
     const Factors<T> factors(a, i, n);
-    T s = 1, sum = 0;
-    for (int k = 0; k < n; ++k) {
-      const T pivot = factors.lu[static_cast<size_t>(k) * static_cast<size_t>(n + 1)];
-      if (factors.pivots[static_cast<size_t>(k)] != k + 1) s = -s;
-      sum += std::log(std::fabs(pivot));
-      s = pivot < 0 ? -s : pivot > 0 ? s : s * pivot;  // 0 and NaN stay
-    }
-    sign.mutable_data<T>()[i] = s;
-    log.mutable_data<T>()[i] = s == 0 ? -std::numeric_limits<T>::infinity() : sum;
+    const SignAndLog<T> found = sign_and_log(factors.lu.data(), n + 1, factors.pivots.data(), n);
+    sign.mutable_data<T>()[i] = found.sign;
+    log.mutable_data<T>()[i] = found.log;
   });
 }
 
-void qr(const char* op, In a, Out q, Out r) {
+void qr(In a, Out q, Out r) {
+  constexpr const char* op = "qr";
   if (q.numel() == 0) {
     r.fill(0);
     return;
@@ -179,28 +172,43 @@ void qr(const char* op, In a, Out q, Out r) {
   });
 }
 
-void eigh(const char* op, In a, Out w, Out v) {
+void eigh(In a, Out w, Out v) {
+  constexpr const char* op = "eigh";
   if (a.numel() == 0) return;
   const int n = size(op, a.dim(-1));
   each_matrix(op, a, 20 * cube(n), [&]<class T>(int64_t i) {
     std::vector<T> columns = copy<T>(a, i);
-    check_finite(op, columns, i);
+    check_finite(op, i, finite(columns));
     const int info = syevd('U', n, columns.data(), w.mutable_data<T>() + i * n);
-    check(info == 0, op, [&] { return str("matrix ", i, " did not converge"); });
+    check_converged(op, i, info);
     transpose(columns.data(), n, n, matrix<T>(v, i));
   });
 }
 
 // LAPACK sees the transpose, a^T = vh^T diag(s) u^T, whose factors lie in memory as u and vh do.
-void svd(const char* op, In a, Out u, Out s, Out vh) {
+void svd(In a, Out u, Out s, Out vh) {
+  constexpr const char* op = "svd";
   if (a.numel() == 0) return;
   const int m = size(op, a.dim(-2)), n = size(op, a.dim(-1)), k = std::min(m, n);
   each_matrix(op, a, 20 * cube(std::max(m, n)), [&]<class T>(int64_t i) {
     std::vector<T> transposed = copy<T>(a, i);
-    check_finite(op, transposed, i);
+    check_finite(op, i, finite(transposed));
     const int info = gesdd(n, m, transposed.data(), s.mutable_data<T>() + i * k, matrix<T>(vh, i), matrix<T>(u, i));
-    check(info == 0, op, [&] { return str("matrix ", i, " did not converge"); });
+    check_converged(op, i, info);
   });
 }
 
-}  // namespace braid::linalg
+}  // namespace
+
+bool has_lapack() { return true; }
+
+constinit const LinalgKernels linalg_kernels{.cholesky = cholesky,
+                                             .solve = solve,
+                                             .solve_triangular = solve_triangular,
+                                             .inverse = inverse,
+                                             .slogdet = slogdet,
+                                             .qr = qr,
+                                             .eigh = eigh,
+                                             .svd = svd};
+
+}  // namespace braid::cpu

@@ -4,7 +4,7 @@
 #include <functional>
 #include <numbers>
 
-#include "braid/tensor/linalg/linalg.h"
+#include "braid/tensor/kernels/linalg.h"
 #include "tests/support/op_table.h"
 
 namespace braid::test {
@@ -366,7 +366,7 @@ std::vector<OpRow> fourier_rows() {
 
 std::vector<OpRow> linalg_rows() {
   std::vector<OpRow> table = fourier_rows();
-  if (!linalg::available()) return table;
+  if (!cpu::has_lapack()) return table;
   for (auto family : {system_rows, factor_rows})
     for (OpRow& r : family()) table.push_back(std::move(r));
   return table;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "braid/tensor/linalg/linalg.h"
+#include "braid/tensor/kernels/linalg.h"
 #include "braid/tensor/parallel.h"
 #include "tests/support/compare.h"
 #include "tests/support/throws.h"
@@ -14,7 +14,7 @@ using namespace braid;
 using namespace braid::test;
 
 namespace {
-boost::test_tools::assertion_result with_lapack(boost::unit_test::test_unit_id) { return linalg::available(); }
+boost::test_tools::assertion_result with_lapack(boost::unit_test::test_unit_id) { return cpu::has_lapack(); }
 
 Tensor matrix(std::vector<double> values, int64_t rows) {
   const auto columns = static_cast<int64_t>(values.size()) / rows;

@@ -203,14 +203,18 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_
 
 }  // extern "C"
 
-// ---- the table: memory, capture, products ----
+// ---- the table: memory, capture, products, linear algebra with the CPU's kernels around it ----
 namespace braid {
 
 const Backend& cuda_backend(int index) {
   static const Backend table{.name = "cuda",
                              .allocator = cuda::device_allocator,
                              .stream = cuda::stream_kernels,
-                             .matmul = cuda::matmul_kernels};
+                             .copy = cpu_backend().copy,
+                             .pointwise = cpu_backend().pointwise,
+                             .reduce = cpu_backend().reduce,
+                             .matmul = cuda::matmul_kernels,
+                             .linalg = cuda::linalg_kernels};
   cuda::use_device(index);
   return table;
 }
