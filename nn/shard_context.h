@@ -47,6 +47,7 @@ class ShardContext {
     int64_t queries, keys;  // N, Nkv
     bool mixed;  // DCMHA mixes heads across ranks: then a rank attends with all of them, and its compose weights are
                  // those of all heads for its own rows
+    int64_t joined = 1;  // consecutive query heads that make one head, which stay on one rank
   };
   // Before attention: the operands of this rank's heads for the gathered rows -> the operands of the queries that this
   // rank computes, with every key that they attend to. A rank may have no key/value heads of its own.

@@ -13,6 +13,7 @@ struct ShardRule {
   int64_t units = 0;      // 0: it cannot be sharded, an error over several ranks
   int repeats = 1;
   int64_t grouped_units = 0;  // 0: as many as `units`
+  int64_t joined = 1;         // a unit of the first block is this many times as large as one of the others
   bool if_divisible = false;  // where the number of ranks does not divide `units`, as axis = -1
 };
 

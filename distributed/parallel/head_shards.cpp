@@ -16,8 +16,8 @@ std::vector<int64_t> heads_read(const HeadShards& heads, int rank) {
 }
 }  // namespace
 
-HeadShards shard_heads(int64_t queries, int64_t keys, int ranks) {
-  HeadShards s{even_partition(queries, ranks), even_partition(keys, ranks), {}};
+HeadShards shard_heads(int64_t queries, int64_t keys, int ranks, int64_t joined) {
+  HeadShards s{scale_partition(even_partition(queries / joined, ranks), joined), even_partition(keys, ranks), {}};
   const int64_t share = queries / keys;
   for (int r = 0; r < ranks; ++r) {
     const Range own = s.queries.single(r);

@@ -20,7 +20,8 @@ struct HeadShards {
   Partition keys;      // of Nkv
   Partition required;  // of Nkv; ranks may require the same head
 };
-HeadShards shard_heads(int64_t queries, int64_t keys, int ranks);
+// joined: consecutive query heads that stay on one rank.
+HeadShards shard_heads(int64_t queries, int64_t keys, int ranks, int64_t joined = 1);
 
 // k and v (B, S, own key/value heads, d) -> (B, S, those that this rank's query heads read, d).
 void gather_required_heads(nn::AttentionOperands& x, const HeadShards& heads, const Communicator& tensor);

@@ -15,7 +15,7 @@ nn::ShardContext::Units ReplicatedRows::local_units(int64_t units) const {
 // Route (b): q, k, v of own heads -> of all heads. The compose weights are those of all heads and rows already.
 nn::AttentionOperands ReplicatedRows::exchange(const nn::AttentionOperands& local, const AttentionMask&,
                                                const Heads& heads) const {
-  const HeadShards by_head = shard_heads(heads.queries, heads.keys, tensor_.size());
+  const HeadShards by_head = shard_heads(heads.queries, heads.keys, tensor_.size(), heads.joined);
   nn::AttentionOperands x = local;
   if (heads.mixed) {
     x.q = all_gather_replicated(x.q, 2, by_head.queries, tensor_);
@@ -27,7 +27,7 @@ nn::AttentionOperands ReplicatedRows::exchange(const nn::AttentionOperands& loca
 }
 
 Tensor ReplicatedRows::attend(const nn::AttentionOperands& x, const DcmhaOptions& options, const Heads& heads) const {
-  const HeadShards by_head = shard_heads(heads.queries, heads.keys, tensor_.size());
+  const HeadShards by_head = shard_heads(heads.queries, heads.keys, tensor_.size(), heads.joined);
   if (!heads.mixed) return nn::attend(evenly_shared(x, by_head, tensor_.rank()), options);
   return local_shard(nn::attend(x, options), 2, by_head.queries, tensor_);  // (B, T, N, d) -> (B, T, n, d)
 }

@@ -54,7 +54,7 @@ nn::AttentionOperands SequenceParallel::exchange(const nn::AttentionOperands& lo
                                                  const Heads& heads) const {
   const Communicator &tensor = mesh_.tensor, &context = mesh_.context;
   KeyExchangePlan keys = plan(mask, heads.mixed);
-  const HeadShards by_head = shard_heads(heads.queries, heads.keys, tensor.size());
+  const HeadShards by_head = shard_heads(heads.queries, heads.keys, tensor.size(), heads.joined);
   nn::AttentionOperands x = local;
   if (heads.mixed) {
     x.q = all_to_all(x.q, 1, rows_.over_tensor, 2, by_head.queries, tensor);
@@ -77,7 +77,7 @@ nn::AttentionOperands SequenceParallel::exchange(const nn::AttentionOperands& lo
 Tensor SequenceParallel::attend(const nn::AttentionOperands& operands, const DcmhaOptions& call,
                                 const Heads& heads) const {
   const Communicator& tensor = mesh_.tensor;
-  const HeadShards by_head = shard_heads(heads.queries, heads.keys, tensor.size());
+  const HeadShards by_head = shard_heads(heads.queries, heads.keys, tensor.size(), heads.joined);
   const nn::AttentionOperands x = heads.mixed ? operands : evenly_shared(operands, by_head, tensor.rank());
   const Ranges& positions = heads.mixed ? rows_.own : rows_.context;  // of the queries
   const AttentionMask mask = call.mask;

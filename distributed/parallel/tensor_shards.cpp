@@ -19,10 +19,10 @@ ShardMap tensor_shards(const nn::Module& module, int ranks) {
                  unit);
     });
     const int64_t others = rule.grouped_units > 0 ? rule.grouped_units : rule.units;  // of blocks after the first
-    const int64_t size = parameter.dim(rule.axis) / (rule.units + (rule.repeats - 1) * others);
-    const auto block = [&](int64_t units) { return scale_partition(even_partition(units, ranks), size); };
-    Partition all = block(rule.units);
-    for (int i = 1; i < rule.repeats; ++i) all = append_partition(all, block(others));
+    const int64_t size = parameter.dim(rule.axis) / (rule.joined * rule.units + (rule.repeats - 1) * others);
+    Partition all = scale_partition(even_partition(rule.units, ranks), rule.joined * size);
+    for (int i = 1; i < rule.repeats; ++i)
+      all = append_partition(all, scale_partition(even_partition(others, ranks), size));
     shards[name] = {rule.axis, all};
   }
   return shards;

@@ -16,17 +16,31 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
   if (o.kv_heads == 0) o.kv_heads = o.heads;
   check(o.heads % o.kv_heads == 0, "attention",
         [&] { return str(o.heads, " heads do not divide over ", o.kv_heads, " key/value heads"); });
+  for (const std::string& name : o.variants) {
+    const AttentionVariantRule& rule = attention_variant_named(name);
+    check(rule.queries_per_head == 1 || variants_.empty(), ErrorKind::setting,
+          [&] { return "attention variant " + name + " makes heads of several query heads: name it first"; });
+    queries_per_head_ *= rule.queries_per_head;
+    const VariantSizes sizes{o.width, o.heads, o.kv_heads, o.head_dim, o.projection.init};
+    variants_.push_back(rule.make(sizes, child(key, name.c_str())));
+  }
+  const int64_t queries = o.heads * queries_per_head_;
   Linear::Options columns = o.projection, rows = o.projection;
-  columns.shard = {.axis = 0, .unit = "head", .units = o.heads, .repeats = 3, .grouped_units = o.kv_heads};
+  columns.shard = {.axis = 0,
+                   .unit = "head",
+                   .units = o.heads,
+                   .repeats = 3,
+                   .grouped_units = o.kv_heads,
+                   .joined = queries_per_head_};
   rows.shard = {.axis = 1, .unit = "head", .units = o.heads};
-  qkv_ = Linear(o.width, (o.heads + 2 * o.kv_heads) * o.head_dim, columns, child(key, "wqkv"));
+  qkv_ = Linear(o.width, (queries + 2 * o.kv_heads) * o.head_dim, columns, child(key, "wqkv"));
   out_ = Linear(o.heads * o.head_dim, o.width, rows, child(key, "wo"));
   if (o.qk_norm) {
     q_norm_ = RmsNorm(o.head_dim, o.qk_norm_eps, "scale");
     k_norm_ = RmsNorm(o.head_dim, o.qk_norm_eps, "scale");
   }
   o.compose = o.compose && o.composition_options.mixes_heads();
-  if (o.compose) compose_ = CompositionWeights(o.width, o.heads, o.composition_options, child(key, "dyn_w_proj"));
+  if (o.compose) compose_ = CompositionWeights(o.width, queries, o.composition_options, child(key, "dyn_w_proj"));
 }
 
 Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
@@ -34,15 +48,18 @@ Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
   const Tensor all = pass.gather_rows(x);  // (B, T, D)
   const int64_t B = all.dim(0), T = all.dim(1), d = o.head_dim;
   const int64_t rows = qkv_.weight().dim(0) / d;  // heads of q, k and v on this rank
-  const int64_t N = out_.weight().dim(1) / d, Nkv = (rows - N) / 2;
+  const int64_t N = out_.weight().dim(1) / d, Nq = N * queries_per_head_, Nkv = (rows - Nq) / 2;
 
-  QkvSplit how{.heads = N, .kv_heads = Nkv, .head_dim = d};
+  QkvSplit how{.heads = Nq, .kv_heads = Nkv, .head_dim = d};
   if (o.qk_norm) how.q_norm = q_norm_.weight(), how.k_norm = k_norm_.weight(), how.norm_eps = o.qk_norm_eps;
   const auto [cosine, sine] = pass.rotation(T);
   how.cosine = cosine, how.sine = sine;
-  const Qkv qkv = split_qkv(qkv_(all), how);
+  Tensor projected = qkv_(all);
+  for (const auto& variant : variants_) projected = variant->projections(projected, how);
+  const Qkv qkv = split_qkv(projected, how);
   AttentionOperands in{qkv.q, qkv.k, qkv.v, {}, {}};
-  const ShardContext::Heads heads{o.heads, o.kv_heads, o.compose && compose_.heads() > N};  // mixed: route (b)
+  const ShardContext::Heads heads{o.heads * queries_per_head_, o.kv_heads, o.compose && compose_.heads() > Nq,
+                                  queries_per_head_};  // mixed: route (b)
   if (o.compose) {
     CompositionWeights::Stages weights = compose_(heads.mixed ? x : all, pass.random.child("compose"));
     in.pre = weights.pre;
@@ -55,7 +72,8 @@ Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
   options.mask = {o.causal, decoding ? o.decode_window : o.window, 0};
   options.impl = o.impl;
   options.workspace = o.workspace;
-  const Tensor y = pass.attend(in, options, heads);  // (B, T, N, d)
+  Tensor y = pass.attend(in, options, heads);  // (B, T, Nq, d)
+  for (const auto& variant : variants_) y = variant->output(y, all, qkv.v, pass);
   return output(*this, out_.row_parallel(reshape(y, {B, T, N * d}), pass.shards.get()));
 }
 
@@ -63,6 +81,7 @@ void Attention::visit(Visitor& v) const {
   v("wqkv", qkv_);
   v("wo", out_);
   if (options_.compose) v("dyn_w_proj", compose_);
+  for (size_t i = 0; i < variants_.size(); ++i) v(options_.variants[i], *variants_[i]);
   if (options_.qk_norm) {
     v("q_norm", q_norm_);
     v("k_norm", k_norm_);

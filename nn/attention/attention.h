@@ -1,5 +1,5 @@
 // Self-attention of a decoder: scaled dot-product attention (with grouped key/value heads), or its
-// composed form, DCMHA.
+// composed form, DCMHA; with variants (variant.h) around either.
 //
 // Over several processes the projections are sharded by heads. DCMHA mixes the heads of a group, so the step between
 // them depends on the groups:
@@ -17,6 +17,7 @@
 #include "braid/nn/attention/composition.h"
 #include "braid/nn/attention/kv_cache.h"
 #include "braid/nn/attention/pass.h"
+#include "braid/nn/attention/variant.h"
 #include "braid/nn/layers/linear.h"
 #include "braid/nn/layers/norm.h"
 
@@ -30,6 +31,7 @@ struct AttentionOptions {
   double qk_norm_eps = 1e-5;
   bool compose = true;  // DCMHA; false, or with nothing that mixes heads: scaled dot-product attention
   CompositionOptions composition_options = {};
+  std::vector<std::string> variants = {};  // by name (variant.h), applied in this order
   bool causal = true;
   int64_t window = 0;         // unmasked keys of a query in a full pass, 0: no limit
   int64_t decode_window = 0;  // the same in one-token steps against a cache
@@ -58,6 +60,8 @@ class Attention final : public Module {
   Linear out_;
   RmsNorm q_norm_, k_norm_;
   CompositionWeights compose_;
+  int64_t queries_per_head_ = 1;                                   // Nq / N: more with a variant that joins query heads
+  std::vector<std::shared_ptr<const AttentionVariant>> variants_;  // in the order of options_.variants
 };
 
 }  // namespace braid::nn

@@ -84,7 +84,8 @@ AttentionOperands BlockPool::against_all(AttentionOperands x) const {
     if (*t) *t = t->to(type);
   }
   const auto keys = kept(x);
-  for (size_t i = 0; i < keys.size(); ++i) *keys[i] = rows_[i] ? rows_[i].unsqueezed(0) : Tensor();
+  for (size_t i = 0; i < keys.size(); ++i)  // another layer of the pool may keep factors that this one has not
+    if (*keys[i]) *keys[i] = rows_[i].unsqueezed(0);
   return x;
 }
 

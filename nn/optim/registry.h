@@ -23,7 +23,7 @@ OptimizerRule optimizer_rule(const std::string& name) {
 }
 
 namespace detail {
-std::vector<OptimizerRule> built_in_optimizers();  // made by cmake/braid-optimizers.cmake, in the order of the names
+std::vector<OptimizerRule> built_in_optimizers();  // made by cmake/braid-rules.cmake, in the order of the names
 }
 
 // Adds a rule of the program's own; throws Error(setting) when the name is taken. Not thread-safe.

@@ -4,12 +4,13 @@
 #include <mutex>
 
 #include "braid/models/families/dcformer/config_keys.h"
+#include "braid/nn/attention/variant.h"
 
 namespace braid::test {
 
 std::vector<std::string> parity_kinds() {
-  return {"dcformer", "dcformer-g4", "dcpythia",        "transformer", "dcformer-static-mgate",
-          "llama",    "grouped",     "vocabulary-50257"};
+  return {"dcformer", "dcformer-g4", "dcpythia",         "transformer", "dcformer-static-mgate",
+          "llama",    "grouped",     "vocabulary-50257", "variants",    "diff-v2"};
 }
 
 models::DcformerConfig parity_config(const std::string& kind) {
@@ -52,6 +53,13 @@ models::DcformerConfig parity_config(const std::string& kind) {
     c.hidden_act = models::Activation::gelu_tanh;
     c.compose_init = models::ComposeInit::identity;
   }
+  if (kind == "variants") {  // all that keep the number of query heads
+    c.n_kv_head = 4;
+    for (const nn::AttentionVariantRule& rule : nn::attention_variants())
+      if (rule.queries_per_head == 1) c.attention.push_back(rule.name);
+    c.compose_layers = "last:1";
+  }
+  if (kind == "diff-v2") c.attention = {kind};
   if (kind == "dcformer-static-mgate") {
     c.profile.static_proj = true;
     c.mgate = true;

@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(every_layout_of_up_to_four_ranks) {
 
 BOOST_AUTO_TEST_CASE(three_ranks_that_divide_nothing) {
   for (const Shape3& s : {Shape3{1, 1, 3}, Shape3{1, 3, 1}, Shape3{3, 1, 1}})
-    for (const char* kind : {"dcformer", "llama", "grouped"}) BOOST_TEST(difference(kind, s, 2) == "");
+    for (const char* kind : {"dcformer", "llama", "grouped", "diff-v2"}) BOOST_TEST(difference(kind, s, 2) == "");
 }
 
 BOOST_AUTO_TEST_CASE(every_combination_of_switches_on_two_tensor_ranks) {
@@ -62,7 +62,8 @@ BOOST_AUTO_TEST_CASE(every_combination_of_switches_on_two_tensor_ranks) {
 }
 
 BOOST_AUTO_TEST_CASE(recomputed_blocks_repeat_their_collectives) {
-  for (const char* kind : {"dcformer", "llama", "grouped"}) BOOST_TEST(difference(kind, {1, 2, 2}, 2, true) == "");
+  for (const char* kind : {"dcformer", "llama", "grouped", "diff-v2"})
+    BOOST_TEST(difference(kind, {1, 2, 2}, 2, true) == "");
 }
 
 // Documents begin and end anywhere in the rows of a rank; kinds with a head group over all tensor ranks, and without.

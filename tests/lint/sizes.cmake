@@ -5,7 +5,7 @@
 cmake_minimum_required(VERSION 3.25)
 set(budget_tensor 21600)
 set(budget_autograd 10700)
-set(budget_nn 5500)
+set(budget_nn 5700)
 set(budget_cuda 12400)
 set(budget_distributed 3200)
 set(budget_models 36000)

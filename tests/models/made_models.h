@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "braid/nn/attention/variant.h"
 #include "tests/models/support.h"
 #include "tests/support/random.h"
 
@@ -14,8 +15,9 @@ using Keys = std::vector<std::pair<std::string, std::string>>;
 // The weights of the dynamic terms, which begin at almost nothing, become so large that heads mix.
 inline void mix_heads(models::Dcformer& model) {
   for (nn::NamedTensor& p : nn::parameters(model)) {
-    if (p.name.find("qkw") != std::string::npos || p.name.find(".dd") != std::string::npos)
-      p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({9, 9}, p.name.c_str())));
+    const bool at_rest = p.name.find("qkw") != std::string::npos || p.name.find(".dd") != std::string::npos ||
+                         p.name.find(".knocking.") != std::string::npos;
+    if (at_rest) p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({9, 9}, p.name.c_str())));
   }
 }
 
@@ -24,6 +26,15 @@ inline models::Dcformer small_model(DType dtype = DType::f64) {
   models::Dcformer model(small_config(), {1, 0});
   model.to(dtype);
   return model;
+}
+
+// The settings of a model with each attention variant, and with several on some layers.
+inline std::vector<Keys> attention_variant_keys() {
+  std::vector<Keys> list = {{{"attention", "diff-v2,gated,xsa"}},
+                            {{"attention", "knocking,xsa"}, {"attention_layers", "1"}, {"compose_layers", "0,2"}}};
+  for (const nn::AttentionVariantRule& rule : nn::attention_variants())
+    list.push_back({{"attention", rule.name}, {"use_dcmha", "false"}});
+  return list;
 }
 
 // A preset made small, three layers, two of them with a window of 8, and `keys` on top.

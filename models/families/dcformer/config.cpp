@@ -6,6 +6,8 @@
 #include "braid/models/families/dcformer/layers.h"
 #include "braid/models/families/dcformer/model_types.h"
 #include "braid/models/families/family_settings.h"
+#include "braid/models/families/layer_pattern.h"
+#include "braid/nn/attention/variant.h"
 #include "braid/tensor/base/integers.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
@@ -56,6 +58,17 @@ void resolve_windows(DcformerConfig& c) {
                str("one window for each of n_layer = ", c.n_layer, " layers"), std::to_string(c.layer_windows.size()));
 }
 
+void check_attention(const DcformerConfig& c) {
+  layers_of("compose_layers", c.compose_layers, c.layer_windows);
+  layers_of("attention_layers", c.attention_layers, c.layer_windows);
+  for (const std::string& name : c.attention) {
+    if (nn::attention_variant_named(name).queries_per_head == 1) continue;
+    need_setting(name == c.attention.front(), "attention", name + " first, which makes heads of several query heads",
+                 detail::join(c.attention, ","));
+    need_setting(c.attention_layers == "all", "attention_layers", "all with attention " + name, c.attention_layers);
+  }
+}
+
 // Checks what mixes heads, and leaves in profile.branches those that are switched on.
 void resolve_composition(DcformerConfig& c) {
   Profile& p = c.profile;
@@ -95,6 +108,16 @@ std::vector<std::string> with_all_branches(std::vector<std::string> list) {
 }  // namespace
 
 int64_t DcformerConfig::rotary_dims() const { return static_cast<int64_t>(static_cast<double>(head_dim) * rotary_pct); }
+
+bool DcformerConfig::composes(int64_t layer) const {
+  return use_dcmha && layers_of("compose_layers", compose_layers, layer_windows).at(static_cast<size_t>(layer));
+}
+
+int64_t DcformerConfig::query_heads() const {
+  int64_t heads = n_head;
+  for (const std::string& name : attention) heads *= nn::attention_variant_named(name).queries_per_head;
+  return heads;
+}
 
 int64_t DcformerConfig::keys_of_layer(int64_t layer, bool decode) const {
   check(layer >= 0 && layer < static_cast<int64_t>(layer_windows.size()), "config", [&] {
@@ -138,6 +161,7 @@ void resolve(DcformerConfig& c) {
     need_setting(id < c.vocab_size, name, str("a token below vocab_size = ", c.vocab_size), std::to_string(id));
   resolve_composition(c);
   resolve_windows(c);
+  check_attention(c);
 }
 
 void set_family(DcformerConfig& c, const std::string& model_type) {

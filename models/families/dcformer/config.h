@@ -58,6 +58,9 @@ struct DcformerConfig {
   FfnKind ffn = FfnKind::swiglu;
   Activation hidden_act = Activation::automatic;  // of the FFN; resolve() leaves no automatic
   bool use_qk_norm = true, use_dcmha = true;
+  std::string compose_layers = "all";             // that have Compose: layer_pattern.h
+  std::vector<std::string> attention = {};        // variants by name (nn/attention/variant.h), beside Compose
+  std::string attention_layers = "all";           // that have them
   bool attention_bias = false, mlp_bias = false;  // of their projections; the published key of both: use_linear_bias
   bool tie_word_embeddings = false;               // the output projection is the token embedding
   bool use_parallel_residual = false;
@@ -73,9 +76,11 @@ struct DcformerConfig {
   ComposeInit compose_init = ComposeInit::published;
   Profile profile;
 
-  int64_t rotary_dims() const;                                         // int(head_dim * rotary_pct), even
-  int64_t keys_of_layer(int64_t layer, bool decode) const;             // unmasked keys of a local layer, 0 = no limit
-  int64_t group_heads() const { return n_head / profile.num_groups; }  // M
+  int64_t rotary_dims() const;                              // int(head_dim * rotary_pct), even
+  int64_t keys_of_layer(int64_t layer, bool decode) const;  // unmasked keys of a local layer, 0 = no limit
+  bool composes(int64_t layer) const;                       // DCMHA in this layer
+  int64_t query_heads() const;  // Nq: n_head, or more with a variant that makes one head of several
+  int64_t group_heads() const { return query_heads() / profile.num_groups; }     // M
   int64_t generator_hidden() const { return 2 * profile.rank * group_heads(); }  // K
   // C, of a resolved configuration: the branches that have parameters.
   int64_t dynamic_branches() const { return use_dcmha ? static_cast<int64_t>(profile.branches.size()) : 0; }

@@ -1,5 +1,6 @@
 // config.json, read and written through the key table.
 #include <algorithm>
+#include <set>
 
 #include "braid/models/families/config_file.h"
 #include "braid/models/families/dcformer/config.h"
@@ -26,8 +27,13 @@ const std::vector<std::string> irrelevant = detail::split(
 // Described by every reader of its own.
 const std::vector<std::string> irrelevant_in_profile = {"kind"};
 
-// The settings that `compose` stands for say the same to older readers.
-bool is_written(const Setting& key) { return key.name != "compose"; }
+// The settings that `compose` stands for say the same to older readers; plain attention is what these expect.
+bool is_written(const Setting& key) {
+  static const DcformerConfig defaults;
+  static const std::set<std::string> newer = {"attention", "attention_layers", "compose_layers"};
+  if (newer.contains(key.name)) return value_text(key.get()) != get_key(defaults, key.name);
+  return key.name != "compose";
+}
 
 // Every key of the object must be one of `known` or `ignored`.
 void reject_unknown(const json& object, const std::string& prefix, const std::vector<std::string>& ignored,

@@ -3,12 +3,34 @@
 #include <algorithm>
 
 #include "braid/models/families/dcformer/model_types.h"
+#include "braid/models/families/layer_pattern.h"
+#include "braid/nn/attention/variant.h"
+#include "braid/tensor/base/strings.h"
 
 namespace braid::models {
 
 // Bounds keep every product of sizes (parameters of a layer, of all layers) far below 2^63.
 static constexpr double kMaxWidth = 1 << 20, kMaxHidden = 1 << 24, kMaxLayers = 1 << 14, kMaxHeads = 1 << 14;
 static constexpr double kMaxVocab = 1 << 28, kMaxPositions = 1 << 30, kMaxFactor = 1 << 20;
+
+namespace {
+
+// "plain" stands for no variant, and says nothing beside others.
+Setting attention_setting(DcformerConfig& c) {
+  std::vector<std::string> names;
+  for (const nn::AttentionVariantRule& rule : nn::attention_variants()) names.push_back(rule.name);
+  names.emplace_back("plain");
+  ValueRule rule = one_of(names);
+  rule.type = ValueType::strings;
+  return {"attention", "what attention has beside Compose, in this order: " + detail::join(names, ", ") + " (nothing)",
+          rule, [&c]() -> Value { return c.attention.empty() ? std::vector<std::string>{"plain"} : c.attention; },
+          [&c](const Value& value) {
+            c.attention = std::get<std::vector<std::string>>(value);
+            std::erase(c.attention, "plain");
+          }};
+}
+
+}  // namespace
 
 std::vector<Setting> key_table(DcformerConfig& c) {
   Profile& p = c.profile;
@@ -59,6 +81,9 @@ std::vector<Setting> key_table(DcformerConfig& c) {
        compose_rule(dcformer_compose_presets()), [&c] { return compose_name(c); },
        [&c](const Value& value) { set_compose(c, std::get<std::string>(value)); }},
       {"use_dcmha", &c.use_dcmha, "dynamic composition of heads; false = plain attention"},
+      {"compose_layers", &c.compose_layers, "layers with DCMHA; the others have plain attention", layer_pattern_rule()},
+      attention_setting(c),
+      {"attention_layers", &c.attention_layers, "layers that have them", layer_pattern_rule()},
       {"use_linear_bias",
        "both of the next two",
        {.type = ValueType::boolean},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "braid/models/cost/trace.h"
 #include "braid/models/families/dcformer/family.h"
@@ -21,8 +22,25 @@ int64_t checked_sum(int64_t a, int64_t b) {
   return sum;
 }
 
-// Stages of Compose that mix heads, of a resolved configuration.
-int stages(const DcformerConfig& c) { return mixes_heads(c) ? c.profile.pre_compose + c.profile.post_compose : 0; }
+// Stages of Compose that mix heads in a layer, of a resolved configuration.
+int stages(const DcformerConfig& c, int64_t layer) {
+  return mixes_heads(c) && c.composes(layer) ? c.profile.pre_compose + c.profile.post_compose : 0;
+}
+
+// The prefix of the names of the layer with most parameters: all layers are alike but for their attention.
+std::string largest_layer(const std::vector<nn::NamedTensor>& parameters) {
+  std::map<std::string, int64_t> sizes;
+  std::string largest;
+  for (const auto& [name, value] : parameters) {
+    if (!name.starts_with("layers.")) continue;
+    const std::string layer = name.substr(0, name.find('.', std::string_view("layers.").size()) + 1);
+    sizes[layer] += value.numel();
+    if (largest.empty()) largest = layer;
+  }
+  for (const auto& [layer, size] : sizes)
+    if (size > sizes[largest]) largest = layer;
+  return largest;
+}
 
 }  // namespace
 
@@ -39,8 +57,9 @@ std::vector<nn::NamedTensor> shape_only_parameters(const DcformerConfig& config)
 ParameterCounts count_parameters(DcformerConfig config) {
   resolve(config);
   ParameterCounts counts;
-  const std::string first = "layers.0.";
-  for (const auto& [name, value] : shape_only_parameters(config)) {
+  const std::vector<nn::NamedTensor> parameters = shape_only_parameters(config);
+  const std::string first = largest_layer(parameters);
+  for (const auto& [name, value] : parameters) {
     const int64_t n = value.numel();
     counts.total = checked_sum(counts.total, n);
     const auto of_layer = [&first, &name = name](const char* part) { return name.starts_with(first + part); };
@@ -77,6 +96,11 @@ Flops flops_per_token(DcformerConfig c, int64_t seq_len) {
     part += 2 * as_double(value.numel());
     f.logits -= 2 * as_double(value.numel());
   }
+  if (!c.attention.empty()) {  // products of a variant that are more than one of each weight with each token
+    const double more = f.logits - 2 * as_double(c.vocab_size * c.dim);
+    f.projections += more;
+    f.logits -= more;
+  }
   return f;
 }
 
@@ -85,15 +109,16 @@ CacheSize cache_bytes(DcformerConfig c, int64_t batch, int64_t seq_len, int64_t 
   check(batch >= 1 && seq_len >= 1, ErrorKind::setting, [&] {
     return str("bad cache: expected at least one sequence of at least one token, found ", batch, " of ", seq_len);
   });
-  const double N = as_double(c.n_head), R = as_double(c.profile.rank);
-  const double factors = c.profile.key_side ? stages(c) * (2 * R * N + N) : 0;
-  const double position = (2 * as_double(c.n_kv_head * c.head_dim) + factors) * as_double(bytes_per_element);
-  double positions = 0;  // summed over layers
+  const double N = as_double(c.query_heads()), R = as_double(c.profile.rank);
+  CacheSize size;
   for (int64_t i = 0; i < c.n_layer; ++i) {
+    const double factors = c.profile.key_side ? stages(c, i) * (2 * R * N + N) : 0;
+    const double position = (2 * as_double(c.n_kv_head * c.head_dim) + factors) * as_double(bytes_per_element);
     const int64_t window = std::max(c.keys_of_layer(i, false), c.keys_of_layer(i, true));
-    positions += as_double(window == 0 ? seq_len : std::min(window, seq_len));
+    size.per_token += position;
+    size.full += as_double(batch) * position * as_double(window == 0 ? seq_len : std::min(window, seq_len));
   }
-  return {.per_token = position * as_double(c.n_layer), .full = as_double(batch) * positions * position};
+  return size;
 }
 
 }  // namespace braid::models

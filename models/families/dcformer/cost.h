@@ -22,7 +22,7 @@ std::vector<nn::NamedTensor> shape_only_parameters(const DcformerConfig& config)
 // The configuration is resolved first, here and in all functions below.
 
 struct ParameterCounts {
-  // of one layer
+  // of one layer, the largest where they differ
   int64_t attention = 0;  // wqkv, wo and their biases
   int64_t qk_norm = 0;
   int64_t dynamic = 0;  // dw1, qkw, dd of all branches, which are equal in size
@@ -32,7 +32,7 @@ struct ParameterCounts {
   int64_t other = 0;      // parameters under names that none of the above covers
   int64_t per_layer = 0;  // sum of the above
   // of the model
-  int64_t layers = 0;  // L x per_layer
+  int64_t layers = 0;
   int64_t final_norm = 0;
   int64_t non_embedding = 0;  // layers and final_norm
   int64_t embedding = 0;      // input table and output projection, which may be one parameter

@@ -10,6 +10,7 @@
 #include "braid/models/families/dcformer/layers.h"
 #include "braid/models/families/dcformer/model.h"
 #include "braid/models/families/dcformer/model_types.h"
+#include "braid/tensor/base/strings.h"
 
 namespace braid::models {
 
@@ -29,7 +30,8 @@ bool in_use(const DcformerConfig& config, const std::string& name) {
     using enum RopeScaling::Kind;
     return config.rope_scaling.kind == llama3 || (config.rope_scaling.kind == linear && name == "rope_scaling_factor");
   }
-  if (name == "compose_init") return mixes_heads(config);
+  if (name == "compose_init" || name == "compose_layers") return mixes_heads(config);
+  if (name == "attention_layers") return !config.attention.empty();
   return config.use_dcmha || !switches.contains(name);
 }
 
@@ -127,6 +129,10 @@ ModelSpec::PythonCode DcformerSpec::python_code() const {
     return "transformers computes models of type " + model_type() + " itself" +
            (mixes_heads(config_) ? ", without Compose: expected a model without it, or of type dcformer or dcpythia"
                                  : "");
+  });
+  check(config_.attention.empty(), ErrorKind::setting, [&] {
+    return "the Python code of a folder knows no attention variants: expected attention=plain, found " +
+           detail::join(config_.attention, ",");
   });
   return {"modeling_dcformer.py", modeling_code(), "DcformerConfig", "DcformerForCausalLM"};
 }

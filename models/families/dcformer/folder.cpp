@@ -29,7 +29,7 @@ FolderTable dcformer_folder(const DcformerConfig& c) {
   const std::string dynamic = "attention.dyn_w_proj.";
   // C branches, K hidden width of the weight generator, M heads of a group.
   const int64_t C = c.dynamic_branches(), K = c.generator_hidden(), M = c.group_heads();
-  FolderTable table{.heads = c.n_head, .kv_heads = c.n_kv_head, .head_size = c.head_dim};
+  FolderTable table{.heads = c.query_heads(), .kv_heads = c.n_kv_head, .head_size = c.head_dim};
   table.other = {{"attention.wqkv", {"attention.wq", "attention.wk", "attention.wv"}, How::parts}};
   if (C > 0 && K > 0 && p.num_groups == 1) {  // copies are published for one group only
     table.other.push_back({dynamic + "dw1", {dynamic + "dw_m"}, How::copy, {c.dim, C * (K + M)}});

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "braid/models/families/layer_pattern.h"
+
 namespace braid::models {
 
 namespace {
@@ -15,7 +17,7 @@ nn::Init projection_init(const DcformerConfig& c) {
 // Standard deviations of the compose generator: the authors' JAX code, or their PyTorch training code.
 nn::CompositionOptions composition_options(const DcformerConfig& c) {
   const Profile& p = c.profile;
-  auto D = static_cast<double>(c.dim), N = static_cast<double>(c.n_head), R = static_cast<double>(p.rank);
+  auto D = static_cast<double>(c.dim), N = static_cast<double>(c.query_heads()), R = static_cast<double>(p.rank);
   double M = N / static_cast<double>(p.num_groups), K = 2 * R * M, Nd = N * static_cast<double>(c.head_dim);
   nn::CompositionOptions o;
   o.groups = p.num_groups;
@@ -52,7 +54,9 @@ nn::BlockOptions block_options(const DcformerConfig& c, int64_t layer, bool init
   a.head_dim = c.head_dim;
   a.qk_norm = c.use_qk_norm;
   a.qk_norm_eps = c.profile.qk_norm_eps;
-  a.compose = c.use_dcmha;
+  a.compose = c.composes(layer);
+  const std::vector<bool> varied = layers_of("attention_layers", c.attention_layers, c.layer_windows);
+  if (varied[static_cast<size_t>(layer)]) a.variants = c.attention;
   a.composition_options = composition_options(c);
   a.causal = c.profile.causal;
   a.window = c.keys_of_layer(layer, false);

@@ -40,6 +40,7 @@ BOOST_AUTO_TEST_CASE(heads_shared_unevenly_are_repeated) {
   BOOST_TEST((key_heads(dist::shard_heads(8, 4, 2), 1) == Heads{0, 1}));  // two each
   BOOST_TEST((key_heads(dist::shard_heads(9, 3, 2), 0) == Heads{0, 0, 0, 1, 1}));
   BOOST_TEST(!dist::shares_evenly(dist::shard_heads(6, 3, 2), 0));
+  BOOST_TEST((key_heads(dist::shard_heads(10, 5, 2, 2), 0) == Heads{0, 1, 2}));  // three pairs, then two
   BOOST_TEST(dist::shares_evenly(dist::shard_heads(8, 4, 2), 1));
   BOOST_TEST(dist::shares_evenly(dist::shard_heads(2, 1, 4), 3));  // a rank without heads
 }

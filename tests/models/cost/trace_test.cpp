@@ -96,6 +96,8 @@ BOOST_AUTO_TEST_CASE(memory_is_what_the_worst_moment_of_a_step_takes) {
       {"dcformer-tiny", joined(text, {{"n_kv_head", "1"}, {"hidden_act", "quick_gelu"}})},
       {"dcformer-tiny", joined(text, {{"mgate", "true"}, {"mgate_dim", "4"}})},
       {"dcformer-tiny", joined(text, {{"profile.rank", "0"}, {"profile.key_side", "false"}})},
+      {"dcformer-tiny", joined(text, {{"attention", "diff-v2,gated,xsa"}, {"compose_layers", "last:1"}})},
+      {"transformer-tiny", joined(text, {{"attention", "knocking,gated-head"}, {"attention_layers", "first:1"}})},
       {"dc-vit-28", image},
       {"vit-28", image},
       {"vit-28", joined(image, {{"hidden_act", "quick_gelu"}})},

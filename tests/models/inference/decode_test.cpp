@@ -54,22 +54,26 @@ struct Variant {
   const char* preset;
   Keys keys;
 };
-const Variant kConsistent[] = {
-    {"dcformer-tiny", {{"profile.name", "J"}}},
-    {"dcformer-tiny", {{"profile.name", "H-inf"}}},
-    {"dcformer-tiny", {{"profile.name", "H-train"}}},  // W+1 keys in both
-    {"dcformer-tiny", {{"profile.name", "J"}, {"n_layer", "4"}, {"window_type", "LGLL"}}},
-    {"dcformer-tiny", {{"profile.name", "J"}, {"profile.layer_windows", "8,8,8"}}},
-    {"dcformer-tiny", {{"profile.name", "H-inf"}, {"profile.layer_windows", "1,8,null"}}},
-    {"dcformer-tiny", {{"profile.name", "T1"}, {"window_type", "G"}}},  // no local layers: T1 agrees too
-    {"dcformer-tiny", {{"profile.static_proj", "true"}, {"profile.num_groups", "2"}, {"profile.rank", "1"}}},
-    {"dcformer-tiny", {{"profile.key_side", "false"}}},
-    {"dcformer-tiny", {{"profile.query_side", "false"}, {"profile.post_compose", "false"}}},
-    {"dcpythia-tiny", {{"profile.name", "J"}}},
-    {"transformer-tiny", {{"window_size", "8"}}},
-    {"transformer-tiny", {{"n_kv_head", "2"}, {"tie_word_embeddings", "true"}, {"rope_scaling", "linear"}}},
-    {"dcformer-tiny", {{"n_kv_head", "1"}, {"use_linear_bias", "true"}}},
-};
+const std::vector<Variant> kConsistent = [] {
+  std::vector<Variant> list = {
+      {"dcformer-tiny", {{"profile.name", "J"}}},
+      {"dcformer-tiny", {{"profile.name", "H-inf"}}},
+      {"dcformer-tiny", {{"profile.name", "H-train"}}},  // W+1 keys in both
+      {"dcformer-tiny", {{"profile.name", "J"}, {"n_layer", "4"}, {"window_type", "LGLL"}}},
+      {"dcformer-tiny", {{"profile.name", "J"}, {"profile.layer_windows", "8,8,8"}}},
+      {"dcformer-tiny", {{"profile.name", "H-inf"}, {"profile.layer_windows", "1,8,null"}}},
+      {"dcformer-tiny", {{"profile.name", "T1"}, {"window_type", "G"}}},  // no local layers: T1 agrees too
+      {"dcformer-tiny", {{"profile.static_proj", "true"}, {"profile.num_groups", "2"}, {"profile.rank", "1"}}},
+      {"dcformer-tiny", {{"profile.key_side", "false"}}},
+      {"dcformer-tiny", {{"profile.query_side", "false"}, {"profile.post_compose", "false"}}},
+      {"dcpythia-tiny", {{"profile.name", "J"}}},
+      {"transformer-tiny", {{"window_size", "8"}}},
+      {"transformer-tiny", {{"n_kv_head", "2"}, {"tie_word_embeddings", "true"}, {"rope_scaling", "linear"}}},
+      {"dcformer-tiny", {{"n_kv_head", "1"}, {"use_linear_bias", "true"}}},
+  };
+  for (const Keys& keys : attention_variant_keys()) list.push_back({"dcformer-tiny", keys});
+  return list;
+}();
 
 }  // namespace
 

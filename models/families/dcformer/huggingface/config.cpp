@@ -255,6 +255,10 @@ void check_dialect(const Dialect& d, const DcformerConfig& c) {
     return str("bad n_kv_head: expected n_head = ", c.n_head, " in a model of type ", d.model_type,
                ", whose folders store as many keys and values as queries, found ", c.n_kv_head);
   });
+  check(!d.one_kv_per_q || c.query_heads() == c.n_head, ErrorKind::setting, [&] {
+    return str("bad attention: expected one query head for each head in a model of type ", d.model_type,
+               ", whose folders store as many keys and values as queries, found ", detail::join(c.attention, ","));
+  });
 }
 
 }  // namespace braid::models

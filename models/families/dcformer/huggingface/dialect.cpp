@@ -112,7 +112,7 @@ const Dialect* find_dialect(const std::string& model_type) {
 FolderTable dialect_folder(const Dialect& d, const DcformerConfig& c) {
   FolderTable table = d.weights;
   if (c.tie_word_embeddings) table.tied_to = "tok_embeddings.weight";
-  table.heads = c.n_head;
+  table.heads = c.query_heads();
   table.kv_heads = c.n_kv_head;
   table.head_size = c.head_dim;
   return table;

@@ -22,15 +22,19 @@ struct Variant {
   const char* preset;
   Keys keys;
 };
-const Variant kVariants[] = {
-    {"dcformer-tiny", {{"profile.name", "J"}}},
-    {"dcformer-tiny", {{"profile.name", "H-train"}, {"window_type", "LGLL"}, {"n_layer", "4"}}},
-    {"dcformer-tiny", {{"profile.layer_windows", "1,20,null"}}},
-    {"dcformer-tiny", {{"profile.static_proj", "true"}, {"profile.num_groups", "2"}, {"profile.rank", "1"}}},
-    {"dcformer-tiny", {{"profile.key_side", "false"}, {"n_kv_head", "2"}}},
-    {"dcpythia-tiny", {{"profile.name", "J"}}},
-    {"transformer-tiny", {{"n_kv_head", "2"}, {"tie_word_embeddings", "true"}}},
-};
+const std::vector<Variant> kVariants = [] {
+  std::vector<Variant> list = {
+      {"dcformer-tiny", {{"profile.name", "J"}}},
+      {"dcformer-tiny", {{"profile.name", "H-train"}, {"window_type", "LGLL"}, {"n_layer", "4"}}},
+      {"dcformer-tiny", {{"profile.layer_windows", "1,20,null"}}},
+      {"dcformer-tiny", {{"profile.static_proj", "true"}, {"profile.num_groups", "2"}, {"profile.rank", "1"}}},
+      {"dcformer-tiny", {{"profile.key_side", "false"}, {"n_kv_head", "2"}}},
+      {"dcpythia-tiny", {{"profile.name", "J"}}},
+      {"transformer-tiny", {{"n_kv_head", "2"}, {"tie_word_embeddings", "true"}}},
+  };
+  for (const Keys& keys : attention_variant_keys()) list.push_back({"dcformer-tiny", keys});
+  return list;
+}();
 
 std::vector<int32_t> text(int64_t salt, int64_t length) {
   std::vector<int32_t> ids;

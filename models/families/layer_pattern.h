@@ -1,0 +1,17 @@
+// Some layers of a model, as a setting names them: "all", "even", "odd" (from 0), "first:2", "last:2", "local" and
+// "global" (with and without a window), or a list as "1,3,5".
+#pragma once
+#include <string>
+#include <vector>
+
+#include "braid/models/settings.h"
+
+namespace braid::models {
+
+ValueRule layer_pattern_rule();
+// Whether each of the layers belongs to the pattern, which the rule allows; windows: of each layer, 0 = none.
+// Error(setting) names `setting` where the pattern reaches beyond the layers.
+std::vector<bool> layers_of(const std::string& setting, const std::string& pattern,
+                            const std::vector<int64_t>& windows);
+
+}  // namespace braid::models

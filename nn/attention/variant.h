@@ -1,0 +1,62 @@
+// Attention variants: what a layer adds to scaled dot-product attention or DCMHA, by name, as the setting `attention`
+// gives it. Each variants/<name>.cpp defines AttentionVariantRule <name>_variant(); the build makes the list of them
+// from the files.
+//
+// A variant changes the projections before attention or a head's output after it, so that attention itself stays one of
+// the fused kernels. From that follow what the rest of the tree needs: what is cached are the k and v that it made, its
+// FLOPs are those of the traced ops, its parameters are sharded by the rules of their `visit`.
+#pragma once
+#include <memory>
+
+#include "braid/autograd/ops.h"
+#include "braid/nn/attention/pass.h"
+#include "braid/nn/layers/linear.h"
+
+namespace braid::nn {
+
+// The layer that a variant belongs to; heads are those of all ranks together.
+struct VariantSizes {
+  int64_t width = 0, heads = 0, kv_heads = 0, head_dim = 0;  // D, N, Nkv, d; N: heads that the output projection reads
+  Init init;                                                 // of the layer's projections
+};
+
+class AttentionVariant : public Module {
+ public:
+  // qkv (B, T, (Nq + 2 Nkv) d): queries, keys and values of this rank's heads, before norms and rotation -> the same.
+  virtual Tensor projections(const Tensor& qkv, const QkvSplit&) const { return qkv; }
+  // y (B, T, heads, d), what this rank's heads give -> (B, T, N, d). x (B, T, D) is the input of the layer for the same
+  // rows, v (B, T, Nkv, d) their values, after projections(). The observer of the pass gets what is worth a look.
+  virtual Tensor output(const Tensor& y, const Tensor& x, const Tensor& v, const Pass& pass) const {
+    (void)x, (void)v, (void)pass;
+    return y;
+  }
+};
+
+struct AttentionVariantRule {
+  std::string name;
+  std::string help;              // one line
+  int64_t queries_per_head = 1;  // Nq / N: query heads of which output() makes one head
+  bool identity_start = false;   // a new layer gives what it would give without the variant, to the bit
+  std::unique_ptr<AttentionVariant> (*make)(const VariantSizes& sizes, RandomKey key) = nullptr;
+};
+
+// The row of a class with a constructor (sizes, key).
+template <class Variant>
+AttentionVariantRule attention_variant(AttentionVariantRule rule) {
+  rule.make = [](const VariantSizes& sizes, RandomKey key) -> std::unique_ptr<AttentionVariant> {
+    return std::make_unique<Variant>(sizes, key);
+  };
+  return rule;
+}
+
+namespace detail {
+std::vector<AttentionVariantRule> built_in_attention_variants();  // made by cmake/braid-rules.cmake
+}
+
+// Adds a variant of the program's own; throws Error(setting) when the name is taken. Not thread-safe.
+void register_attention_variant(const AttentionVariantRule& rule);
+const std::vector<AttentionVariantRule>& attention_variants();  // in the order of their names, then those registered
+// Throws Error(setting) with the choices.
+const AttentionVariantRule& attention_variant_named(const std::string& name);
+
+}  // namespace braid::nn

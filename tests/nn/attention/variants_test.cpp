@@ -1,0 +1,192 @@
+// Attention variants: what holds of every row of the list, and each one's formula in loops, in f64.
+#include "braid/nn/attention/variant.h"
+
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+
+#include "braid/autograd.h"
+#include "tests/nn/attention/support.h"
+#include "tests/nn/support.h"
+#include "tests/support/gradcheck_model.h"
+
+using namespace braid;
+using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(attention_variants)
+
+namespace {
+
+constexpr int64_t T = 6;
+
+nn::AttentionOptions with(const std::vector<std::string>& variants) {
+  nn::AttentionOptions o = options_of(AttentionImpl::automatic);
+  o.compose = false;
+  o.qk_norm = false;
+  o.variants = variants;
+  return o;
+}
+
+Tensor input() { return randn({B, T, D}, {11, 1}, DType::f64); }
+
+// The output projection is the identity: the layer gives the heads themselves, (B, T, N, d).
+Tensor heads_of(nn::Attention& attention, const Tensor& x) {
+  parameter(attention, "wo.weight").copy_(eye(D, DType::f64));
+  return reshape(attention(x), {B, T, N, d});
+}
+
+// Values of the parameter that start at nothing or at almost nothing.
+void fill(nn::Attention& attention, const std::string& name, uint64_t seed) {
+  Tensor p = parameter(attention, name);
+  p.copy_(0.5 * randn(p.shape(), {seed, 5}, DType::f64));
+}
+
+// Rows [first, first + count) x d of wqkv: the projections of heads.
+Tensor rows_of(nn::Attention& attention, int64_t first, int64_t count) {
+  return parameter(attention, "wqkv.weight").sliced(0, first * d, (first + count) * d);
+}
+
+double at(const Tensor& x, int64_t b, int64_t t, int64_t n, int64_t i) {
+  return x.detach().contiguous().data<double>()[((b * T + t) * x.dim(2) + n) * x.dim(3) + i];
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(every_variant_is_differentiable_alone_and_with_compose) {
+  for (const nn::AttentionVariantRule& rule : nn::attention_variants()) {
+    for (const bool compose : {false, true}) {
+      BOOST_TEST_CONTEXT(rule.name << (compose ? ", with compose" : "")) {
+        nn::AttentionOptions o = with({rule.name});
+        o.compose = compose;
+        o.kv_heads = compose ? N : 2;
+        o.qk_norm = true;
+        nn::Attention attention(o, {1, 1});
+        check_gradient_flow(attention, attention(randn({B, T, D}, {11, 1}),
+                                                 {.rope = nn::Rope(d, 16, 10000, nn::Rope::Precision::exact)}));
+        nn::zero_grad(attention);
+        nn::to(attention, DType::f64);
+        const Tensor weights = randn({B, T, D}, {11, 2}, DType::f64);
+        const GradcheckResult checked = gradcheck_model(
+            attention,
+            [&](const std::vector<Tensor>& in) { return sum(mul(attention(in[0], {.rope = rope()}), weights)); },
+            {input()});
+        BOOST_TEST(checked.error < 1e-6, checked.where);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_identity_start_is_one_to_the_bit) {
+  int found = 0;
+  for (const nn::AttentionVariantRule& rule : nn::attention_variants()) {
+    const Tensor x = randn({B, T, D}, {11, 1});
+    const bool equal =
+        bool(is_close(nn::Attention(with({rule.name}), {1, 1})(x), nn::Attention(with({}), {1, 1})(x), 0));
+    BOOST_TEST(equal == rule.identity_start, rule.name);
+    found += rule.identity_start;
+  }
+  BOOST_TEST(found > 0);
+}
+
+BOOST_AUTO_TEST_CASE(gates_multiply_the_output_of_a_head) {
+  for (const bool by_head : {false, true}) {
+    const std::string name = by_head ? "gated-head" : "gated";
+    nn::Attention gated = make(with({name})), plain = make(with({}));
+    const Tensor x = input(), y = heads_of(plain, x), got = heads_of(gated, x);
+    const Tensor gate = parameter(gated, name + ".gate.weight");  // (N d, D) or (N, D)
+    BOOST_TEST(gate.dim(0) == (by_head ? N : N * d));
+    for (int64_t b = 0; b < B; ++b)
+      for (int64_t t = 0; t < T; ++t)
+        for (int64_t n = 0; n < N; ++n)
+          for (int64_t i = 0; i < d; ++i) {
+            double logit = 0;
+            for (int64_t c = 0; c < D; ++c)
+              logit += x.data<double>()[(b * T + t) * D + c] * gate.data<double>()[(by_head ? n : n * d + i) * D + c];
+            BOOST_TEST(std::fabs(at(got, b, t, n, i) - at(y, b, t, n, i) / (1 + std::exp(-logit))) < 1e-12);
+          }
+  }
+}
+
+// The first and the second query heads of the pairs are two plain layers over the same keys and values.
+BOOST_AUTO_TEST_CASE(diff_v2_subtracts_the_second_head_of_each_pair) {
+  for (const int64_t kv_heads : {N, int64_t{2}}) {
+    nn::AttentionOptions o = with({"diff-v2"}), p = with({});
+    o.kv_heads = p.kv_heads = kv_heads;
+    nn::Attention diff = make(o), first = make(p), second = make(p);
+    for (auto& [layer, of_pair] : {std::pair{&first, 0}, {&second, 1}}) {
+      for (int64_t n = 0; n < N; ++n) rows_of(*layer, n, 1).copy_(rows_of(diff, 2 * n + of_pair, 1));
+      rows_of(*layer, N, 2 * kv_heads).copy_(rows_of(diff, 2 * N, 2 * kv_heads));
+    }
+    const Tensor x = input(), y1 = heads_of(first, x), y2 = heads_of(second, x);
+    const Tensor lambda = parameter(diff, "diff-v2.lambda.weight");  // (N, D)
+    const Tensor want = sub(y1, mul(unsqueeze(sigmoid(linear(x, lambda)), -1), y2));
+    BOOST_TEST(is_close(heads_of(diff, x), want, 1e-12));
+  }
+}
+
+// A matrix on every head is the same matrix on the rows of wqkv that make the head.
+BOOST_AUTO_TEST_CASE(knocking_changes_the_projections_of_all_heads_alike) {
+  nn::AttentionOptions o = with({"knocking"}), p = with({});
+  o.kv_heads = p.kv_heads = 2;
+  nn::Attention knocking = make(o), plain = make(p);
+  for (const auto& [part, first, count] :
+       {std::tuple{"q", int64_t{0}, N}, {"k", N, int64_t{2}}, {"v", N + 2, int64_t{2}}}) {
+    fill(knocking, str("knocking.", part), static_cast<uint64_t>(part[0]));
+    const Tensor map = add(eye(d, DType::f64), parameter(knocking, str("knocking.", part)));
+    for (int64_t n = first; n < first + count; ++n)
+      rows_of(plain, n, 1).copy_(matmul(transpose(map), rows_of(knocking, n, 1).clone()));
+  }
+  BOOST_TEST(is_close(heads_of(knocking, input()), heads_of(plain, input()), 1e-12));
+}
+
+BOOST_AUTO_TEST_CASE(xsa_leaves_nothing_along_the_own_value) {
+  for (const int64_t kv_heads : {N, int64_t{2}}) {
+    nn::AttentionOptions o = with({"xsa"}), p = with({});
+    o.kv_heads = p.kv_heads = kv_heads;
+    nn::Attention xsa = make(o), plain = make(p);
+    Tensor x = input();
+    x.sliced(1, 2, 3).fill(0);  // a token whose value is 0
+    const Tensor y = heads_of(plain, x), got = heads_of(xsa, x);
+    const Tensor v = reshape(linear(x, rows_of(plain, N + kv_heads, kv_heads).clone()), {B, T, kv_heads, d});
+    for (int64_t b = 0; b < B; ++b)
+      for (int64_t t = 0; t < T; ++t)
+        for (int64_t n = 0; n < N; ++n) {
+          const int64_t group = n / (N / kv_heads);
+          double length = 0, along = 0;
+          for (int64_t i = 0; i < d; ++i) {
+            length += at(v, b, t, group, i) * at(v, b, t, group, i);
+            along += at(y, b, t, n, i) * at(v, b, t, group, i);
+          }
+          BOOST_TEST((t == 2) == (length == 0));
+          for (int64_t i = 0; i < d; ++i) {
+            const double part = length == 0 ? 0 : along / length * at(v, b, t, group, i);
+            BOOST_TEST(std::fabs(at(got, b, t, n, i) - (at(y, b, t, n, i) - part)) < 1e-12);
+          }
+        }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_a_variant_computes_can_be_observed) {
+  std::map<std::string, Shape> seen;
+  const nn::ActivationObserver observer{[&](const std::string& name, const Tensor& x) { seen[name] = x.shape(); }};
+  make(with({"diff-v2", "gated", "gated-head"}))(input(), {.observer = &observer, .part = "layers.0."});
+  BOOST_TEST((seen.at("layers.0.lambda") == Shape{B, T, N}));
+  BOOST_TEST((seen.at("layers.0.gate") == Shape{B, T, N, d}));
+  BOOST_TEST((seen.at("layers.0.head_gate") == Shape{B, T, N}));
+}
+
+BOOST_AUTO_TEST_CASE(wrong_lists_are_errors) {
+  BOOST_TEST(throws_with(
+      [] {
+        nn::Attention(with({"gatet"}), {1, 1});
+      },
+      "unknown attention variant 'gatet'; did you mean 'gated'?: expected some of "));
+  BOOST_TEST(throws_with(
+      [] {
+        nn::Attention(with({"gated", "diff-v2"}), {1, 1});
+      },
+      "attention variant diff-v2 makes heads of several query heads: name it first"));
+  BOOST_TEST(
+      throws_with([] { nn::register_attention_variant({.name = "xsa"}); }, "two attention variants are called xsa"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
