@@ -8,11 +8,17 @@
 // process, and then the layer calls nothing of this file. Parameters may be shards; layers read their sizes from their
 // parameters. The implementations of the interface are in distributed/parallel/.
 #pragma once
+#include <functional>
+
 #include "braid/autograd/dcmha.h"
 
 namespace braid::nn {
 
 class PagedLayer;
+
+// scores (B, N, T, S), scaled, of all heads -> what multiplies the values, 0 where the mask excludes a key. It records,
+// and may run again in the backward pass.
+using ScoreFunction = std::function<Tensor(const Tensor& scores, const AttentionMask& mask)>;
 
 // Operands of the attention op. N, S: heads and keys of this process at that point.
 struct AttentionOperands {
@@ -21,9 +27,11 @@ struct AttentionOperands {
   HeadMixing pre, post;  // weights of DCMHA, empty for plain attention
   // If set, k, v and the key side are those of the rows alone, and this contains the keys of the tokens before them.
   PagedLayer* paged = nullptr;
+  ScoreFunction probabilities = nullptr;  // in place of the softmax, where pre and post are empty
 };
 
-// The attention op on these operands -> (B, T, N, d): dcmha, or scaled_dot_product_attention where no heads are mixed.
+// The attention op on these operands -> (B, T, N, d): dcmha, scaled_dot_product_attention where no heads are mixed, or
+// composed_attention() where they have `probabilities`.
 Tensor attend(const AttentionOperands& x, const DcmhaOptions& options);
 
 class ShardContext {
@@ -45,7 +53,7 @@ class ShardContext {
   // The heads of a layer, of all ranks together.
   struct Heads {
     int64_t queries, keys;  // N, Nkv
-    bool mixed;  // DCMHA mixes heads across ranks: then a rank attends with all of them, and its compose weights are
+    bool mixed;  // heads are mixed across ranks: then a rank attends with all of them, and its compose weights are
                  // those of all heads for its own rows
     int64_t joined = 1;  // consecutive query heads that make one head, which stay on one rank
   };

@@ -1,7 +1,10 @@
 #include "braid/nn/attention/attention.h"
 
+#include <limits>
+
 #include "braid/autograd/ops.h"
 #include "braid/nn/outputs.h"
+#include "braid/tensor/base/strings.h"
 
 namespace braid::nn {
 
@@ -16,12 +19,18 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
   if (o.kv_heads == 0) o.kv_heads = o.heads;
   check(o.heads % o.kv_heads == 0, "attention",
         [&] { return str(o.heads, " heads do not divide over ", o.kv_heads, " key/value heads"); });
+  std::string normalising;
   for (const std::string& name : o.variants) {
     const AttentionVariantRule& rule = attention_variant_named(name);
     check(rule.queries_per_head == 1 || variants_.empty(), ErrorKind::setting,
           [&] { return "attention variant " + name + " makes heads of several query heads: name it first"; });
     queries_per_head_ *= rule.queries_per_head;
-    const VariantSizes sizes{o.width, o.heads, o.kv_heads, o.head_dim, o.projection.init};
+    composed_ = composed_ || rule.composed;
+    check(!rule.normalises || normalising.empty(), ErrorKind::setting, [&] {
+      return "attention variants " + normalising + " and " + name + " both stand in the place of the softmax: keep one";
+    });
+    if (rule.normalises) normalising = name;
+    const VariantSizes sizes{o.width, o.heads, o.kv_heads, o.head_dim, o.heads * queries_per_head_, o.projection.init};
     variants_.push_back(rule.make(sizes, child(key, name.c_str())));
   }
   const int64_t queries = o.heads * queries_per_head_;
@@ -40,7 +49,24 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
     k_norm_ = RmsNorm(o.head_dim, o.qk_norm_eps, "scale");
   }
   o.compose = o.compose && o.composition_options.mixes_heads();
+  check(!o.compose || !composed_, ErrorKind::setting, [&] {
+    return "DCMHA cannot be beside a composed attention variant, found " + braid::detail::join(o.variants, ",");
+  });
   if (o.compose) compose_ = CompositionWeights(o.width, queries, o.composition_options, child(key, "dyn_w_proj"));
+}
+
+// What stands in the place of the softmax; variants: in their order.
+static ScoreFunction probabilities_of(const std::vector<std::shared_ptr<const AttentionVariant>>& variants) {
+  return [variants](const Tensor& scores, const AttentionMask& mask) {
+    Tensor s = scores, p;
+    for (const auto& variant : variants) s = variant->scores(s);
+    s = mask_scores(s, mask, -std::numeric_limits<double>::infinity());
+    for (const auto& variant : variants)
+      if (!p) p = variant->normalised(s);
+    if (!p) p = softmax(s);
+    for (const auto& variant : variants) p = variant->probabilities(p);
+    return mask_scores(p, mask, 0);
+  };
 }
 
 Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
@@ -58,8 +84,9 @@ Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
   for (const auto& variant : variants_) projected = variant->projections(projected, how);
   const Qkv qkv = split_qkv(projected, how);
   AttentionOperands in{qkv.q, qkv.k, qkv.v, {}, {}};
-  const ShardContext::Heads heads{o.heads * queries_per_head_, o.kv_heads, o.compose && compose_.heads() > Nq,
-                                  queries_per_head_};  // mixed: route (b)
+  const bool mixed = (o.compose && compose_.heads() > Nq) || (composed_ && o.heads > N);  // route (b)
+  const ShardContext::Heads heads{o.heads * queries_per_head_, o.kv_heads, mixed, queries_per_head_};
+  if (composed_) in.probabilities = probabilities_of(variants_);
   if (o.compose) {
     CompositionWeights::Stages weights = compose_(heads.mixed ? x : all, pass.random.child("compose"));
     in.pre = weights.pre;

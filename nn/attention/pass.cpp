@@ -1,8 +1,11 @@
 #include "braid/nn/attention/pass.h"
 
+#include <cmath>
+
 #include "braid/autograd/attention_maps.h"
 #include "braid/autograd/ops.h"
 #include "braid/autograd/record.h"
+#include "braid/nn/attention/composed_attention.h"
 #include "braid/nn/attention/paged_cache.h"
 
 namespace braid::nn {
@@ -25,7 +28,12 @@ void observe_weights(const Pass& pass, const AttentionOperands& x) {
 
 void observe_maps(const Pass& pass, const AttentionOperands& x, const DcmhaOptions& options) {
   const NoGrad off;
-  const AttentionMaps maps = attention_maps(x.q, x.k, x.pre, x.post, options);
+  AttentionMaps maps = attention_maps(x.q, x.k, x.pre, x.post, options);
+  if (x.probabilities) {
+    maps.probs =
+        x.probabilities(attention_scores(x.q, x.k, 1 / std::sqrt(static_cast<double>(x.q.dim(3)))), options.mask);
+    maps.probs_composed = maps.probs;
+  }
   for (auto& [name, value] : {std::pair{"q", &x.q},
                               {"k", &x.k},
                               {"v", &x.v},
@@ -59,6 +67,7 @@ Tensor Pass::attend(AttentionOperands x, DcmhaOptions options, const ShardContex
 }
 
 Tensor attend(const AttentionOperands& x, const DcmhaOptions& options) {
+  if (x.probabilities) return composed_attention(x, options);
   if (x.paged) return x.paged->attend(x, options);
   const bool mixed = !x.pre.empty() || !x.post.empty();
   return mixed ? dcmha(x.q, x.k, x.v, x.pre, x.post, options) : scaled_dot_product_attention(x.q, x.k, x.v, options);

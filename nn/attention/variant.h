@@ -2,9 +2,11 @@
 // gives it. Each variants/<name>.cpp defines AttentionVariantRule <name>_variant(); the build makes the list of them
 // from the files.
 //
-// A variant changes the projections before attention or a head's output after it, so that attention itself stays one of
-// the fused kernels. From that follow what the rest of the tree needs: what is cached are the k and v that it made, its
-// FLOPs are those of the traced ops, its parameters are sharded by the rules of their `visit`.
+// Most change the projections before attention or a head's output after it, so that attention itself stays one of the
+// fused kernels. What is cached are the k and v that they made, their FLOPs are those of the traced ops, their
+// parameters are sharded by the rules of their `visit`. A composed one changes scores or probabilities of all heads,
+// which no kernel does: attention then runs as ops, block by block (composed_attention.h), over ranks with all heads on
+// each, so that its parameters are whole on each.
 #pragma once
 #include <memory>
 
@@ -17,6 +19,7 @@ namespace braid::nn {
 // The layer that a variant belongs to; heads are those of all ranks together.
 struct VariantSizes {
   int64_t width = 0, heads = 0, kv_heads = 0, head_dim = 0;  // D, N, Nkv, d; N: heads that the output projection reads
+  int64_t queries = 0;                                       // Nq, those that attend
   Init init;                                                 // of the layer's projections
 };
 
@@ -30,12 +33,19 @@ class AttentionVariant : public Module {
     (void)x, (void)v, (void)pass;
     return y;
   }
+
+  // Composed variants have all heads here, s and p (B, Nq, T, S). Masked keys are -inf in normalised() and get p = 0.
+  virtual Tensor scores(const Tensor& s) const { return s; }
+  virtual Tensor normalised(const Tensor& s) const { return (void)s, Tensor(); }  // s -> p; empty: by softmax
+  virtual Tensor probabilities(const Tensor& p) const { return p; }
 };
 
 struct AttentionVariantRule {
   std::string name;
   std::string help;              // one line
   int64_t queries_per_head = 1;  // Nq / N: query heads of which output() makes one head
+  bool composed = false;         // it changes scores or probabilities: slower, and not beside DCMHA
+  bool normalises = false;       // it has normalised(): one such variant at most in a layer
   bool identity_start = false;   // a new layer gives what it would give without the variant, to the bit
   std::unique_ptr<AttentionVariant> (*make)(const VariantSizes& sizes, RandomKey key) = nullptr;
 };

@@ -9,8 +9,8 @@
 namespace braid::test {
 
 std::vector<std::string> parity_kinds() {
-  return {"dcformer", "dcformer-g4", "dcpythia",         "transformer", "dcformer-static-mgate",
-          "llama",    "grouped",     "vocabulary-50257", "variants",    "diff-v2"};
+  return {"dcformer",         "dcformer-g4", "dcpythia", "transformer", "dcformer-static-mgate", "llama", "grouped",
+          "vocabulary-50257", "variants",    "diff-v2",  "composed"};
 }
 
 models::DcformerConfig parity_config(const std::string& kind) {
@@ -56,8 +56,13 @@ models::DcformerConfig parity_config(const std::string& kind) {
   if (kind == "variants") {  // all that keep the number of query heads
     c.n_kv_head = 4;
     for (const nn::AttentionVariantRule& rule : nn::attention_variants())
-      if (rule.queries_per_head == 1) c.attention.push_back(rule.name);
+      if (rule.queries_per_head == 1 && !rule.composed) c.attention.push_back(rule.name);
     c.compose_layers = "last:1";
+  }
+  if (kind == "composed") {  // all that change scores and probabilities
+    c.use_dcmha = false;
+    for (const nn::AttentionVariantRule& rule : nn::attention_variants())
+      if (rule.composed && (!rule.normalises || rule.name == "sink")) c.attention.push_back(rule.name);
   }
   if (kind == "diff-v2") c.attention = {kind};
   if (kind == "dcformer-static-mgate") {

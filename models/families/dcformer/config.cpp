@@ -59,10 +59,19 @@ void resolve_windows(DcformerConfig& c) {
 }
 
 void check_attention(const DcformerConfig& c) {
-  layers_of("compose_layers", c.compose_layers, c.layer_windows);
-  layers_of("attention_layers", c.attention_layers, c.layer_windows);
+  const std::vector<bool> attended = layers_of("attention_layers", c.attention_layers, c.layer_windows);
+  std::vector<bool> composed = layers_of("compose_layers", c.compose_layers, c.layer_windows);
+  if (!mixes_heads(c)) composed.assign(composed.size(), false);
+  std::string normalising;
   for (const std::string& name : c.attention) {
-    if (nn::attention_variant_named(name).queries_per_head == 1) continue;
+    const nn::AttentionVariantRule& rule = nn::attention_variant_named(name);
+    for (int64_t i = 0; i < c.n_layer && rule.composed; ++i)
+      need_setting(!attended[static_cast<size_t>(i)] || !composed[static_cast<size_t>(i)], "attention",
+                   name + " in layers without DCMHA, as with compose=none", "both in layer " + std::to_string(i));
+    need_setting(!rule.normalises || normalising.empty(), "attention", "one variant in the place of the softmax",
+                 normalising + " and " + name);
+    if (rule.normalises) normalising = name;
+    if (rule.queries_per_head == 1) continue;
     need_setting(name == c.attention.front(), "attention", name + " first, which makes heads of several query heads",
                  detail::join(c.attention, ","));
     need_setting(c.attention_layers == "all", "attention_layers", "all with attention " + name, c.attention_layers);
@@ -108,6 +117,10 @@ std::vector<std::string> with_all_branches(std::vector<std::string> list) {
 }  // namespace
 
 int64_t DcformerConfig::rotary_dims() const { return static_cast<int64_t>(static_cast<double>(head_dim) * rotary_pct); }
+
+bool DcformerConfig::composed_attention() const {
+  return std::ranges::any_of(attention, [](const auto& name) { return nn::attention_variant_named(name).composed; });
+}
 
 bool DcformerConfig::composes(int64_t layer) const {
   return use_dcmha && layers_of("compose_layers", compose_layers, layer_windows).at(static_cast<size_t>(layer));

@@ -79,6 +79,7 @@ struct DcformerConfig {
   int64_t rotary_dims() const;                              // int(head_dim * rotary_pct), even
   int64_t keys_of_layer(int64_t layer, bool decode) const;  // unmasked keys of a local layer, 0 = no limit
   bool composes(int64_t layer) const;                       // DCMHA in this layer
+  bool composed_attention() const;                          // a variant that no fused kernel serves
   int64_t query_heads() const;  // Nq: n_head, or more with a variant that makes one head of several
   int64_t group_heads() const { return query_heads() / profile.num_groups; }     // M
   int64_t generator_hidden() const { return 2 * profile.rank * group_heads(); }  // K

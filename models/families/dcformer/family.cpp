@@ -111,6 +111,10 @@ std::vector<std::string> DcformerSpec::config_notes(const std::string& text, con
 }
 
 std::string DcformerSpec::training_warning() const {
+  if (config_.composed_attention())
+    return "attention=" + detail::join(config_.attention, ",") +
+           " is computed as ops on blocks of scores, since no fused kernel serves it: a step takes several times as "
+           "long";
   if (config_.profile.causal) return "";
   return "with profile.causal=false every position attends to the token that it is to predict: the loss falls, and the "
          "model learns nothing about text; set profile.causal=true";

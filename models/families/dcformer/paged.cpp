@@ -77,11 +77,12 @@ class PagedSequences final : public SequencePool {
 std::unique_ptr<SequencePool> Dcformer::make_sequence_pool(int64_t positions) const {
   check(positions >= 1, "dcformer",
         [&] { return str("a pool needs room for at least one position, got ", positions); });
-  // Other devices have no kernel for keys in blocks, and where attention is not causal a token changes the keys of
-  // those before it. Over tensor ranks a layer with Compose may keep the keys of all heads, one without keeps its own:
-  // blocks are of one size.
+  // Other devices and composed variants have no kernel for keys in blocks, and where attention is not causal a token
+  // changes the keys of those before it. Over tensor ranks a layer with Compose may keep the keys of all heads, one
+  // without keeps its own: blocks are of one size.
   const bool alike = mesh_.tensor.size() == 1 || config_.compose_layers == "all";
-  if (device() != kCpu || !config_.profile.causal || !alike) return make_separate_pool(*this, positions);
+  if (device() != kCpu || !config_.profile.causal || !alike || config_.composed_attention())
+    return make_separate_pool(*this, positions);
   return std::make_unique<PagedSequences>(*this, positions);
 }
 

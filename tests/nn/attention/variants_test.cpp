@@ -54,6 +54,7 @@ double at(const Tensor& x, int64_t b, int64_t t, int64_t n, int64_t i) {
 BOOST_AUTO_TEST_CASE(every_variant_is_differentiable_alone_and_with_compose) {
   for (const nn::AttentionVariantRule& rule : nn::attention_variants()) {
     for (const bool compose : {false, true}) {
+      if (compose && rule.composed) continue;
       BOOST_TEST_CONTEXT(rule.name << (compose ? ", with compose" : "")) {
         nn::AttentionOptions o = with({rule.name});
         o.compose = compose;
@@ -78,6 +79,7 @@ BOOST_AUTO_TEST_CASE(every_variant_is_differentiable_alone_and_with_compose) {
 BOOST_AUTO_TEST_CASE(an_identity_start_is_one_to_the_bit) {
   int found = 0;
   for (const nn::AttentionVariantRule& rule : nn::attention_variants()) {
+    if (rule.composed) continue;  // whose arithmetic is not the kernel's
     const Tensor x = randn({B, T, D}, {11, 1});
     const bool equal =
         bool(is_close(nn::Attention(with({rule.name}), {1, 1})(x), nn::Attention(with({}), {1, 1})(x), 0));
@@ -165,6 +167,46 @@ BOOST_AUTO_TEST_CASE(xsa_leaves_nothing_along_the_own_value) {
   }
 }
 
+// In loops over queries and keys, with a window and shared key/value heads.
+BOOST_AUTO_TEST_CASE(a_sink_takes_a_share_of_the_softmax) {
+  for (const char* name : {"sink", "off-by-one"}) {
+    const bool learned = name == std::string("sink");
+    nn::AttentionOptions o = with({name});
+    o.kv_heads = 2;
+    o.window = 4;
+    nn::Attention attention = make(o);
+    if (learned) fill(attention, "sink.z", 3);
+    const Tensor x = input(), got = heads_of(attention, x);
+    const Tensor all = reshape(linear(x, parameter(attention, "wqkv.weight")), {B, T, N + 4, d});
+    for (int64_t b = 0; b < B; ++b)
+      for (int64_t t = 0; t < T; ++t)
+        for (int64_t n = 0; n < N; ++n) {
+          const int64_t key = N + n / 2, value = key + 2, first = std::max<int64_t>(0, t - 3);
+          double total = std::exp(learned ? parameter(attention, "sink.z").data<double>()[n] : 0.0);
+          std::vector<double> y(d);
+          for (int64_t j = first; j <= t; ++j) {
+            double score = 0;
+            for (int64_t i = 0; i < d; ++i) score += at(all, b, t, n, i) * at(all, b, j, key, i);
+            const double weight = std::exp(score / std::sqrt(static_cast<double>(d)));
+            total += weight;
+            for (int64_t i = 0; i < d; ++i) y[static_cast<size_t>(i)] += weight * at(all, b, j, value, i);
+          }
+          for (int64_t i = 0; i < d; ++i)
+            BOOST_TEST(std::fabs(at(got, b, t, n, i) - y[static_cast<size_t>(i)] / total) < 1e-12);
+        }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(maps_are_those_of_a_composed_variant) {
+  std::map<std::string, Tensor> seen;
+  const nn::ActivationObserver observer{[&](const std::string& name, const Tensor& x) { seen[name] = x; },
+                                        [](const std::string&) { return true; }};
+  make(with({"off-by-one"}))(input(), {.observer = &observer});
+  for (const double sum_of_row : sum(seen.at("attn_probs"), {-1}).to_vector<double>()) BOOST_TEST(sum_of_row < 1);
+  const Tensor s = exp(seen.at("attn_scores")), want = div(s, sum(s, {-1}, true) + 1.0);
+  BOOST_TEST(is_close(seen.at("attn_probs"), want, 1e-12));
+}
+
 BOOST_AUTO_TEST_CASE(what_a_variant_computes_can_be_observed) {
   std::map<std::string, Shape> seen;
   const nn::ActivationObserver observer{[&](const std::string& name, const Tensor& x) { seen[name] = x.shape(); }};
@@ -175,6 +217,18 @@ BOOST_AUTO_TEST_CASE(what_a_variant_computes_can_be_observed) {
 }
 
 BOOST_AUTO_TEST_CASE(wrong_lists_are_errors) {
+  BOOST_TEST(throws_with(
+      [&] {
+        nn::Attention(with({"sink", "off-by-one"}), {1, 1});
+      },
+      "attention variants sink and off-by-one both stand in the place of the softmax: keep one"));
+  nn::AttentionOptions both = with({"sink"});
+  both.compose = true;
+  BOOST_TEST(throws_with(
+      [&] {
+        nn::Attention(both, {1, 1});
+      },
+      "DCMHA cannot be beside a composed attention variant, found sink"));
   BOOST_TEST(throws_with(
       [] {
         nn::Attention(with({"gatet"}), {1, 1});

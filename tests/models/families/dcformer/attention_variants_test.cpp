@@ -63,15 +63,14 @@ BOOST_AUTO_TEST_CASE(a_config_names_them_only_where_they_are) {
 }
 
 BOOST_AUTO_TEST_CASE(every_variant_is_saved_and_loaded_in_each_form_of_folder) {
-  std::vector<std::string> lists;
-  for (const nn::AttentionVariantRule& rule : nn::attention_variants()) lists.push_back(rule.name);
-  lists.emplace_back("diff-v2,gated,xsa");
+  std::vector<Keys> lists = {{{"attention", "diff-v2,gated,xsa"}, {"compose_layers", "last:2"}}};
+  for (const nn::AttentionVariantRule& rule : nn::attention_variants())
+    lists.push_back({{"attention", rule.name}, {"use_dcmha", "false"}});
   for (const char* preset : {"dcformer-tiny", "transformer-tiny", "llama-tiny"}) {
-    for (const std::string& list : lists) {
-      BOOST_TEST_CONTEXT(preset << " " << list) {
+    for (const Keys& keys : lists) {
+      BOOST_TEST_CONTEXT(preset << " " << keys[0].second) {
         ScratchFolder scratch;
-        const models::Dcformer model =
-            mixing_model(preset, {{"attention", list}, {"compose_layers", "last:2"}}, DType::f32);
+        const models::Dcformer model = mixing_model(preset, keys, DType::f32);
         models::save_model(model, nullptr, scratch.path());
         const auto loaded = models::load_model(scratch.path(), {});
         BOOST_TEST(loaded.notes.empty());
@@ -138,6 +137,14 @@ BOOST_AUTO_TEST_CASE(products_of_a_variant_are_counted) {
   BOOST_TEST(flops("knocking").logits == plain.logits);
 }
 
+BOOST_AUTO_TEST_CASE(a_composed_variant_says_that_it_is_slower) {
+  const auto warning = [](const char* attention) {
+    return models::configure_model("transformer-tiny", {{"attention", attention}})->training_warning();
+  };
+  BOOST_TEST(warning("gated,xsa") == "");
+  BOOST_TEST(warning("sink").starts_with("attention=sink is computed as ops on blocks of scores"));
+}
+
 BOOST_AUTO_TEST_CASE(a_cache_is_that_of_the_layers) {
   const auto bytes = [](const Keys& keys) {
     Keys all = {{"window_type", "G"}, {"n_layer", "4"}};
@@ -159,6 +166,10 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_is_one_sentence) {
            "bad attention: expected diff-v2 first, which makes heads of several query heads, found gated,diff-v2");
   rejected("dcformer-tiny", {{"attention", "diff-v2"}, {"attention_layers", "even"}},
            "bad attention_layers: expected all with attention diff-v2, found even");
+  rejected("transformer-tiny", {{"attention", "sink,off-by-one"}},
+           "bad attention: expected one variant in the place of the softmax, found sink and off-by-one");
+  rejected("dcformer-tiny", {{"attention", "sink"}, {"compose_layers", "1"}},
+           "bad attention: expected sink in layers without DCMHA, as with compose=none, found both in layer 1");
   rejected("dcformer-tiny", {{"compose_layers", "last:99"}}, "bad compose_layers: expected layers of the model's ");
   rejected("dcformer-tiny", {{"attention_layers", "some"}},
            "bad value for model key attention_layers: expected all, even, odd, local, global, first:N, last:N, or ");
