@@ -60,9 +60,7 @@ class Attention final : public Module {
   Linear out_;
   RmsNorm q_norm_, k_norm_;
   CompositionWeights compose_;
-  int64_t queries_per_head_ = 1;                                   // Nq / N: more with a variant that joins query heads
-  bool composed_ = false;                                          // one of the variants is
-  std::vector<std::shared_ptr<const AttentionVariant>> variants_;  // in the order of options_.variants
+  AttentionVariants variants_;
 };
 
 }  // namespace braid::nn

@@ -1,5 +1,7 @@
 #include "braid/nn/attention/variant.h"
 
+#include <limits>
+
 #include "braid/tensor/base/strings.h"
 
 namespace braid::nn {
@@ -27,6 +29,65 @@ const AttentionVariantRule& attention_variant_named(const std::string& name) {
   fail(ErrorKind::setting, "unknown attention variant '" + braid::detail::preview(name) + "'" +
                                braid::detail::did_you_mean(name, names) + ": expected some of " +
                                braid::detail::join(names, ", "));
+}
+
+AttentionVariants::AttentionVariants(const std::vector<std::string>& names, VariantSizes sizes, RandomKey key)
+    : names_(names) {
+  std::string normalising;
+  for (const std::string& name : names) {
+    const AttentionVariantRule& rule = attention_variant_named(name);
+    check(rule.queries_per_head == 1 || variants_.empty(), ErrorKind::setting,
+          [&] { return "attention variant " + name + " makes heads of several query heads: name it first"; });
+    check(!rule.normalises || normalising.empty(), ErrorKind::setting, [&] {
+      return "attention variants " + normalising + " and " + name + " both stand in the place of the softmax: keep one";
+    });
+    if (rule.normalises) normalising = name;
+    queries_per_head_ *= rule.queries_per_head;
+    composed_ = composed_ || rule.composed;
+    sizes.queries = sizes.heads * queries_per_head_;
+    variants_.push_back(rule.make(sizes, child(key, name.c_str())));
+  }
+}
+
+AttentionVariants::AttentionVariants(const AttentionVariants& other)
+    : names_(other.names_), queries_per_head_(other.queries_per_head_), composed_(other.composed_) {
+  for (size_t i = 0; i < names_.size(); ++i)
+    variants_.push_back(attention_variant_named(names_[i]).copy(*other.variants_[i]));
+}
+
+AttentionVariants& AttentionVariants::operator=(AttentionVariants other) noexcept {
+  std::swap(names_, other.names_);
+  std::swap(variants_, other.variants_);
+  queries_per_head_ = other.queries_per_head_;
+  composed_ = other.composed_;
+  return *this;
+}
+
+Tensor AttentionVariants::projections(Tensor qkv, const QkvSplit& how) const {
+  for (const auto& variant : variants_) qkv = variant->projections(qkv, how);
+  return qkv;
+}
+
+Tensor AttentionVariants::output(Tensor y, const Tensor& x, const Tensor& v, const Pass& pass) const {
+  for (const auto& variant : variants_) y = variant->output(y, x, v, pass);
+  return y;
+}
+
+ScoreFunction AttentionVariants::probabilities() const {
+  return [variants = variants_](const Tensor& scores, const AttentionMask& mask) {
+    Tensor s = scores, p;
+    for (const auto& variant : variants) s = variant->scores(s);
+    s = mask_scores(s, mask, -std::numeric_limits<double>::infinity());
+    for (const auto& variant : variants)
+      if (!p) p = variant->normalised(s);
+    if (!p) p = softmax(s);
+    for (const auto& variant : variants) p = variant->probabilities(p);
+    return mask_scores(p, mask, 0);
+  };
+}
+
+void AttentionVariants::visit(Visitor& v) const {
+  for (size_t i = 0; i < names_.size(); ++i) v(names_[i], *variants_[i]);
 }
 
 }  // namespace braid::nn

@@ -48,6 +48,7 @@ struct AttentionVariantRule {
   bool normalises = false;       // it has normalised(): one such variant at most in a layer
   bool identity_start = false;   // a new layer gives what it would give without the variant, to the bit
   std::unique_ptr<AttentionVariant> (*make)(const VariantSizes& sizes, RandomKey key) = nullptr;
+  std::unique_ptr<AttentionVariant> (*copy)(const AttentionVariant& variant) = nullptr;  // shares its parameters
 };
 
 // The row of a class with a constructor (sizes, key).
@@ -55,6 +56,9 @@ template <class Variant>
 AttentionVariantRule attention_variant(AttentionVariantRule rule) {
   rule.make = [](const VariantSizes& sizes, RandomKey key) -> std::unique_ptr<AttentionVariant> {
     return std::make_unique<Variant>(sizes, key);
+  };
+  rule.copy = [](const AttentionVariant& variant) -> std::unique_ptr<AttentionVariant> {
+    return std::make_unique<Variant>(static_cast<const Variant&>(variant));
   };
   return rule;
 }
@@ -68,5 +72,29 @@ void register_attention_variant(const AttentionVariantRule& rule);
 const std::vector<AttentionVariantRule>& attention_variants();  // in the order of their names, then those registered
 // Throws Error(setting) with the choices.
 const AttentionVariantRule& attention_variant_named(const std::string& name);
+
+// The variants of a layer, in the order in which they are applied. A copy shares their parameters.
+class AttentionVariants {
+ public:
+  AttentionVariants() = default;
+  // sizes without `queries`, which follow. Error(setting) where the variants do not go together.
+  AttentionVariants(const std::vector<std::string>& names, VariantSizes sizes, RandomKey key);
+  AttentionVariants(const AttentionVariants& other);
+  AttentionVariants(AttentionVariants&&) = default;
+  AttentionVariants& operator=(AttentionVariants other) noexcept;
+
+  int64_t queries_per_head() const { return queries_per_head_; }
+  bool composed() const { return composed_; }
+  Tensor projections(Tensor qkv, const QkvSplit& how) const;
+  Tensor output(Tensor y, const Tensor& x, const Tensor& v, const Pass& pass) const;
+  ScoreFunction probabilities() const;  // of composed ones: in the place of the softmax
+  void visit(Visitor& v) const;
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<std::shared_ptr<AttentionVariant>> variants_;  // shared with functions of a pass
+  int64_t queries_per_head_ = 1;
+  bool composed_ = false;
+};
 
 }  // namespace braid::nn

@@ -89,6 +89,17 @@ BOOST_AUTO_TEST_CASE(an_identity_start_is_one_to_the_bit) {
   BOOST_TEST(found > 0);
 }
 
+// As of any layer: it shares the parameters until one of the two is converted.
+BOOST_AUTO_TEST_CASE(a_copy_can_be_converted_by_itself) {
+  const nn::Attention original(with({"knocking", "gated"}), {1, 1});
+  nn::Attention copy = original;
+  const std::vector<nn::NamedTensor> all = nn::parameters(original), shared = nn::parameters(copy);
+  for (size_t i = 0; i < all.size(); ++i) BOOST_TEST(all[i].value.shares_storage(shared[i].value), all[i].name);
+  nn::to(copy, DType::f64);
+  for (const nn::NamedTensor& p : nn::parameters(original)) BOOST_TEST((p.value.dtype() == DType::f32), p.name);
+  for (const nn::NamedTensor& p : nn::parameters(copy)) BOOST_TEST((p.value.dtype() == DType::f64), p.name);
+}
+
 BOOST_AUTO_TEST_CASE(gates_multiply_the_output_of_a_head) {
   for (const bool by_head : {false, true}) {
     const std::string name = by_head ? "gated-head" : "gated";
