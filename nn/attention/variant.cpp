@@ -31,17 +31,26 @@ const AttentionVariantRule& attention_variant_named(const std::string& name) {
                                braid::detail::join(names, ", "));
 }
 
-AttentionVariants::AttentionVariants(const std::vector<std::string>& names, VariantSizes sizes, RandomKey key)
-    : names_(names) {
+void check_attention_variants(const std::vector<std::string>& names) {
+  const auto need = [](bool ok, const std::string& expected, const std::string& found) {
+    check(ok, ErrorKind::setting, [&] { return "bad attention: expected " + expected + ", found " + found; });
+  };
   std::string normalising;
   for (const std::string& name : names) {
     const AttentionVariantRule& rule = attention_variant_named(name);
-    check(rule.queries_per_head == 1 || variants_.empty(), ErrorKind::setting,
-          [&] { return "attention variant " + name + " makes heads of several query heads: name it first"; });
-    check(!rule.normalises || normalising.empty(), ErrorKind::setting, [&] {
-      return "attention variants " + normalising + " and " + name + " both stand in the place of the softmax: keep one";
-    });
+    need(rule.queries_per_head == 1 || name == names[0], name + " first, which makes heads of several query heads",
+         braid::detail::join(names, ","));
+    need(!rule.normalises || normalising.empty(), "one variant in the place of the softmax",
+         normalising + " and " + name);
     if (rule.normalises) normalising = name;
+  }
+}
+
+AttentionVariants::AttentionVariants(const std::vector<std::string>& names, VariantSizes sizes, RandomKey key)
+    : names_(names) {
+  check_attention_variants(names);
+  for (const std::string& name : names) {
+    const AttentionVariantRule& rule = attention_variant_named(name);
     queries_per_head_ *= rule.queries_per_head;
     composed_ = composed_ || rule.composed;
     sizes.queries = sizes.heads * queries_per_head_;

@@ -73,11 +73,14 @@ const std::vector<AttentionVariantRule>& attention_variants();  // in the order 
 // Throws Error(setting) with the choices.
 const AttentionVariantRule& attention_variant_named(const std::string& name);
 
+// Error(setting) "bad attention: ..." where these do not go together in one layer.
+void check_attention_variants(const std::vector<std::string>& names);
+
 // The variants of a layer, in the order in which they are applied. A copy shares their parameters.
 class AttentionVariants {
  public:
   AttentionVariants() = default;
-  // sizes without `queries`, which follow. Error(setting) where the variants do not go together.
+  // sizes without `queries`, which follow.
   AttentionVariants(const std::vector<std::string>& names, VariantSizes sizes, RandomKey key);
   AttentionVariants(const AttentionVariants& other);
   AttentionVariants(AttentionVariants&&) = default;

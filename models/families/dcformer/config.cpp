@@ -60,22 +60,14 @@ void resolve_windows(DcformerConfig& c) {
 
 void check_attention(const DcformerConfig& c) {
   const std::vector<bool> attended = layers_of("attention_layers", c.attention_layers, c.layer_windows);
-  std::vector<bool> composed = layers_of("compose_layers", c.compose_layers, c.layer_windows);
-  if (!mixes_heads(c)) composed.assign(composed.size(), false);
-  std::string normalising;
-  for (const std::string& name : c.attention) {
-    const nn::AttentionVariantRule& rule = nn::attention_variant_named(name);
-    for (int64_t i = 0; i < c.n_layer && rule.composed; ++i)
-      need_setting(!attended[static_cast<size_t>(i)] || !composed[static_cast<size_t>(i)], "attention",
-                   name + " in layers without DCMHA, as with compose=none", "both in layer " + std::to_string(i));
-    need_setting(!rule.normalises || normalising.empty(), "attention", "one variant in the place of the softmax",
-                 normalising + " and " + name);
-    if (rule.normalises) normalising = name;
-    if (rule.queries_per_head == 1) continue;
-    need_setting(name == c.attention.front(), "attention", name + " first, which makes heads of several query heads",
-                 detail::join(c.attention, ","));
-    need_setting(c.attention_layers == "all", "attention_layers", "all with attention " + name, c.attention_layers);
-  }
+  const std::vector<bool> composed = layers_of("compose_layers", c.compose_layers, c.layer_windows);
+  nn::check_attention_variants(c.attention);
+  need_setting(c.query_heads() == c.n_head || c.attention_layers == "all", "attention_layers",
+               "all with attention " + detail::join(c.attention, ","), c.attention_layers);
+  for (size_t i = 0; i < attended.size() && mixes_heads(c) && c.composed_attention(); ++i)
+    need_setting(!attended[i] || !composed[i], "attention",
+                 detail::join(c.attention, ",") + " in layers without DCMHA, as with compose=none",
+                 str("both in layer ", i));
 }
 
 // Checks what mixes heads, and leaves in profile.branches those that are switched on.

@@ -228,28 +228,17 @@ BOOST_AUTO_TEST_CASE(what_a_variant_computes_can_be_observed) {
 }
 
 BOOST_AUTO_TEST_CASE(wrong_lists_are_errors) {
-  BOOST_TEST(throws_with(
-      [&] {
-        nn::Attention(with({"sink", "off-by-one"}), {1, 1});
-      },
-      "attention variants sink and off-by-one both stand in the place of the softmax: keep one"));
-  nn::AttentionOptions both = with({"sink"});
-  both.compose = true;
-  BOOST_TEST(throws_with(
-      [&] {
-        nn::Attention(both, {1, 1});
-      },
-      "DCMHA cannot be beside a composed attention variant, found sink"));
-  BOOST_TEST(throws_with(
-      [] {
-        nn::Attention(with({"gatet"}), {1, 1});
-      },
-      "unknown attention variant 'gatet'; did you mean 'gated'?: expected some of "));
-  BOOST_TEST(throws_with(
-      [] {
-        nn::Attention(with({"gated", "diff-v2"}), {1, 1});
-      },
-      "attention variant diff-v2 makes heads of several query heads: name it first"));
+  const auto rejected = [](const std::vector<std::string>& names, bool compose, const std::string& message) {
+    nn::AttentionOptions o = with(names);
+    o.compose = compose;
+    BOOST_TEST(throws_with([&] { nn::Attention(o, {1, 1}); }, message));
+  };
+  rejected({"gatet"}, false, "unknown attention variant 'gatet'; did you mean 'gated'?: expected some of ");
+  rejected({"gated", "diff-v2"}, false,
+           "bad attention: expected diff-v2 first, which makes heads of several query heads, found gated,diff-v2");
+  rejected({"sink", "off-by-one"}, false,
+           "bad attention: expected one variant in the place of the softmax, found sink and off-by-one");
+  rejected({"sink"}, true, "DCMHA cannot be beside a composed attention variant, found sink");
   BOOST_TEST(
       throws_with([] { nn::register_attention_variant({.name = "xsa"}); }, "two attention variants are called xsa"));
 }
