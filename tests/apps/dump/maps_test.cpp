@@ -140,8 +140,9 @@ Mixing of_layer(const io::SafetensorsFile& file, const std::string& stage) {
 }
 
 // A model with every term, random weights and a tokenizer: static, two groups, local and global layers.
-void write_model(const fs::path& folder) {
-  const auto spec = models::configure_model("dcformer-tiny", {{"dim", "32"},
+void write_model(const fs::path& folder, const std::string& attention = "plain") {
+  const auto spec = models::configure_model("dcformer-tiny", {{"attention", attention},
+                                                              {"dim", "32"},
                                                               {"n_head", "4"},
                                                               {"n_layer", "2"},
                                                               {"intermediate_size", "48"},
@@ -332,7 +333,9 @@ BOOST_AUTO_TEST_CASE(every_name_is_in_the_table) {
       if (seen[r] == 0) missing.insert(rows[r].name);
   };
   write_model(scratch / "model");
-  dump(false, {(scratch / "model").string() + " --ids 1,2,3,4,5,6,7 --decode 5 6", kGolden + "attn_static_g2"});
+  write_model(scratch / "varied", "diff-v2,gated,gated-head");
+  dump(false, {(scratch / "model").string() + " --ids 1,2,3,4,5,6,7 --decode 5 6", kGolden + "attn_static_g2",
+               (scratch / "varied").string() + " --ids 1,2,3"});
   BOOST_TEST(missing.empty(), "no tensor has the name " + (missing.empty() ? "" : *missing.begin()));
 
   write_image_model(scratch / "vit");
