@@ -11,6 +11,7 @@ struct Parts {
   bool pre, post, query, key, base;
   int rank, groups;
   bool local;
+  bool light = false;  // without gates, in the last layer
 };
 
 constexpr Parts kPresets[] = {
@@ -26,11 +27,12 @@ constexpr Parts kPresets[] = {
     {"gates-only", true, true, true, true, false, 0, 1, false},
     {"rank-1", true, true, true, true, true, 1, 1, false},
     {"rank-4", true, true, true, true, true, 4, 1, false},
+    {"lightweight", false, true, true, true, false, 1, 1, false, true},
     {"groups-2", true, true, true, true, true, 2, 2, false},
     {"groups-4", true, true, true, true, true, 2, 4, false},
 };
 
-SettingTexts keys_of(const Parts& p, bool groups) {
+SettingTexts keys_of(const Parts& p, bool groups, bool windows) {
   const auto text = [](bool on) { return std::string(on ? "true" : "false"); };
   SettingTexts keys = {{"use_dcmha", "true"},
                        {"profile.pre_compose", text(p.pre)},
@@ -41,6 +43,8 @@ SettingTexts keys_of(const Parts& p, bool groups) {
                        {"profile.rank", std::to_string(p.rank)}};
   if (groups) keys.emplace_back("profile.num_groups", std::to_string(p.groups));
   if (p.local) keys.emplace_back("window_type", "L");
+  if (windows) keys.emplace_back("profile.gates", text(!p.light));
+  if (p.light) keys.emplace_back("compose_layers", "last:1");
   return keys;
 }
 
@@ -49,8 +53,8 @@ SettingTexts keys_of(const Parts& p, bool groups) {
 std::vector<ComposePreset> compose_presets(bool groups, bool windows) {
   std::vector<ComposePreset> presets;
   for (const Parts& parts : kPresets)
-    if ((groups || parts.groups == 1) && (windows || !parts.local))
-      presets.push_back({parts.name, keys_of(parts, groups)});
+    if ((groups || parts.groups == 1) && (windows || !(parts.local || parts.light)))
+      presets.push_back({parts.name, keys_of(parts, groups, windows)});
   return presets;
 }
 

@@ -8,6 +8,7 @@
 //   pre-only, post-only   full before, or after, the softmax, nothing on the other side
 //   gates-only            the gates alone: no low-rank terms, no static mixing
 //   rank-1, rank-4        full, with dynamic terms of this rank
+//   lightweight           dynamic terms of rank 1 after the softmax, no gates, in the last layer (compose_layers)
 //   groups-2, groups-4    full, within this many groups of heads
 //   local-only            full, and every layer attends to its window alone (window_type=L)
 //   none                  plain attention
@@ -25,7 +26,7 @@ struct ComposePreset {
   SettingTexts keys;  // that it fixes
 };
 // The presets of a family with DCMHA's settings, with or without groups of heads (profile.num_groups) and windows
-// (window_type), and without "none".
+// (window_type, and with them layers and gates), and without "none".
 std::vector<ComposePreset> compose_presets(bool groups = false, bool windows = false);
 // The rule of the setting: the names, "none", and "custom", which stands for all other values.
 ValueRule compose_rule(const std::vector<ComposePreset>& presets);

@@ -17,10 +17,14 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
   if (o.kv_heads == 0) o.kv_heads = o.heads;
   check(o.heads % o.kv_heads == 0, "attention",
         [&] { return str(o.heads, " heads do not divide over ", o.kv_heads, " key/value heads"); });
-  variants_ = AttentionVariants(
-      o.variants,
-      {.width = o.width, .heads = o.heads, .kv_heads = o.kv_heads, .head_dim = o.head_dim, .init = o.projection.init},
-      key);
+  variants_ = AttentionVariants(o.variants,
+                                {.width = o.width,
+                                 .heads = o.heads,
+                                 .kv_heads = o.kv_heads,
+                                 .head_dim = o.head_dim,
+                                 .vocabulary = o.vocabulary,
+                                 .init = o.projection.init},
+                                key);
   const int64_t queries = o.heads * variants_.queries_per_head();
   Linear::Options columns = o.projection, rows = o.projection;
   columns.shard = {.axis = 0,
@@ -54,7 +58,7 @@ Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
   if (o.qk_norm) how.q_norm = q_norm_.weight(), how.k_norm = k_norm_.weight(), how.norm_eps = o.qk_norm_eps;
   const auto [cosine, sine] = pass.rotation(T);
   how.cosine = cosine, how.sine = sine;
-  const Qkv qkv = split_qkv(variants_.projections(qkv_(all), how), how);
+  const Qkv qkv = split_qkv(variants_.projections(qkv_(all), how, all, pass), how);
   AttentionOperands in{qkv.q, qkv.k, qkv.v, {}, {}};
   const bool mixed = (o.compose && compose_.heads() > Nq) || (variants_.composed() && o.heads > N);  // route (b)
   const ShardContext::Heads heads{o.heads * variants_.queries_per_head(), o.kv_heads, mixed,

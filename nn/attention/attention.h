@@ -32,6 +32,7 @@ struct AttentionOptions {
   bool compose = true;  // DCMHA; false, or with nothing that mixes heads: scaled dot-product attention
   CompositionOptions composition_options = {};
   std::vector<std::string> variants = {};  // by name (variant.h), applied in this order
+  int64_t vocabulary = 0;                  // V, for variants that read tokens
   bool causal = true;
   int64_t window = 0;         // unmasked keys of a query in a full pass, 0: no limit
   int64_t decode_window = 0;  // the same in one-token steps against a cache

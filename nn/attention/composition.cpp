@@ -36,6 +36,7 @@ CompositionScaleScope::~CompositionScaleScope() { scale_scope = outer_; }
 
 std::vector<std::string> CompositionOptions::active_branches() const {
   std::vector<std::string> active;
+  if (rank == 0 && !gates) return active;
   std::ranges::copy_if(branches, std::back_inserter(active), [&](const std::string& branch) {
     return (branch.starts_with("pre") ? pre : post) && (branch.ends_with("q") ? query_side : key_side);
   });
@@ -50,8 +51,8 @@ CompositionWeights::CompositionWeights(int64_t width, int64_t heads, const Compo
   check(R >= 0, "compose_weights", [&] { return str("the rank must not be negative, got ", R); });
   check(options.mixes_heads(), "compose_weights",
         "all branches and static matrices are switched off; use plain attention");
-  const size_t switched_on =
-      static_cast<size_t>((options.pre + options.post) * (options.query_side + options.key_side));
+  const int sides = options.rank > 0 || options.gates ? options.query_side + options.key_side : 0;
+  const auto switched_on = static_cast<size_t>((options.pre + options.post) * sides);
   check(branches_.size() == switched_on, "compose_weights", [&] {
     return str(switched_on, " branches are switched on, but only ", branches_.size(), " of them are listed");
   });
@@ -64,7 +65,7 @@ CompositionWeights::CompositionWeights(int64_t width, int64_t heads, const Compo
     qkw_ = parameter(qkw);
   }
   const auto added = [&](const Init& init) { return options.identity_start ? Init::constant(0) : init; };
-  if (C > 0) dd_ = parameter(added(options.dd).make({width, G, C * M}, child(key, "dd")));
+  if (C > 0 && options.gates) dd_ = parameter(added(options.dd).make({width, G, C * M}, child(key, "dd")));
   if (!options.static_term) return;
   if (options.pre) pre_base_ = parameter(added(options.base).make({G, M, M}, child(key, "pre_proj")));
   if (options.post) post_base_ = parameter(added(options.base).make({G, M, M}, child(key, "post_proj")));
@@ -76,7 +77,8 @@ CompositionWeights::Stages CompositionWeights::operator()(const Tensor& x, const
 
   std::vector<ComposeFactors> factors;  // of the branches
   if (C > 0) {
-    Tensor w, gates = reshape(matmul(x, reshape(dd_, {D, G * C * M})), {B, T, G, C, M});
+    Tensor w, gates = dd_ ? reshape(matmul(x, reshape(dd_, {D, G * C * M})), {B, T, G, C, M})
+                          : zeros({B, T, G, C, M}, x.dtype(), x.device());
     if (dw1_) {
       Tensor hidden = reshape(matmul(x, reshape(dw1_, {D, G * C * K})), {B * T, G, C, K});
       hidden = permute(options_.tanh_gelu ? gelu_tanh(hidden) : gelu(hidden), {1, 2, 0, 3});  // (G, C, B T, K)
@@ -84,6 +86,7 @@ CompositionWeights::Stages CompositionWeights::operator()(const Tensor& x, const
       w = reshape(w, {G, C, B, T, 2 * R, M});
     }
     factors = compose_factors(w, gates, options_.norm_eps);
+    for (size_t c = 0; c < factors.size() && !dd_; ++c) factors[c].gate = {};
     for (size_t c = 0; options_.dropout > 0 && c < factors.size(); ++c) {
       const SampleRandom of_branch = random.child(branches_[c].c_str());
       if (factors[c].up) factors[c].up = of_branch.child("up").dropout(factors[c].up, options_.dropout);

@@ -5,8 +5,8 @@
 //   down = w[:R] / sqrt(mean_m w[:R]^2 + eps),  up = w[R:],  gate = tanh(x dd)
 //
 // A stage or side that is switched off computes nothing and has no parameter: C counts the branches that are
-// on, a stage that is off has no static matrix. K = 2 R M does not change with C, so a model without a branch equals
-// the complete one whose part of that branch in qkw and dd is zero.
+// on, a stage that is off has no static matrix, gates that are off no dd. K = 2 R M does not change with C, so a model
+// without a branch equals the complete one whose part of that branch in qkw and dd is zero.
 //
 // Identity start: the parts of qkw and dd that make `up` and `gate`, and the static matrices, are zero. Every added
 // term is then an exact zero, so the output is bit-identical to that of the layer without Compose. The zeroed
@@ -25,6 +25,7 @@ struct CompositionOptions {
   int64_t rank = 2;              // of each dynamic term; 0: gates alone
   bool pre = true, post = true;  // compose before / after softmax, else identity there
   bool query_side = true, key_side = true;
+  bool gates = true;         // of the branches that are on; false: their low-rank terms alone
   bool static_term = false;  // of the stages that are on
   bool tanh_gelu = true;     // GELU kind of the generator: tanh approximation or exact
   double norm_eps = 1e-6;    // of the norm over heads
@@ -34,7 +35,7 @@ struct CompositionOptions {
   Init dw1 = Init::normal(0.02), qkw = Init::normal(1e-4), dd = Init::normal(1e-4), base = Init::normal(0.02);
   bool identity_start = false;  // after these: the layer starts as the same layer without Compose
 
-  // The C axis: the branches whose stage and side are on.
+  // The C axis: the branches whose stage and side are on; none without rank and gates.
   std::vector<std::string> active_branches() const;
   bool has_static_term() const { return static_term && (pre || post); }
   // Something is mixed: a branch or a static matrix exists. Otherwise the layer is plain attention.
@@ -53,7 +54,7 @@ class CompositionWeights final : public Module {
   // The weights of both stages for the positions of x (B, T, D); sides and stages that are switched off are empty.
   Stages operator()(const Tensor& x, const SampleRandom& random = {}) const;
   // Groups and heads of the parameters here: all, or this rank's share.
-  int64_t groups() const { return dd_ ? dd_.dim(1) : (pre_base_ ? pre_base_ : post_base_).dim(0); }
+  int64_t groups() const { return dd_ ? dd_.dim(1) : dw1_ ? dw1_.dim(1) : (pre_base_ ? pre_base_ : post_base_).dim(0); }
   int64_t heads() const { return groups() * heads_per_group_; }
   void visit(Visitor& v) const override;
 
@@ -63,7 +64,7 @@ class CompositionWeights final : public Module {
   int64_t heads_per_group_ = 0;        // M
   Tensor dw1_;                         // (D, G, C, K), K = 2 R M; empty without branches or ranks
   Tensor qkw_;                         // (G, C, K, 2R, M); empty without branches or ranks
-  Tensor dd_;                          // (D, G, C M): C chunks of M in branch order; empty without branches
+  Tensor dd_;                          // (D, G, C M): C chunks of M in branch order; empty without branches or gates
   Tensor pre_base_, post_base_;        // (G, M, M) or empty: the static term
 };
 

@@ -22,6 +22,7 @@ struct Pass {
   // own.
   std::span<AttentionCache* const> caches = {};
   AttentionCache* cache = nullptr;
+  Tensor ids = {};  // (B, T) of the gathered rows, where they are tokens
   std::shared_ptr<const std::vector<Document>> documents = nullptr;  // document masking; not with a cache
   // The rows are those of this rank, and the parameters are its shards (distributed/parallel/).
   std::shared_ptr<const ShardContext> shards = nullptr;

@@ -72,8 +72,8 @@ AttentionVariants& AttentionVariants::operator=(AttentionVariants other) noexcep
   return *this;
 }
 
-Tensor AttentionVariants::projections(Tensor qkv, const QkvSplit& how) const {
-  for (const auto& variant : variants_) qkv = variant->projections(qkv, how);
+Tensor AttentionVariants::projections(Tensor qkv, const QkvSplit& how, const Tensor& x, const Pass& pass) const {
+  for (const auto& variant : variants_) qkv = variant->projections(qkv, how, x, pass);
   return qkv;
 }
 

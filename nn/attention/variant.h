@@ -20,13 +20,18 @@ namespace braid::nn {
 struct VariantSizes {
   int64_t width = 0, heads = 0, kv_heads = 0, head_dim = 0;  // D, N, Nkv, d; N: heads that the output projection reads
   int64_t queries = 0;                                       // Nq, those that attend
+  int64_t vocabulary = 0;                                    // V; 0: the model has no tokens
   Init init;                                                 // of the layer's projections
 };
 
 class AttentionVariant : public Module {
  public:
-  // qkv (B, T, (Nq + 2 Nkv) d): queries, keys and values of this rank's heads, before norms and rotation -> the same.
-  virtual Tensor projections(const Tensor& qkv, const QkvSplit&) const { return qkv; }
+  // qkv (B, T, (Nq + 2 Nkv) d): queries, keys and values of this rank's heads, before norms and rotation -> the same. x
+  // (B, T, D) is the input of the layer for the same rows, pass.ids their tokens.
+  virtual Tensor projections(const Tensor& qkv, const QkvSplit& how, const Tensor& x, const Pass& pass) const {
+    (void)how, (void)x, (void)pass;
+    return qkv;
+  }
   // y (B, T, heads, d), what this rank's heads give -> (B, T, N, d). x (B, T, D) is the input of the layer for the same
   // rows, v (B, T, Nkv, d) their values, after projections(). The observer of the pass gets what is worth a look.
   virtual Tensor output(const Tensor& y, const Tensor& x, const Tensor& v, const Pass& pass) const {
@@ -88,7 +93,7 @@ class AttentionVariants {
 
   int64_t queries_per_head() const { return queries_per_head_; }
   bool composed() const { return composed_; }
-  Tensor projections(Tensor qkv, const QkvSplit& how) const;
+  Tensor projections(Tensor qkv, const QkvSplit& how, const Tensor& x, const Pass& pass) const;
   Tensor output(Tensor y, const Tensor& x, const Tensor& v, const Pass& pass) const;
   ScoreFunction probabilities() const;  // of composed ones: in the place of the softmax
   void visit(Visitor& v) const;

@@ -32,6 +32,7 @@ inline models::Dcformer small_model(DType dtype = DType::f64) {
 inline std::vector<Keys> attention_variant_keys() {
   std::vector<Keys> list = {{{"attention", "diff-v2,gated,xsa"}},
                             {{"attention", "knocking,xsa"}, {"attention_layers", "1"}, {"compose_layers", "0,2"}}};
+  list.push_back({{"compose", "lightweight"}});
   for (const nn::AttentionVariantRule& rule : nn::attention_variants())
     list.push_back({{"attention", rule.name}, {"use_dcmha", "false"}});
   return list;

@@ -36,7 +36,7 @@ struct Profile {
   RopeTable rope_table = RopeTable::exact;
   bool pre_compose = true, post_compose = true;
   bool query_side = true, key_side = true;
-  bool static_proj = false;
+  bool static_proj = false, gates = true;
   int64_t num_groups = 1, rank = 2;  // rank 0: gates alone
   // Order of the C axis of dw1, qkw, dd; resolve() keeps those whose stage and side are on.
   std::vector<std::string> branches = {"pre_q", "pre_k", "post_q", "post_k"};

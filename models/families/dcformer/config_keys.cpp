@@ -120,6 +120,7 @@ std::vector<Setting> key_table(DcformerConfig& c) {
       {"profile.query_side", &p.query_side, "dynamic weights from the query token"},
       {"profile.key_side", &p.key_side, "dynamic weights from the key token"},
       {"profile.static_proj", &p.static_proj, "learned static mixing of heads in the stages that are on"},
+      {"profile.gates", &p.gates, "gate of each head beside the low-rank terms"},
       {"profile.num_groups", &p.num_groups, "head groups G", between(1, kMaxHeads)},
       {"profile.rank", &p.rank, "rank R of each dynamic term, 0 = gates alone", between(0, 64)},
       {"profile.branches", &p.branches, "order of the branches in dw1, qkw, dd; those switched off have no parameters",

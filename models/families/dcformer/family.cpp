@@ -18,8 +18,8 @@ namespace {
 
 // Settings of what mixes heads have no effect where that is switched off.
 bool in_use(const DcformerConfig& config, const std::string& name) {
-  static const std::set<std::string> of_branches = {"profile.gelu", "profile.dw_norm_eps", "profile.rank",
-                                                    "profile.branches", "profile.dynamic_weights"};
+  static const std::set<std::string> of_branches = {"profile.gelu",     "profile.dw_norm_eps",     "profile.rank",
+                                                    "profile.branches", "profile.dynamic_weights", "profile.gates"};
   static const std::set<std::string> of_scaling = {"rope_scaling_factor", "rope_low_freq_factor",
                                                    "rope_high_freq_factor", "rope_original_block_size"};
   static const std::set<std::string> switches = {"profile.pre_compose", "profile.post_compose", "profile.query_side",
@@ -134,10 +134,11 @@ ModelSpec::PythonCode DcformerSpec::python_code() const {
            (mixes_heads(config_) ? ", without Compose: expected a model without it, or of type dcformer or dcpythia"
                                  : "");
   });
-  check(config_.attention.empty(), ErrorKind::setting, [&] {
-    return "the Python code of a folder knows no attention variants: expected attention=plain, found " +
-           detail::join(config_.attention, ",");
-  });
+  for (const char* key : {"attention", "compose_layers", "profile.gates"}) {
+    const std::string found = get_key(config_, key), usual = get_key(DcformerConfig(), key);
+    check(found == usual, ErrorKind::setting,
+          [&] { return str("the Python code of a folder knows no other ", key, " than ", usual, ", found ", found); });
+  }
   return {"modeling_dcformer.py", modeling_code(), "DcformerConfig", "DcformerForCausalLM"};
 }
 

@@ -27,6 +27,7 @@ nn::CompositionOptions composition_options(const DcformerConfig& c) {
   o.query_side = p.query_side;
   o.key_side = p.key_side;
   o.static_term = p.static_proj;
+  o.gates = p.gates;
   o.tanh_gelu = p.gelu == Gelu::tanh;
   o.norm_eps = p.dw_norm_eps;
   o.branches = p.branches;
@@ -55,6 +56,7 @@ nn::BlockOptions block_options(const DcformerConfig& c, int64_t layer, bool init
   a.qk_norm = c.use_qk_norm;
   a.qk_norm_eps = c.profile.qk_norm_eps;
   a.compose = c.composes(layer);
+  a.vocabulary = c.vocab_size;
   const std::vector<bool> varied = layers_of("attention_layers", c.attention_layers, c.layer_windows);
   if (varied[static_cast<size_t>(layer)]) a.variants = c.attention;
   a.composition_options = composition_options(c);

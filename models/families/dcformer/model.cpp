@@ -70,8 +70,10 @@ Tensor Dcformer::embed(const Tensor& ids, const nn::Pass& pass) const {
 
 Tensor Dcformer::forward(const Tensor& ids, const nn::Pass& pass) const {
   nn::ResidualStream x = pass.observe(pass.dropped(embed(ids, pass), "embedding"), "hidden.0");
+  nn::Pass with_ids = pass;
+  with_ids.ids = ids;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    x = layers_[i](x, pass.layer(i));
+    x = layers_[i](x, with_ids.layer(i));
     x.observe(pass, "hidden.", i + 1);
   }
   return pass.observe(x.with(norm_).y, "final_norm");

@@ -17,7 +17,7 @@ class Knocking final : public AttentionVariant {
     for (Tensor* a : {&q_, &k_, &v_})
       *a = parameter(Init::constant(0).make({s.head_dim, s.head_dim}, child(key, "knocking")));
   }
-  Tensor projections(const Tensor& qkv, const QkvSplit& how) const override {
+  Tensor projections(const Tensor& qkv, const QkvSplit& how, const Tensor&, const Pass&) const override {
     const int64_t B = qkv.dim(0), T = qkv.dim(1), d = how.head_dim, Nq = how.heads, Nkv = how.kv_heads;
     const Tensor heads = reshape(qkv, {B, T, Nq + 2 * Nkv, d});
     const auto changed = [&](int64_t first, int64_t count, const Tensor& a) {

@@ -333,7 +333,7 @@ BOOST_AUTO_TEST_CASE(every_name_is_in_the_table) {
       if (seen[r] == 0) missing.insert(rows[r].name);
   };
   write_model(scratch / "model");
-  write_model(scratch / "varied", "diff-v2,gated,gated-head");
+  write_model(scratch / "varied", "diff-v2,gated,gated-head,value-embedding");
   dump(false, {(scratch / "model").string() + " --ids 1,2,3,4,5,6,7 --decode 5 6", kGolden + "attn_static_g2",
                (scratch / "varied").string() + " --ids 1,2,3"});
   BOOST_TEST(missing.empty(), "no tensor has the name " + (missing.empty() ? "" : *missing.begin()));

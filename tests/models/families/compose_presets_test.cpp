@@ -39,6 +39,7 @@ const std::set<std::string> kDynamic = {"dw1", "qkw", "dd"}, kAll = {"dw1", "qkw
 const std::vector<std::string> kFour = {"pre_q", "pre_k", "post_q", "post_k"};
 const std::vector<Row> kRows = {
     {"local-only", {}, {}},  // names of families with windows and groups, which these have not
+    {"lightweight", {}, {}},
     {"groups-2", {}, {}},
     {"groups-4", {}, {}},
     {"full", kAll, kFour, 2, 2},

@@ -23,8 +23,11 @@ nn::AttentionOptions with(const std::vector<std::string>& variants) {
   o.compose = false;
   o.qk_norm = false;
   o.variants = variants;
+  o.vocabulary = 5;
   return o;
 }
+
+Tensor tokens() { return from_vector(std::vector<int64_t>{3, 1, 4, 1, 0, 2, 2, 0, 1, 3, 3, 4}, {B, T}); }
 
 Tensor input() { return randn({B, T, D}, {11, 1}, DType::f64); }
 
@@ -61,15 +64,17 @@ BOOST_AUTO_TEST_CASE(every_variant_is_differentiable_alone_and_with_compose) {
         o.kv_heads = compose ? N : 2;
         o.qk_norm = true;
         nn::Attention attention(o, {1, 1});
-        check_gradient_flow(attention, attention(randn({B, T, D}, {11, 1}),
-                                                 {.rope = nn::Rope(d, 16, 10000, nn::Rope::Precision::exact)}));
+        const nn::Rope table(d, 16, 10000, nn::Rope::Precision::exact);
+        check_gradient_flow(attention, attention(randn({B, T, D}, {11, 1}), {.rope = table, .ids = tokens()}));
         nn::zero_grad(attention);
         nn::to(attention, DType::f64);
         const Tensor weights = randn({B, T, D}, {11, 2}, DType::f64);
-        const GradcheckResult checked = gradcheck_model(
-            attention,
-            [&](const std::vector<Tensor>& in) { return sum(mul(attention(in[0], {.rope = rope()}), weights)); },
-            {input()});
+        const GradcheckResult checked =
+            gradcheck_model(attention,
+                            [&](const std::vector<Tensor>& in) {
+                              return sum(mul(attention(in[0], {.rope = rope(), .ids = tokens()}), weights));
+                            },
+                            {input()});
         BOOST_TEST(checked.error < 1e-6, checked.where);
       }
     }
@@ -81,8 +86,8 @@ BOOST_AUTO_TEST_CASE(an_identity_start_is_one_to_the_bit) {
   for (const nn::AttentionVariantRule& rule : nn::attention_variants()) {
     if (rule.composed) continue;  // whose arithmetic is not the kernel's
     const Tensor x = randn({B, T, D}, {11, 1});
-    const bool equal =
-        bool(is_close(nn::Attention(with({rule.name}), {1, 1})(x), nn::Attention(with({}), {1, 1})(x), 0));
+    const bool equal = bool(is_close(nn::Attention(with({rule.name}), {1, 1})(x, {.ids = tokens()}),
+                                     nn::Attention(with({}), {1, 1})(x), 0));
     BOOST_TEST(equal == rule.identity_start, rule.name);
     found += rule.identity_start;
   }
@@ -149,6 +154,20 @@ BOOST_AUTO_TEST_CASE(knocking_changes_the_projections_of_all_heads_alike) {
       rows_of(plain, n, 1).copy_(matmul(transpose(map), rows_of(knocking, n, 1).clone()));
   }
   BOOST_TEST(is_close(heads_of(knocking, input()), heads_of(plain, input()), 1e-12));
+}
+
+BOOST_AUTO_TEST_CASE(a_value_embedding_is_added_to_the_values) {
+  nn::AttentionOptions o = with({"value-embedding"});
+  o.kv_heads = 2;
+  nn::Attention attention = make(o);
+  fill(attention, "value-embedding.gate.weight", 3);
+  parameter(attention, "wo.weight").copy_(eye(D, DType::f64));
+  const Tensor x = input(), all = reshape(linear(x, parameter(attention, "wqkv.weight")), {B, T, N + 4, d});
+  const Tensor gate = sigmoid(linear(x, parameter(attention, "value-embedding.gate.weight"))) * 2.0;  // (B, T, Nkv)
+  const Tensor table = reshape(embedding(parameter(attention, "value-embedding.table"), tokens()), {B, T, 2, d});
+  const Tensor v = add(slice(all, 2, N + 2, N + 4), mul(unsqueeze(gate, -1), table));
+  const Tensor want = scaled_dot_product_attention(slice(all, 2, 0, N), slice(all, 2, N, N + 2), v, {});
+  BOOST_TEST(is_close(reshape(attention(x, {.ids = tokens()}), {B, T, N, d}), want, 1e-12));
 }
 
 BOOST_AUTO_TEST_CASE(xsa_leaves_nothing_along_the_own_value) {
@@ -239,6 +258,13 @@ BOOST_AUTO_TEST_CASE(wrong_lists_are_errors) {
   rejected({"sink", "off-by-one"}, false,
            "bad attention: expected one variant in the place of the softmax, found sink and off-by-one");
   rejected({"sink"}, true, "DCMHA cannot be beside a composed attention variant, found sink");
+  nn::AttentionOptions no_tokens = with({"value-embedding"});
+  no_tokens.vocabulary = 0;
+  BOOST_TEST(throws_with(
+      [&] {
+        nn::Attention(no_tokens, {1, 1});
+      },
+      "attention value-embedding needs a model that reads tokens"));
   BOOST_TEST(
       throws_with([] { nn::register_attention_variant({.name = "xsa"}); }, "two attention variants are called xsa"));
 }

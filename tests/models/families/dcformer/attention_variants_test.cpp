@@ -182,7 +182,12 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_is_one_sentence) {
       [] {
         models::configure_model("dcformer-tiny", {{"attention", "xsa"}})->python_code();
       },
-      "the Python code of a folder knows no attention variants: expected attention=plain, found xsa"));
+      "the Python code of a folder knows no other attention than plain, found xsa"));
+  BOOST_TEST(throws_with(
+      [] {
+        models::configure_model("dcformer-tiny", {{"compose_layers", "0"}})->python_code();
+      },
+      "the Python code of a folder knows no other compose_layers than all, found 0"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -95,7 +95,8 @@ Dcformer completed(const Dcformer& some) {
                              {"profile.post_compose", "true"},
                              {"profile.query_side", "true"},
                              {"profile.key_side", "true"},
-                             {"profile.static_proj", "true"}}),
+                             {"profile.static_proj", "true"},
+                             {"profile.gates", "true"}}),
                {8, 0});
   nn::freeze(all);
   all.to(DType::f64);
@@ -204,6 +205,7 @@ BOOST_AUTO_TEST_CASE(compose_presets_are_the_formula_without_the_rest) {
       {"gates-only", {"dd"}, four, 0},
       {"rank-1", all, four, 1},
       {"rank-4", all, four, 4},
+      {"lightweight", {"dw1", "qkw"}, {"post_q", "post_k"}, 1},
       {"groups-2", all, four, 2, 2},
       {"groups-4", all, four, 2, 4},
       {"local-only", all, four},
