@@ -32,6 +32,8 @@ struct Fault {
 };
 
 const Fault& fault() {
+  static const Fault none;
+  if (!environ) return none;  // not yet: the address sanitizer maps memory before there is one
   static const Fault instance = [] {
     Fault f;
     if (const char* text = std::getenv("BRAID_FAULT"))

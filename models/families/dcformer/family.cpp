@@ -111,13 +111,12 @@ std::vector<std::string> DcformerSpec::config_notes(const std::string& text, con
 }
 
 std::string DcformerSpec::training_warning() const {
-  if (config_.composed_attention())
-    return "attention=" + detail::join(config_.attention, ",") +
-           " is computed as ops on blocks of scores, since no fused kernel serves it: a step takes several times as "
-           "long";
-  if (config_.profile.causal) return "";
-  return "with profile.causal=false every position attends to the token that it is to predict: the loss falls, and the "
-         "model learns nothing about text; set profile.causal=true";
+  if (!config_.profile.causal)
+    return "with profile.causal=false every position attends to the token that it is to predict: the loss falls, and "
+           "the model learns nothing about text; set profile.causal=true";
+  if (!config_.composed_attention()) return "";
+  return "attention=" + detail::join(config_.attention, ",") +
+         " is computed as ops on blocks of scores, since no fused kernel serves it: a step takes several times as long";
 }
 
 std::string DcformerSpec::config_json_like(const std::string& text, const std::string& file,

@@ -177,8 +177,10 @@ BOOST_AUTO_TEST_CASE(clients_that_leave_are_counted) {
         Client::post_text("/v1/completions", R"({"prompt": "x", "n": 60, "max_tokens": 60, "ignore_eos": true})"));
     while (server.service.load().running < 1) ::usleep(1000);
   }
+  const auto ended = [&] { return server.service.load().cancelled + server.service.load().finished; };
+  for (int i = 0; i < 3000 && ended() < 60; ++i) ::usleep(10000);  // between two of them the engine may be idle
+  BOOST_TEST(ended() == 60);
   BOOST_TEST(server.idle());
-  BOOST_TEST(server.service.load().cancelled + server.service.load().finished == 60);
   BOOST_TEST(server.service.load().cancelled > 0);
   BOOST_TEST(server.metric("braid_http_left_total") == 1);
   BOOST_TEST(server.metric("braid_http_answers_total{route=\"/v1/completions\",status=\"499\"}") == 1);
