@@ -52,8 +52,8 @@ CompositionWeights::CompositionWeights(int64_t width, int64_t heads, const Compo
   check(options.mixes_heads(), "compose_weights",
         "all branches and static matrices are switched off; use plain attention");
   const int sides = options.rank > 0 || options.gates ? options.query_side + options.key_side : 0;
-  const auto switched_on = static_cast<size_t>((options.pre + options.post) * sides);
-  check(branches_.size() == switched_on, "compose_weights", [&] {
+  const int switched_on = (options.pre + options.post) * sides;
+  check(std::ssize(branches_) == switched_on, "compose_weights", [&] {
     return str(switched_on, " branches are switched on, but only ", branches_.size(), " of them are listed");
   });
   heads_per_group_ = heads / G;
