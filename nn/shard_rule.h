@@ -5,8 +5,8 @@ namespace braid::nn {
 
 // How a parameter is sharded over the ranks that share its layer (tensor parallelism): the axis holds `repeats` blocks
 // one after the other (queries | keys | values), each of `units` units of equal size. Ranks get complete units. Blocks
-// after the first may have fewer units of the same size, `grouped_units` (key/value heads that several query heads
-// share); of these a rank may get none.
+// after the first may have fewer units, `grouped_units` (key/value heads that several query heads share), of which a
+// rank may get none, and smaller ones (`joined`: a unit of queries is then all that make one head).
 struct ShardRule {
   int axis = -1;          // -1: every rank holds the complete parameter
   const char* unit = "";  // in messages: "head", "hidden unit"

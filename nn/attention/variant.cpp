@@ -31,6 +31,11 @@ const AttentionVariantRule& attention_variant_named(const std::string& name) {
                                braid::detail::join(names, ", "));
 }
 
+Tensor softmax_beside(const Tensor& s, const Tensor& z) {
+  const int64_t S = s.dim(3);
+  return slice(softmax(concat({s, expand(z, {s.dim(0), s.dim(1), s.dim(2), 1})}, 3)), 3, 0, S);
+}
+
 void check_attention_variants(const std::vector<std::string>& names) {
   const auto need = [](bool ok, const std::string& expected, const std::string& found) {
     check(ok, ErrorKind::setting, [&] { return "bad attention: expected " + expected + ", found " + found; });

@@ -22,6 +22,9 @@ struct VariantSizes {
   int64_t queries = 0;                                       // Nq, those that attend
   int64_t vocabulary = 0;                                    // V; 0: the model has no tokens
   Init init;                                                 // of the layer's projections
+
+  // For a Linear whose outputs belong to heads.
+  Linear::Options by_head() const { return {.init = init, .shard = {.axis = 0, .unit = "head", .units = heads}}; }
 };
 
 class AttentionVariant : public Module {
@@ -55,6 +58,9 @@ struct AttentionVariantRule {
   std::unique_ptr<AttentionVariant> (*make)(const VariantSizes& sizes, RandomKey key) = nullptr;
   std::unique_ptr<AttentionVariant> (*copy)(const AttentionVariant& variant) = nullptr;  // shares its parameters
 };
+
+// The softmax of s (B, N, T, S) beside one more score z, which expands to (B, N, T, 1) and whose share goes nowhere.
+Tensor softmax_beside(const Tensor& s, const Tensor& z);
 
 // The row of a class with a constructor (sizes, key).
 template <class Variant>

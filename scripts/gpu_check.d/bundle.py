@@ -202,10 +202,10 @@ def programs_of(folder):
                               os.path.join(folder, "data/demo.toml"), os.path.join(folder, "data/text"), os.path.join(folder, "data/losses.json"))
     with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as file:
         found["manifest"] = json.load(file)
-    needs = any(name.startswith("libcublasLt.so") for name in found["manifest"]["found there"])
-    if needs and not found["libcublasLt.so.13"]:
-        raise RuntimeError("libcublasLt.so.13 was found neither in a CUDA toolkit nor in a Python's packages, and the programs need it: install "
-                           "PyTorch for CUDA 13, its package nvidia-cublas or the toolkit, or name its folder in LD_LIBRARY_PATH")
+    for library, package in (("libcublasLt.so.13", "nvidia-cublas"), ("libcusolver.so.12", "nvidia-cusolver")):
+        if library in found["manifest"]["found there"] and not found[library]:
+            raise RuntimeError(f"{library} was found neither in a CUDA toolkit nor in a Python's packages, and the programs need it: install "
+                               f"PyTorch for CUDA 13, its package {package} or the toolkit, or name its folder in LD_LIBRARY_PATH")
     environment = machine.clean_environment(folders, {"BRAID_TEST_FILES": folder})
     if not machine.output_of([programs.braid, "--version"], env=environment):
         # An older C library than the one the programs were linked with: they bring their own, with its loader.

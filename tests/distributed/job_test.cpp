@@ -43,7 +43,7 @@ pid_t process_of(pid_t mpirun_pid, int rank) {
 std::string named(int rank) { return "rank " + std::to_string(rank) + " on host " + dist::host_name(); }
 
 // Until the newest checkpoint is of this step or a later one: a fast job soon removes the one of a given step. Under a
-// sanitizer a step of four ranks takes minutes.
+// sanitizer, beside other work, 3 minutes were too few.
 void wait_for_step(const fs::path& run, int64_t step) {
   const auto newest = [&] { return models::named_step(run / models::kLatestFile).value_or(0); };
   for (int i = 0; i < 18000 && newest() < step; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));

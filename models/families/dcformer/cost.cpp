@@ -96,11 +96,10 @@ Flops flops_per_token(DcformerConfig c, int64_t seq_len) {
     part += 2 * as_double(value.numel());
     f.logits -= 2 * as_double(value.numel());
   }
-  if (!c.attention.empty()) {  // products of a variant that are more than one of each weight with each token
-    const double more = f.logits - 2 * as_double(c.vocab_size * c.dim);
-    f.projections += more;
-    f.logits -= more;
-  }
+  // What is left are the logits, and products of variants that are more than one of each weight with each token.
+  const double logits = 2 * as_double(c.vocab_size * c.dim);
+  f.projections += f.logits - logits;
+  f.logits = logits;
   return f;
 }
 

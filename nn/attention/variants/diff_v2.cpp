@@ -13,9 +13,7 @@ namespace {
 
 class DiffV2 final : public AttentionVariant {
  public:
-  DiffV2(const VariantSizes& s, RandomKey key)
-      : lambda_(s.width, s.heads, {.init = s.init, .shard = {.axis = 0, .unit = "head", .units = s.heads}},
-                child(key, "lambda")) {}
+  DiffV2(const VariantSizes& s, RandomKey key) : lambda_(s.width, s.heads, s.by_head(), child(key, "lambda")) {}
   Tensor output(const Tensor& y, const Tensor& x, const Tensor&, const Pass& pass) const override {
     const int64_t B = y.dim(0), T = y.dim(1), N = lambda_.weight().dim(0), d = y.dim(3);
     const Tensor pairs = reshape(y, {B, T, N, 2, d});

@@ -11,9 +11,7 @@ namespace {
 
 class Gated final : public AttentionVariant {
  public:
-  Gated(const VariantSizes& s, RandomKey key)
-      : gate_(s.width, s.heads * s.head_dim, {.init = s.init, .shard = {.axis = 0, .unit = "head", .units = s.heads}},
-              child(key, "gate")) {}
+  Gated(const VariantSizes& s, RandomKey key) : gate_(s.width, s.heads * s.head_dim, s.by_head(), child(key, "gate")) {}
   Tensor output(const Tensor& y, const Tensor& x, const Tensor&, const Pass& pass) const override {
     return mul(y, pass.observe(sigmoid(reshape(gate_(x), y.shape())), "gate"));
   }

@@ -10,9 +10,7 @@ namespace {
 
 class GatedHead final : public AttentionVariant {
  public:
-  GatedHead(const VariantSizes& s, RandomKey key)
-      : gate_(s.width, s.heads, {.init = s.init, .shard = {.axis = 0, .unit = "head", .units = s.heads}},
-              child(key, "gate")) {}
+  GatedHead(const VariantSizes& s, RandomKey key) : gate_(s.width, s.heads, s.by_head(), child(key, "gate")) {}
   Tensor output(const Tensor& y, const Tensor& x, const Tensor&, const Pass& pass) const override {
     return mul(y, unsqueeze(pass.observe(sigmoid(gate_(x)), "head_gate"), -1));
   }

@@ -13,9 +13,7 @@ class Sink final : public AttentionVariant {
  public:
   Sink(const VariantSizes& sizes, RandomKey key) : z_(parameter(Init::constant(0).make({sizes.queries}, key))) {}
   Tensor normalised(const Tensor& s) const override {
-    const int64_t B = s.dim(0), N = s.dim(1), T = s.dim(2), S = s.dim(3);
-    const Tensor sink = expand(reshape(cast(z_, s.dtype()), {1, N, 1, 1}), {B, N, T, 1});
-    return slice(softmax(concat({s, sink}, 3)), 3, 0, S);
+    return softmax_beside(s, reshape(cast(z_, s.dtype()), {1, s.dim(1), 1, 1}));
   }
   void visit(Visitor& v) const override { v("z", z_); }
 

@@ -138,7 +138,7 @@ class Client {
  private:
   int socket_;
   bool connected_ = false, ended_ = false;
-  int patience_ = 300000;  // ms; under a sanitizer an answer takes a minute
+  int patience_ = 300000;  // ms; under a sanitizer, beside other work, 30 s were too few
   std::string in_;
 };
 
