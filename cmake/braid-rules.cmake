@@ -1,8 +1,10 @@
-# Optimizers and attention variants, by their files nn/optim/rules/<name>.cpp and nn/attention/variants/<name>.cpp: the
-# folders whose lists of sources are read from the disk, in the order of the names. A static library drops objects that
+# Optimizers, attention variants and connections over depth, by their files nn/optim/rules/<name>.cpp,
+# nn/attention/variants/<name>.cpp and nn/transformer/depth/<name>.cpp: the folders whose lists of sources are read from
+# the disk, in the order of the names. A static library drops objects that
 # nothing refers to, so the list that refers to all of them is written here.
 file(GLOB BRAID_OPTIMIZERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/nn/optim/rules/*.cpp)
 file(GLOB BRAID_ATTENTION_VARIANTS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/nn/attention/variants/*.cpp)
+file(GLOB BRAID_DEPTH_RULES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/nn/transformer/depth/*.cpp)
 
 # Writes the file `out`, which defines `list` of the header: the results of <name>_<suffix>(), of type `type`.
 function(braid_rule_list out header type suffix list)
@@ -28,4 +30,7 @@ macro(braid_optimizer_list out)
 endmacro()
 macro(braid_attention_variant_list out)
   braid_rule_list(${out} nn/attention/variant.h AttentionVariantRule variant built_in_attention_variants ${ARGN})
+endmacro()
+macro(braid_depth_rule_list out)
+  braid_rule_list(${out} nn/transformer/depth.h DepthRule depth built_in_depth_rules ${ARGN})
 endmacro()

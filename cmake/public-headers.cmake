@@ -150,6 +150,7 @@ set(BRAID_PUBLIC_HEADERS
   nn/shard_context.h
   nn/shard_rule.h
   nn/transformer/block.h
+  nn/transformer/depth.h
   nn/transformer/mlp.h
   nn/transformer/residual_block.h
   tensor/attention_operands.h

@@ -106,6 +106,7 @@ std::vector<Folder::Form> Folder::forms(const std::string& parameter, const Shap
   check(!renamed || !list.empty(), "folder", [&] { return "no name on disk for the parameter " + parameter; });
   if (!renamed) list.push_back({stored_whole(parameter, shape)});
   if (prefix > 0) add(table_.other, parameter.substr(0, prefix), SIZE_MAX, list);
+  if (table_.writes_other && list.size() > 1 && !list[1].copy) std::swap(list[0], list[1]);
   return list;
 }
 

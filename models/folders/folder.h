@@ -44,6 +44,7 @@ struct FolderTable {
   std::string layers = {};                    // stands for "layers." before the rows of `layer`
   std::vector<TensorRow> model = {}, layer = {};  // the first match counts; both empty: the model's own names
   std::vector<TensorRow> other = {};              // below "layers.<i>.": alternative forms, which are read as well
+  bool writes_other = false;                      // and are what is written
   int64_t heads = 0, kv_heads = 0, head_size = 0;
   std::vector<std::string> ignored = {};  // parts of the names of tensors that are skipped
 

@@ -47,9 +47,9 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
   if (o.compose) compose_ = CompositionWeights(o.width, queries, o.composition_options, child(key, "dyn_w_proj"));
 }
 
-Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
+Tensor Attention::operator()(const AttentionInputs& x, const Pass& pass) const {
   const AttentionOptions& o = options_;
-  const Tensor all = pass.gather_rows(x);  // (B, T, D)
+  const Tensor all = pass.gather_rows(x.q);  // (B, T, D)
   const int64_t B = all.dim(0), T = all.dim(1), d = o.head_dim;
   const int64_t rows = qkv_.weight().dim(0) / d;  // heads of q, k and v on this rank
   const int64_t N = out_.weight().dim(1) / d, Nq = N * variants_.queries_per_head(), Nkv = (rows - Nq) / 2;
@@ -58,14 +58,16 @@ Tensor Attention::operator()(const Tensor& x, const Pass& pass) const {
   if (o.qk_norm) how.q_norm = q_norm_.weight(), how.k_norm = k_norm_.weight(), how.norm_eps = o.qk_norm_eps;
   const auto [cosine, sine] = pass.rotation(T);
   how.cosine = cosine, how.sine = sine;
-  const Qkv qkv = split_qkv(variants_.projections(qkv_(all), how, all, pass), how);
+  const Tensor projected =
+      x.k ? qkv_.of_parts({all, pass.gather_rows(x.k), pass.gather_rows(x.v)}, {Nq * d, Nkv * d, Nkv * d}) : qkv_(all);
+  const Qkv qkv = split_qkv(variants_.projections(projected, how, all, pass), how);
   AttentionOperands in{qkv.q, qkv.k, qkv.v, {}, {}};
   const bool mixed = (o.compose && compose_.heads() > Nq) || (variants_.composed() && o.heads > N);  // route (b)
   const ShardContext::Heads heads{o.heads * variants_.queries_per_head(), o.kv_heads, mixed,
                                   variants_.queries_per_head()};
   if (variants_.composed()) in.probabilities = variants_.probabilities();
   if (o.compose) {
-    CompositionWeights::Stages weights = compose_(heads.mixed ? x : all, pass.random.child("compose"));
+    CompositionWeights::Stages weights = compose_(heads.mixed ? x.q : all, pass.random.child("compose"));
     in.pre = weights.pre;
     in.post = weights.post;
   }

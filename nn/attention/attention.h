@@ -41,16 +41,23 @@ struct AttentionOptions {
   int64_t workspace = 0;  // of SdpaOptions
 };
 
+// (B, t, D) each, already normalised; k and v may be empty: all read q.
+struct AttentionInputs {
+  AttentionInputs(Tensor x) : q(std::move(x)) {}
+  AttentionInputs(Tensor of_q, Tensor of_k, Tensor of_v) : q(std::move(of_q)), k(std::move(of_k)), v(std::move(of_v)) {}
+  Tensor q, k, v;
+};
+
 class Attention final : public Module {
  public:
   Attention() = default;
   Attention(const AttentionOptions& options, RandomKey key);
 
-  // x (B, T, D), already normalised -> (B, T, D). The observer gets the weights of Compose, dyn.*. Where it requests
-  // "attention_maps", it also gets q, k, v after norm and rotation (with a cache: k and v of every position held) and
-  // attn_scores, attn_scores_composed, attn_probs and attn_probs_composed (B, N, T, S), the members of AttentionMaps;
-  // in one process only, and not for packed documents.
-  Tensor operator()(const Tensor& x, const Pass& pass = {}) const;
+  // x (B, T, D) -> (B, T, D). Compose and the variants read the input of the queries. The observer gets the weights of
+  // Compose, dyn.*. Where it requests "attention_maps", it also gets q, k, v after norm and rotation (with a cache: k
+  // and v of every position held) and attn_scores, attn_scores_composed, attn_probs and attn_probs_composed (B, N, T,
+  // S), the members of AttentionMaps; in one process only, and not for packed documents.
+  Tensor operator()(const AttentionInputs& x, const Pass& pass = {}) const;
   void visit(Visitor& v) const override;
   const AttentionOptions& options() const { return options_; }
   void workspace(int64_t bytes) { options_.workspace = bytes; }

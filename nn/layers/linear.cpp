@@ -20,6 +20,20 @@ Tensor Linear::product(const Tensor& x, const Tensor& bias) const {
 
 Tensor Linear::operator()(const Tensor& x) const { return output(*this, product(x, bias_)); }
 
+Tensor Linear::of_parts(const std::vector<Tensor>& xs, const std::vector<int64_t>& widths) const {
+  std::vector<Tensor> parts;
+  for (int64_t i = 0, first = 0; i < std::ssize(xs); first += widths[static_cast<size_t>(i)], ++i) {
+    const Tensor& x = xs[static_cast<size_t>(i)];
+    const int64_t end = first + widths[static_cast<size_t>(i)];
+    const auto rows = [&](const Tensor& of) { return of ? slice(of, 0, first, end) : Tensor(); };
+    Tensor y =
+        scale_ ? linear_int8(x, {rows(weight_), rows(scale_)}, rows(bias_)) : linear(x, rows(weight_), rows(bias_));
+    if (!lora_.empty()) y = add(y, scale(slice(lora_product(x), -1, first, end), lora_scale()));
+    parts.push_back(y);
+  }
+  return output(*this, concat(parts, -1));
+}
+
 LinearPair Linear::both(const Linear& a, const Linear& b, const Tensor& x) {
   const auto plain = [](const Linear& l) { return !l.scale_ && !l.bias_ && l.lora_.empty(); };
   if (!plain(a) || !plain(b)) return {a(x), b(x)};

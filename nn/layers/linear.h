@@ -24,6 +24,8 @@ class Linear final : public Module {
   // Row-parallel (Megatron-LM): x and the weight are this rank's share of the inputs; the products are summed over
   // ranks, then the bias is added once. x (B, T, in) -> own rows (B, t, out). With null the same as above.
   Tensor row_parallel(const Tensor& x, const ShardContext* shards) const;
+  // The outputs in consecutive parts of these widths, of an input each: xs (..., in) -> (..., out).
+  Tensor of_parts(const std::vector<Tensor>& xs, const std::vector<int64_t>& widths) const;
   void visit(Visitor& v) const override {
     v("weight", weight_, shard_);
     v("scale", scale_, shard_.axis == 0 ? shard_ : ShardRule{});

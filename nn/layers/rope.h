@@ -10,12 +10,19 @@ namespace braid::nn {
 //   llama3  by the wavelength w = 2 pi / f of a pair, with old = original_block_size: f / factor where
 //           w > old / low_freq_factor, f where w < old / high_freq_factor, between them (1-s) f / factor + s f with
 //           s = (old / w - low_freq_factor) / (high_freq_factor - low_freq_factor)
+//   yarn    (arXiv 2309.00071) by the pair e: (1-s) f / factor + s f, where s falls from 1 at the pair that turns
+//           beta_fast times within old to 0 at the one that turns beta_slow times,
+//           s = 1 - clamp((e - a) / (b - a), 0, 1),  a = floor(pair(beta_fast)), b = ceil(pair(beta_slow)) within
+//           [0, rotary - 1], pair(n) = rotary ln(old / (2 pi n)) / (2 ln base);
+//           cosines and sines are multiplied by attention_factor
 struct RopeScaling {
-  enum class Kind : uint8_t { none, linear, llama3 };
+  enum class Kind : uint8_t { none, linear, llama3, yarn };
   Kind kind = Kind::none;
   double factor = 1;
   double low_freq_factor = 1, high_freq_factor = 4;  // llama3
-  int64_t original_block_size = 0;                   // llama3: longest sequence of pre-training
+  int64_t original_block_size = 0;                   // llama3, yarn: longest sequence of pre-training
+  double beta_fast = 32, beta_slow = 1;              // yarn
+  double attention_factor = 0;                       // yarn; 0: 1 + 0.1 ln factor
 
   bool operator==(const RopeScaling&) const = default;
 };

@@ -15,6 +15,13 @@ Schedule::Kind parse_schedule(const std::string& text) {
   fail(ErrorKind::setting, "unknown schedule '" + text + "': expected cosine, linear, constant or wsd");
 }
 
+Schedule::Tail parse_schedule_tail(const std::string& text) {
+  if (text == "linear") return Schedule::Tail::linear;
+  if (text == "1-sqrt") return Schedule::Tail::square_root;
+  if (text == "cosine") return Schedule::Tail::cosine;
+  fail(ErrorKind::setting, "unknown tail of a schedule '" + text + "': expected linear, 1-sqrt or cosine");
+}
+
 double learning_rate(const Schedule& s, int64_t step) {
   auto setting = [](bool ok, auto message) { check(ok, ErrorKind::setting, message); };
   setting(s.steps >= 1, [&] { return str("the schedule needs at least 1 step, found ", s.steps); });
@@ -33,7 +40,11 @@ double learning_rate(const Schedule& s, int64_t step) {
   int64_t begin = wsd ? s.steps - s.decay_steps : s.warmup;
   if (step < begin) return s.peak;
   double u = static_cast<double>(step - begin) / static_cast<double>(s.steps - begin);
-  double a = s.kind == Schedule::Kind::cosine ? 0.5 * (1 + std::cos(std::numbers::pi * u)) : 1 - u;
+  double a = 1 - u;
+  if (s.kind == Schedule::Kind::cosine || (wsd && s.tail == Schedule::Tail::cosine))
+    a = 0.5 * (1 + std::cos(std::numbers::pi * u));
+  else if (wsd && s.tail == Schedule::Tail::square_root)
+    a = 1 - std::sqrt(u);
   return s.peak * (a + s.final_fraction * (1 - a));
 }
 

@@ -17,22 +17,36 @@ MlpOptions mlp_options(const BlockOptions& o) {
 
 Block::Block(const BlockOptions& o, RandomKey key)
     : parallel_residual_(o.parallel_residual),
+      separate_inputs_(o.separate_inputs),
       attention_(o.attention, child(key, "attention")),
       feed_forward_(mlp_options(o), child(key, "feed_forward")),
       attention_norm_(block_norm(o)),
-      ffn_norm_(block_norm(o)) {}
+      ffn_norm_(block_norm(o)) {
+  if (separate_inputs_) key_norm_ = block_norm(o), value_norm_ = block_norm(o);
+}
+
+Tensor Block::attend(const AttentionInputs& x, const Pass& pass) const {
+  const Tensor q = attention_norm_(x.q);
+  return branch(attention_, x.k ? AttentionInputs(q, key_norm_(x.k), value_norm_(x.v)) : AttentionInputs(q), pass);
+}
 
 ResidualStream Block::forward(const ResidualStream& stream, const Pass& pass) const {
   const auto [x, normed] = stream.with(attention_norm_);
-  const Tensor a = pass.dropped(pass.observe(attention_(normed, pass), "attn_out"), "attention");
+  const Tensor a = branch(attention_, normed, pass);
   SumAndNorm h = parallel_residual_ ? SumAndNorm{add(x, a), ffn_norm_(x)} : ffn_norm_(x, a);
-  return {h.sum, pass.dropped(pass.observe(feed_forward_(h.y, pass), "ffn_out"), "feed_forward")};
+  return {h.sum, branch(feed_forward_, h.y, pass)};
 }
 
 void Block::visit(Visitor& v) const {
   v("attention", attention_);
   v("feed_forward", feed_forward_);
-  v("attention_norm", attention_norm_);
+  if (separate_inputs_) {
+    v("attention_norms.0", attention_norm_);
+    v("attention_norms.1", key_norm_);
+    v("attention_norms.2", value_norm_);
+  } else {
+    v("attention_norm", attention_norm_);
+  }
   v("ffn_norm", ffn_norm_);
 }
 

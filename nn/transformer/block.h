@@ -14,6 +14,7 @@ struct BlockOptions {
   bool layer_norm = false;  // else RMS norm
   double norm_eps = 1e-5;
   bool parallel_residual = false;
+  bool separate_inputs = false;  // queries, keys and values read inputs of their own, each by a norm (depth.h)
 };
 
 class Block final : public ResidualBlock {
@@ -21,15 +22,26 @@ class Block final : public ResidualBlock {
   Block() = default;
   Block(const BlockOptions& options, RandomKey key);
   void visit(Visitor& v) const override;
+  // The branches without their residual connections, (B, t, D): norm and layer.
+  Tensor attend(const AttentionInputs& x, const Pass& pass) const;
+  Tensor feed_forward(const Tensor& x, const Pass& pass) const { return branch(feed_forward_, ffn_norm_(x), pass); }
   void attention_workspace(int64_t bytes) { attention_.workspace(bytes); }
 
  private:
   ResidualStream forward(const ResidualStream& x, const Pass& pass) const override;
 
-  bool parallel_residual_ = false;
+  // After the norm, observed and dropped out.
+  static Tensor branch(const Attention& attention, const AttentionInputs& x, const Pass& pass) {
+    return pass.dropped(pass.observe(attention(x, pass), "attn_out"), "attention");
+  }
+  static Tensor branch(const Mlp& mlp, const Tensor& x, const Pass& pass) {
+    return pass.dropped(pass.observe(mlp(x, pass), "ffn_out"), "feed_forward");
+  }
+
+  bool parallel_residual_ = false, separate_inputs_ = false;
   Attention attention_;
   Mlp feed_forward_;
-  Norm attention_norm_, ffn_norm_;
+  Norm attention_norm_, key_norm_, value_norm_, ffn_norm_;  // attention_norm_: of queries where inputs are separate
 };
 
 }  // namespace braid::nn

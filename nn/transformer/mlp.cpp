@@ -18,6 +18,8 @@ Tensor activate(Activation activation, const Tensor& x) {
       return relu(x);
     case Activation::tanh:
       return tanh(x);
+    case Activation::relu2:
+      return square(relu(x));
     case Activation::automatic:
     case Activation::gelu:
       break;

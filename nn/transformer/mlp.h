@@ -8,8 +8,8 @@ namespace braid::nn {
 
 // swiglu: gated, y = w2 (act(w1 x) * w3 x).  gelu: plain, y = w2 act(w1 x).
 enum class FfnKind : uint8_t { swiglu, gelu };
-// act. gelu: x Phi(x), exact. quick_gelu: x sigmoid(1.702 x).
-enum class Activation : uint8_t { automatic, silu, gelu, gelu_tanh, quick_gelu, relu, tanh };
+// act. gelu: x Phi(x), exact. quick_gelu: x sigmoid(1.702 x). relu2: max(x, 0)^2.
+enum class Activation : uint8_t { automatic, silu, gelu, gelu_tanh, quick_gelu, relu, tanh, relu2 };
 // automatic: SiLU where gated, else GELU; anything else is itself.
 constexpr Activation activation_of(FfnKind kind, Activation activation) {
   if (activation != Activation::automatic) return activation;

@@ -123,12 +123,12 @@ BOOST_AUTO_TEST_CASE(folders_in_every_command) {
   for (const char* file : {"model.safetensors", "config.json"})
     fs::copy_file(kFolders / "llama_mha_old" / file, scratch / "bad" / file);
   config = json::parse(slurp(scratch / "bad/config.json"));
-  config["rope_scaling"] = {{"type", "yarn"}, {"factor", 2}};
+  config["rope_scaling"] = {{"type", "longrope"}, {"factor", 2}};
   write(scratch / "bad/config.json", config.dump());
   for (const char* command : {"info ", "generate -p x ", "dump --ids 1 "}) {
     result = run(command + (scratch / "bad").string());
     BOOST_TEST(result.code == 3, result.output);
-    has(result.output, {"error: ", "rope_scaling", "yarn"});
+    has(result.output, {"error: ", "rope_scaling", "longrope"});
   }
 }
 

@@ -2,7 +2,7 @@
 # or of a folder above; that of tests/ names tests/nn/layers/linear_test.cpp as braid_test(nn ... linear_test.cpp ...).
 # Usage: cmake -DROOT=<tree> -P tests/lint/listed.cmake
 cmake_minimum_required(VERSION 3.25)
-set(read_from_disk "^nn/(optim/rules|attention/variants)/")  # cmake/braid-rules.cmake
+set(read_from_disk "^nn/(optim/rules|attention/variants|transformer/depth)/")  # cmake/braid-rules.cmake
 set(wrong 0)
 set(sources "")
 foreach(folder tensor autograd nn cuda distributed models apps tests)

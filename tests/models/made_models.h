@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "braid/nn/attention/variant.h"
+#include "braid/nn/transformer/depth.h"
 #include "tests/models/support.h"
 #include "tests/support/random.h"
 
@@ -16,7 +17,8 @@ using Keys = std::vector<std::pair<std::string, std::string>>;
 inline void mix_heads(models::Dcformer& model) {
   for (nn::NamedTensor& p : nn::parameters(model)) {
     const bool at_rest = p.name.find("qkw") != std::string::npos || p.name.find(".dd") != std::string::npos ||
-                         p.name.find(".knocking.") != std::string::npos;
+                         p.name.find(".knocking.") != std::string::npos || p.name.starts_with("dynamic_dense") ||
+                         p.name.starts_with("dense_bs") || p.name.starts_with("depth.");
     if (at_rest) p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({9, 9}, p.name.c_str())));
   }
 }
@@ -28,13 +30,15 @@ inline models::Dcformer small_model(DType dtype = DType::f64) {
   return model;
 }
 
-// The settings of a model with each attention variant, and with several on some layers.
-inline std::vector<Keys> attention_variant_keys() {
+// The settings of a model with each attention variant, with several on some layers, and with each kind of connections
+// over depth.
+inline std::vector<Keys> variant_keys() {
   std::vector<Keys> list = {{{"attention", "diff-v2,gated,xsa"}},
                             {{"attention", "knocking,xsa"}, {"attention_layers", "1"}, {"compose_layers", "0,2"}}};
   list.push_back({{"compose", "lightweight"}});
   for (const nn::AttentionVariantRule& rule : nn::attention_variants())
     list.push_back({{"attention", rule.name}, {"use_dcmha", "false"}});
+  for (const nn::DepthRule& rule : nn::depth_rules()) list.push_back({{"residual", rule.name}, {"n_kv_head", "2"}});
   return list;
 }
 

@@ -144,6 +144,7 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"schedule.final_fraction", &c.schedule.final_fraction, "last learning rate / peak", between(0, 1)},
               {"schedule.decay_fraction", &c.schedule.decay_fraction, "share of the run in which wsd falls",
                between(0, 1)},
+              {"schedule.tail", &c.schedule.tail, "how wsd falls", one_of({"linear", "1-sqrt", "cosine"})},
 
               {"eval.interval", &c.eval.interval, "steps between validations, 0 = none", count_or_none},
               {"eval.samples", &c.eval.samples,

@@ -75,6 +75,7 @@ struct TrainConfig {
     int64_t warmup = 100;
     double final_fraction = 0.1;
     double decay_fraction = 0.2;
+    std::string tail = "linear";
   } schedule;
   struct Eval {
     int64_t interval = 100;

@@ -193,7 +193,8 @@ nn::Schedule schedule(const TrainConfig& config) {
           .warmup = config.schedule.warmup,
           .final_fraction = config.schedule.final_fraction,
           .decay_steps =
-              std::clamp<int64_t>(decay_steps, 0, std::max<int64_t>(0, config.train.steps - config.schedule.warmup))};
+              std::clamp<int64_t>(decay_steps, 0, std::max<int64_t>(0, config.train.steps - config.schedule.warmup)),
+          .tail = nn::parse_schedule_tail(config.schedule.tail)};
 }
 
 int64_t sequence_length(const TrainConfig& config, const models::ModelSpec& model) {

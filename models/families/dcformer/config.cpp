@@ -1,6 +1,7 @@
 #include "braid/models/families/dcformer/config.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "braid/models/families/dcformer/config_keys.h"
 #include "braid/models/families/dcformer/layers.h"
@@ -8,6 +9,7 @@
 #include "braid/models/families/family_settings.h"
 #include "braid/models/families/layer_pattern.h"
 #include "braid/nn/attention/variant.h"
+#include "braid/nn/transformer/depth.h"
 #include "braid/tensor/base/integers.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
@@ -26,16 +28,21 @@ const Setting& known_key(const std::vector<Setting>& table, const std::string& n
 
 void resolve_rope_scaling(DcformerConfig& c) {
   RopeScaling& s = c.rope_scaling;
-  if (s.kind == RopeScaling::Kind::none) s.factor = RopeScaling().factor;
-  if (s.kind != RopeScaling::Kind::llama3) {
-    s = {.kind = s.kind, .factor = s.factor};
-    return;
-  }
+  using Kind = RopeScaling::Kind;
+  // What the kind does not read has its default.
+  if (s.kind == Kind::none) s.factor = RopeScaling().factor;
+  if (s.kind == Kind::none || s.kind == Kind::linear) s.original_block_size = 0;
+  if (s.kind != Kind::llama3) s.low_freq_factor = RopeScaling().low_freq_factor;
+  if (s.kind != Kind::llama3) s.high_freq_factor = RopeScaling().high_freq_factor;
+  if (s.kind != Kind::yarn) s = {s.kind, s.factor, s.low_freq_factor, s.high_freq_factor, s.original_block_size};
+  if (s.kind == Kind::none || s.kind == Kind::linear) return;
   need_setting(s.original_block_size > 0, "rope_original_block_size", "the longest sequence of the first training",
                "none", "set it, or rope_scaling=none");
   need_setting(s.low_freq_factor < s.high_freq_factor, "rope_low_freq_factor",
                "less than rope_high_freq_factor = " + detail::shortest(s.high_freq_factor),
                detail::shortest(s.low_freq_factor));
+  need_setting(s.beta_slow < s.beta_fast, "rope_beta_slow",
+               "less than rope_beta_fast = " + detail::shortest(s.beta_fast), detail::shortest(s.beta_slow));
 }
 
 // Window of layer `layer` by the named pattern; 0 = global.
@@ -68,6 +75,17 @@ void check_attention(const DcformerConfig& c) {
     need_setting(!attended[i] || !composed[i], "attention",
                  detail::join(c.attention, ",") + " in layers without DCMHA, as with compose=none",
                  str("both in layer ", i));
+}
+
+void resolve_depth(const DcformerConfig& c) {
+  need_setting(!c.dynamic_mlp_dim || !c.mgate, "dynamic_mlp_dim", "false with mgate", "true");
+  need_setting(!c.dynamic_mlp_dim || c.n_layer > 1, "dynamic_mlp_dim", "false with one layer", "true");
+  need_setting(!c.dynamic_mlp_dim || c.ffn_width(0) > 0, "intermediate_size",
+               "more than 128 with dynamic_mlp_dim, which halves it in the first layer and rounds it to 128",
+               std::to_string(c.intermediate_size));
+  if (c.residual == "plain") return;
+  need_setting(!c.use_parallel_residual || nn::depth_rule_named(c.residual).parallel, "use_parallel_residual",
+               "false with residual=" + c.residual, "true");
 }
 
 // Checks what mixes heads, and leaves in profile.branches those that are switched on.
@@ -118,6 +136,13 @@ bool DcformerConfig::composes(int64_t layer) const {
   return use_dcmha && layers_of("compose_layers", compose_layers, layer_windows).at(static_cast<size_t>(layer));
 }
 
+int64_t DcformerConfig::ffn_width(int64_t layer) const {
+  if (!dynamic_mlp_dim) return intermediate_size;
+  const auto F = static_cast<double>(intermediate_size), last = static_cast<double>(n_layer - 1);
+  // A half is rounded to even, as Python does it.
+  return static_cast<int64_t>(std::nearbyint(F * (static_cast<double>(layer) / last + 0.5) / 128)) * 128;
+}
+
 int64_t DcformerConfig::query_heads() const {
   int64_t heads = n_head;
   for (const std::string& name : attention) heads *= nn::attention_variant_named(name).queries_per_head;
@@ -162,6 +187,7 @@ void resolve(DcformerConfig& c) {
   need_setting(!c.mgate || c.ffn == FfnKind::swiglu, "mgate", "false with ffn=gelu", "true");
   need_setting(!c.mgate || c.intermediate_size % c.mgate_dim == 0, "mgate_dim",
                str("a divisor of intermediate_size = ", c.intermediate_size), std::to_string(c.mgate_dim));
+  resolve_depth(c);
   for (const auto& [name, id] : {std::pair{"bos_token_id", c.bos_token_id}, {"eos_token_id", c.eos_token_id}})
     need_setting(id < c.vocab_size, name, str("a token below vocab_size = ", c.vocab_size), std::to_string(id));
   resolve_composition(c);

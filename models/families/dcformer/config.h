@@ -19,9 +19,9 @@ enum class NormKind : uint8_t { rms, layer };
 using nn::Activation;
 using nn::FfnKind;
 using nn::RopeScaling;
-// cos/sin in full precision; computed in f32; computed in f32 and rounded to f16, or to DcformerConfig::torch_dtype;
+// cos/sin in full precision; computed in f32; computed in f32 and rounded to f16, bf16 or DcformerConfig::torch_dtype;
 // automatic: exact in f64 arithmetic, else computed in f32.
-enum class RopeTable : uint8_t { exact, f32, f16, torch_dtype, automatic };
+enum class RopeTable : uint8_t { exact, f32, f16, torch_dtype, automatic, bf16 };
 enum class InitKind : uint8_t { jax, pytorch };  // the two published initialisations
 // How Compose starts: as published, or so that the model equals the one without Compose (nn/attention/composition.h).
 enum class ComposeInit : uint8_t { published, identity };
@@ -64,6 +64,9 @@ struct DcformerConfig {
   bool attention_bias = false, mlp_bias = false;  // of their projections; the published key of both: use_linear_bias
   bool tie_word_embeddings = false;               // the output projection is the token embedding
   bool use_parallel_residual = false;
+  std::string residual = "plain";             // connections over depth: plain, or by name (nn/transformer/depth.h)
+  bool expand_last = false, round64 = false;  // of those of MUDD
+  bool dynamic_mlp_dim = false;               // FFN widths grow from F / 2 in the first layer to 3 F / 2 in the last
   bool mgate = false;
   int64_t mgate_dim = 44;
   int64_t window_size = 256;           // of local layers; 0 = none ("null")
@@ -79,6 +82,7 @@ struct DcformerConfig {
   int64_t rotary_dims() const;                              // int(head_dim * rotary_pct), even
   int64_t keys_of_layer(int64_t layer, bool decode) const;  // unmasked keys of a local layer, 0 = no limit
   bool composes(int64_t layer) const;                       // DCMHA in this layer
+  int64_t ffn_width(int64_t layer) const;                   // hidden units of the FFN
   bool composed_attention() const;                          // a variant that no fused kernel serves
   int64_t query_heads() const;  // Nq: n_head, or more with a variant that makes one head of several
   int64_t group_heads() const { return query_heads() / profile.num_groups; }     // M

@@ -30,7 +30,17 @@ const std::vector<std::string> irrelevant_in_profile = {"kind"};
 // The settings that `compose` stands for say the same to older readers; plain attention is what these expect.
 bool is_written(const Setting& key) {
   static const DcformerConfig defaults;
-  static const std::set<std::string> newer = {"attention", "attention_layers", "compose_layers", "profile.gates"};
+  static const std::set<std::string> newer = {"attention",
+                                              "attention_layers",
+                                              "compose_layers",
+                                              "profile.gates",
+                                              "residual",
+                                              "expand_last",
+                                              "round64",
+                                              "dynamic_mlp_dim",
+                                              "rope_beta_fast",
+                                              "rope_beta_slow",
+                                              "rope_attention_factor"};
   if (newer.contains(key.name)) return value_text(key.get()) != get_key(defaults, key.name);
   return key.name != "compose";
 }
@@ -50,6 +60,21 @@ void reject_unknown(const json& object, const std::string& prefix, const std::ve
              " (a key that Braid does not know could change what the model computes)";
     });
   }
+}
+
+// Folders of the authors' MUDDFormer and MUDDPythia: what their code fixes, and other words for keys.
+bool is_mudd(const std::string& model_type) { return model_type == "muddformer" || model_type == "muddpythia"; }
+
+void read_mudd(const json& object, DcformerConfig& config, const std::string& file) {
+  const auto need = [&](const char* key, const json& expected) {
+    const json* value = find_value(object, key);
+    if (value && *value != expected) bad_config(str("bad value for ", key), file, expected.dump(), shown(*value));
+  };
+  for (const char* key : {"dense", "dynamic_dense", "sepln"}) need(key, true);
+  need("dense_type", "qkvr");
+  need("stack_hidden", false);
+  if (const json* kv_heads = find_value(object, "n_local_heads"); kv_heads && *kv_heads != -1)
+    read_setting(*find_setting(key_table(config), "n_kv_head"), "n_local_heads", *kv_heads, file);
 }
 
 // Settings that the published code obeys and this one does not.
@@ -78,13 +103,22 @@ DcformerConfig published_defaults(const std::string& model_type, const json& obj
   config.rope_base = later ? 500000 : 10000;
   set_profile(config, later ? "H-inf" : "T1");
   config.profile.merged_weights = later;
+  if (is_mudd(model_type)) {
+    config.expand_last = config.round64 = false;
+    config.profile.rope_table = model_type == "muddformer" ? RopeTable::bf16 : RopeTable::f16;
+  }
   return config;
 }
 
 void read_keys(const json& object, DcformerConfig& config, const std::string& file) {
   const json* profile = find_key(object, "profile");
   if (profile && !profile->is_object()) bad_config("bad value for profile", file, "an object", shown(*profile));
-  reject_unknown(object, "", irrelevant, file);
+  const bool mudd = is_mudd(config.model_type);
+  std::vector<std::string> ignored = irrelevant;
+  for (const char* key : {"dense", "dynamic_dense", "sepln", "dense_type", "stack_hidden", "use_layer_cache"})
+    if (mudd) ignored.emplace_back(key);
+  reject_unknown(object, "", ignored, file);
+  if (mudd) read_mudd(object, config, file);
   if (profile) reject_unknown(*profile, "profile.", irrelevant_in_profile, file);
   const std::vector<Setting> table = key_table(config);
   const auto read = [&](const Setting& key) {
@@ -96,6 +130,7 @@ void read_keys(const json& object, DcformerConfig& config, const std::string& fi
   for (const char* name : {"profile.name", "compose"}) read(*find_setting(table, name));
   for (const Setting& key : table)
     if (key.name != "profile.name" && key.name != "compose" && key.name != "model_type") read(key);
+  if (mudd && !(profile && profile->contains("qk_norm_eps"))) config.profile.qk_norm_eps = config.norm_eps;
   reject_unsupported(object, config, file);
   // The published code computes the rank as M / (N / 2): 2 for every N but these.
   const bool ranked = profile && profile->contains("rank");

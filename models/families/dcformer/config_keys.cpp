@@ -5,6 +5,7 @@
 #include "braid/models/families/dcformer/model_types.h"
 #include "braid/models/families/layer_pattern.h"
 #include "braid/nn/attention/variant.h"
+#include "braid/nn/transformer/depth.h"
 #include "braid/tensor/base/strings.h"
 
 namespace braid::models {
@@ -30,12 +31,18 @@ Setting attention_setting(DcformerConfig& c) {
           }};
 }
 
+ValueRule residual_rule() {
+  std::vector<std::string> names = {"plain"};
+  for (const nn::DepthRule& rule : nn::depth_rules()) names.push_back(rule.name);
+  return one_of(names);
+}
+
 }  // namespace
 
 std::vector<Setting> key_table(DcformerConfig& c) {
   Profile& p = c.profile;
   const ValueRule positive_to_1 = {.min = 0, .max = 1, .min_open = true}, window_keys = one_of({"W", "W+1"});
-  const std::vector<std::string> activations = {"silu", "gelu", "gelu_tanh", "quick_gelu", "relu", "tanh"};
+  const std::vector<std::string> activations = {"silu", "gelu", "gelu_tanh", "quick_gelu", "relu", "tanh", "relu2"};
   std::vector<std::string> profiles = profile_names();
   profiles.push_back("custom");
   return {
@@ -68,14 +75,20 @@ std::vector<Setting> key_table(DcformerConfig& c) {
       {"rope_base", &c.rope_base, "base of the rotary frequencies", at_least(1)},
       {"rotary_pct", &c.rotary_pct, "part of a head that is rotated", positive_to_1},
       {"rope_scaling", &c.rope_scaling.kind, "change of the rotary frequencies for longer sequences",
-       one_of({"none", "linear", "llama3"})},
+       one_of({"none", "linear", "llama3", "yarn"})},
       {"rope_scaling_factor", &c.rope_scaling.factor, "divisor of the frequencies", between(1, kMaxFactor)},
       {"rope_low_freq_factor", &c.rope_scaling.low_freq_factor,
        "llama3: wavelengths above rope_original_block_size over this are scaled", between(1 / kMaxFactor, kMaxFactor)},
       {"rope_high_freq_factor", &c.rope_scaling.high_freq_factor,
        "llama3: wavelengths below rope_original_block_size over this are not", between(1 / kMaxFactor, kMaxFactor)},
       {"rope_original_block_size", &c.rope_scaling.original_block_size,
-       "llama3: longest sequence before the frequencies were scaled", between(1, kMaxPositions), 0},
+       "llama3, yarn: longest sequence before the frequencies were scaled", between(1, kMaxPositions), 0},
+      {"rope_beta_fast", &c.rope_scaling.beta_fast, "yarn: pairs that turn more often in it keep their frequency",
+       between(1 / kMaxFactor, kMaxFactor)},
+      {"rope_beta_slow", &c.rope_scaling.beta_slow, "yarn: pairs that turn less often have it divided by the factor",
+       between(1 / kMaxFactor, kMaxFactor)},
+      {"rope_attention_factor", &c.rope_scaling.attention_factor,
+       "yarn: factor of queries and keys, 0 = 1 + 0.1 ln(rope_scaling_factor)", between(0, kMaxFactor)},
       {"use_qk_norm", &c.use_qk_norm, "RMSNorm of queries and keys"},
       {"compose", "parts of DCMHA by name: the settings that say which exist; none = plain attention",
        compose_rule(dcformer_compose_presets()), [&c] { return compose_name(c); },
@@ -93,6 +106,10 @@ std::vector<Setting> key_table(DcformerConfig& c) {
       {"mlp_bias", &c.mlp_bias, "biases of the FFN"},
       {"tie_word_embeddings", &c.tie_word_embeddings, "the output projection is the token embedding"},
       {"use_parallel_residual", &c.use_parallel_residual, "attention and FFN side by side"},
+      {"residual", &c.residual, "connections over depth: what each layer reads of those before it", residual_rule()},
+      {"expand_last", &c.expand_last, "residual=mudd: 4 times the hidden units behind the last block"},
+      {"round64", &c.round64, "residual=mudd: hidden units in multiples of 64"},
+      {"dynamic_mlp_dim", &c.dynamic_mlp_dim, "FFN widths from F / 2 in the first layer to 3 F / 2 in the last"},
       {"mgate", &c.mgate, "softmax gate over blocks of the SwiGLU FFN"},
       {"mgate_dim", &c.mgate_dim, "number of these blocks E", between(1, kMaxHidden)},
       {"window_size", &c.window_size, "keys W of a query of a local layer, null = no local layers",
@@ -114,7 +131,7 @@ std::vector<Setting> key_table(DcformerConfig& c) {
       {"profile.decode_window_keys", &p.decode_window_plus_one, "the same in one-token steps", window_keys},
       {"profile.causal", &p.causal, "false: no key is masked, windows are ignored"},
       {"profile.rope_table", &p.rope_table, "rounding of the cos/sin table; auto = f32, in f64 arithmetic exact",
-       one_of({"exact", "f32", "f16", "torch_dtype", "auto"})},
+       one_of({"exact", "f32", "f16", "torch_dtype", "auto", "bf16"})},
       {"profile.pre_compose", &p.pre_compose, "compose scores before the softmax"},
       {"profile.post_compose", &p.post_compose, "compose probabilities after it"},
       {"profile.query_side", &p.query_side, "dynamic weights from the query token"},

@@ -65,18 +65,21 @@ ParameterCounts count_parameters(DcformerConfig config) {
     const auto of_layer = [&first, &name = name](const char* part) { return name.starts_with(first + part); };
     if (name.starts_with("layers.")) counts.layers = checked_sum(counts.layers, n);
     if (name.starts_with("norm.")) counts.final_norm += n;
-    if (name == "tok_embeddings.weight" || name == "output.weight") counts.embedding += n;
+    if (name == "tok_embeddings.weight" || name == "output.weight")
+      counts.embedding += n;
+    else
+      counts.non_embedding = checked_sum(counts.non_embedding, n);
     if (!name.starts_with(first)) continue;
     counts.per_layer += n;
     if (of_layer("attention.w")) counts.attention += n;
     if (of_layer("attention.q_norm") || of_layer("attention.k_norm")) counts.qk_norm += n;
     if (of_layer("attention.dyn_w_proj")) (name.ends_with("_proj.w") ? counts.static_proj : counts.dynamic) += n;
     if (of_layer("feed_forward.")) counts.feed_forward += n;
-    if (of_layer("attention_norm.") || of_layer("ffn_norm.")) counts.norms += n;
+    if (of_layer("attention_norm") || of_layer("ffn_norm.")) counts.norms += n;
   }
   counts.other = counts.per_layer - counts.attention - counts.qk_norm - counts.dynamic - counts.static_proj -
                  counts.feed_forward - counts.norms;
-  counts.non_embedding = counts.layers + counts.final_norm;
+  counts.depth = counts.non_embedding - counts.layers - counts.final_norm;
   return counts;
 }
 

@@ -34,7 +34,8 @@ struct ParameterCounts {
   // of the model
   int64_t layers = 0;
   int64_t final_norm = 0;
-  int64_t non_embedding = 0;  // layers and final_norm
+  int64_t depth = 0;          // connections over depth
+  int64_t non_embedding = 0;  // layers, depth and final_norm
   int64_t embedding = 0;      // input table and output projection, which may be one parameter
   int64_t total = 0;
 };

@@ -20,18 +20,21 @@ namespace {
 bool in_use(const DcformerConfig& config, const std::string& name) {
   static const std::set<std::string> of_branches = {"profile.gelu",     "profile.dw_norm_eps",     "profile.rank",
                                                     "profile.branches", "profile.dynamic_weights", "profile.gates"};
-  static const std::set<std::string> of_scaling = {"rope_scaling_factor", "rope_low_freq_factor",
-                                                   "rope_high_freq_factor", "rope_original_block_size"};
+  static const std::set<std::string> of_llama3 = {"rope_low_freq_factor", "rope_high_freq_factor"};
+  static const std::set<std::string> of_yarn = {"rope_beta_fast", "rope_beta_slow", "rope_attention_factor"};
   static const std::set<std::string> switches = {"profile.pre_compose", "profile.post_compose", "profile.query_side",
                                                  "profile.key_side", "profile.static_proj"};
   if (of_branches.contains(name)) return config.dynamic_branches() > 0;
   if (name == "profile.num_groups") return mixes_heads(config);
-  if (of_scaling.contains(name)) {
-    using enum RopeScaling::Kind;
-    return config.rope_scaling.kind == llama3 || (config.rope_scaling.kind == linear && name == "rope_scaling_factor");
-  }
+  using enum RopeScaling::Kind;
+  const RopeScaling::Kind scaling = config.rope_scaling.kind;
+  if (name == "rope_scaling_factor") return scaling != none;
+  if (name == "rope_original_block_size") return scaling == llama3 || scaling == yarn;
+  if (of_llama3.contains(name)) return scaling == llama3;
+  if (of_yarn.contains(name)) return scaling == yarn;
   if (name == "compose_init" || name == "compose_layers") return mixes_heads(config);
   if (name == "attention_layers") return !config.attention.empty();
+  if (name == "expand_last" || name == "round64") return config.residual == "mudd";
   return config.use_dcmha || !switches.contains(name);
 }
 
@@ -52,7 +55,10 @@ bool of_context(const std::string& name) {
                                               "rope_scaling_factor",
                                               "rope_low_freq_factor",
                                               "rope_high_freq_factor",
-                                              "rope_original_block_size"};
+                                              "rope_original_block_size",
+                                              "rope_beta_fast",
+                                              "rope_beta_slow",
+                                              "rope_attention_factor"};
   return names.contains(name);
 }
 
@@ -134,11 +140,13 @@ ModelSpec::PythonCode DcformerSpec::python_code() const {
            (mixes_heads(config_) ? ", without Compose: expected a model without it, or of type dcformer or dcpythia"
                                  : "");
   });
-  for (const char* key : {"attention", "compose_layers", "profile.gates"}) {
+  for (const char* key : {"attention", "compose_layers", "profile.gates", "residual", "dynamic_mlp_dim"}) {
     const std::string found = get_key(config_, key), usual = get_key(DcformerConfig(), key);
     check(found == usual, ErrorKind::setting,
           [&] { return str("the Python code of a folder knows no other ", key, " than ", usual, ", found ", found); });
   }
+  check(config_.rope_scaling.kind != RopeScaling::Kind::yarn, ErrorKind::setting,
+        "the Python code of a folder knows rope_scaling none, linear and llama3, found yarn");
   return {"modeling_dcformer.py", modeling_code(), "DcformerConfig", "DcformerForCausalLM"};
 }
 

@@ -31,6 +31,11 @@ FolderTable dcformer_folder(const DcformerConfig& c) {
   const int64_t C = c.dynamic_branches(), K = c.generator_hidden(), M = c.group_heads();
   FolderTable table{.heads = c.query_heads(), .kv_heads = c.n_kv_head, .head_size = c.head_dim};
   table.other = {{"attention.wqkv", {"attention.wq", "attention.wk", "attention.wv"}, How::parts}};
+  if (c.model_type.starts_with("mudd")) {  // the only form of their code
+    table.writes_other = true;
+    for (const char* norm : {"attention.q_norm", "attention.k_norm"})
+      table.other.push_back({str(norm, ".scale"), {str(norm, ".weight")}});
+  }
   if (C > 0 && K > 0 && p.num_groups == 1 && p.gates) {  // copies are published for one group only, with gates
     table.other.push_back({dynamic + "dw1", {dynamic + "dw_m"}, How::copy, {c.dim, C * (K + M)}});
     table.other.push_back({dynamic + "dd", {dynamic + "dw_m"}, How::copy, {c.dim, C * (K + M)}, C * K});

@@ -8,6 +8,7 @@
 //                                  counts.
 //   dyn_w_proj.pre_proj.w, post_proj.w   identity matrices that nothing reads (without profile.static_proj)
 //                                  Other weights of what is switched off are an error that names the switch.
+//   attention.q_norm.weight, k_norm.weight   instead of attention.q_norm.scale, k_norm.scale (MUDD)
 //   attention.kv_cache.*           contents of a cache when the weights were saved; ignored
 #pragma once
 #include "braid/models/families/dcformer/config.h"

@@ -42,7 +42,9 @@ InfoSection parameter_section(const DcformerConfig& config) {
   s.rows.push_back(count_row("norms", "         norms", c.norms));
   if (c.other) s.rows.push_back(count_row("other", "         other", c.other));
   s.rows.push_back(count_row("per_layer", "         all", c.per_layer));
-  s.rows.push_back(count_row("non_embedding", "layers and final norm", c.non_embedding));
+  if (c.depth) s.rows.push_back(count_row("depth", "connections over depth", c.depth));
+  s.rows.push_back(
+      count_row("non_embedding", c.depth ? "layers, these and final norm" : "layers and final norm", c.non_embedding));
   s.rows.push_back(count_row("embedding", "embedding and output", c.embedding));
   s.rows.push_back(count_row("total", "total", c.total));
   return s;

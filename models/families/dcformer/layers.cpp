@@ -69,7 +69,7 @@ nn::BlockOptions block_options(const DcformerConfig& c, int64_t layer, bool init
     a.projection.init = o.dw1 = o.qkw = o.dd = o.base = nn::Init::none();
     o.identity_start = false;
   }
-  b.mlp = {.hidden = c.intermediate_size,
+  b.mlp = {.hidden = c.ffn_width(layer),
            .kind = c.ffn,
            .activation = c.hidden_act,
            .gates = c.mgate ? c.mgate_dim : 0,
@@ -77,7 +77,21 @@ nn::BlockOptions block_options(const DcformerConfig& c, int64_t layer, bool init
   b.layer_norm = c.norm == NormKind::layer;
   b.norm_eps = c.norm_eps;
   b.parallel_residual = c.use_parallel_residual;
+  b.separate_inputs = layer > 0 && c.residual != "plain" && nn::depth_rule_named(c.residual).separate_inputs;
   return b;
+}
+
+nn::Depth depth_connections(const DcformerConfig& c, RandomKey key, bool initialise) {
+  if (c.residual == "plain") return {};
+  return nn::depth_rule_named(c.residual)
+      .make({.width = c.dim,
+             .layers = c.n_layer,
+             .norm_eps = c.norm_eps,
+             .parallel_residual = c.use_parallel_residual,
+             .initialise = initialise,
+             .expand_last = c.expand_last,
+             .round64 = c.round64},
+            key);
 }
 
 nn::Rope make_rope(const DcformerConfig& c, DType dtype, Device device) {
@@ -94,6 +108,9 @@ nn::Rope make_rope(const DcformerConfig& c, DType dtype, Device device) {
       break;
     case RopeTable::automatic:
       precision = dtype == DType::f64 ? P::exact : P::f32;
+      break;
+    case RopeTable::bf16:
+      precision = P::bf16;
       break;
     case RopeTable::torch_dtype:
       precision = c.torch_dtype == "float16" ? P::f16 : c.torch_dtype == "bfloat16" ? P::bf16 : P::f32;

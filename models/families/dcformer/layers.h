@@ -11,6 +11,7 @@ nn::CompositionOptions composition_options(const DcformerConfig& config);
 // Some branch or static matrix is switched on; otherwise attention is plain, whatever use_dcmha says.
 bool mixes_heads(const DcformerConfig& config);
 nn::BlockOptions block_options(const DcformerConfig& config, int64_t layer, bool initialise);
+nn::Depth depth_connections(const DcformerConfig& config, RandomKey key, bool initialise);
 nn::Rope make_rope(const DcformerConfig& config, DType dtype, Device device);
 
 }  // namespace braid::models

@@ -35,6 +35,7 @@ Dcformer::Dcformer(const DcformerConfig& config, RandomKey key, const dist::Proc
     layers_.emplace_back(block_options(config, i, initialise), child(layers, i));
     shard(layers_.back(), str("layers.", i));
   }
+  depth_ = depth_connections(config, child(key, "depth"), initialise);
   norm_ = nn::Norm(config.norm == NormKind::layer ? nn::Norm::Kind::layer : nn::Norm::Kind::rms, config.dim,
                    config.norm_eps);
   if (!config.tie_word_embeddings) {
@@ -72,6 +73,7 @@ Tensor Dcformer::forward(const Tensor& ids, const nn::Pass& pass) const {
   nn::ResidualStream x = pass.observe(pass.dropped(embed(ids, pass), "embedding"), "hidden.0");
   nn::Pass with_ids = pass;
   with_ids.ids = ids;
+  if (depth_) return pass.observe(norm_(nn::through(*depth_, layers_, x.sum, with_ids)), "final_norm");
   for (size_t i = 0; i < layers_.size(); ++i) {
     x = layers_[i](x, with_ids.layer(i));
     x.observe(pass, "hidden.", i + 1);
@@ -127,6 +129,7 @@ const dist::Shard* Dcformer::shard_of(const std::string& parameter) const {
 void Dcformer::visit(nn::Visitor& v) const {
   v("tok_embeddings", embeddings_);
   for (size_t i = 0; i < layers_.size(); ++i) v(str("layers.", i), layers_[i]);
+  if (depth_) depth_->visit(v);
   v("norm", norm_);
   v("output", output_);
 }

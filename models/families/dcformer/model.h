@@ -94,6 +94,7 @@ class Dcformer final : public LanguageModel {
   dist::Partition vocab_;     // of V over the tensor ranks
   nn::Embedding embeddings_;  // rows of the table are sharded
   std::vector<nn::Block> layers_;
+  nn::Depth depth_;  // none: plain residual connections
   nn::Norm norm_;
   nn::Linear output_;  // rows of the weight are sharded; empty when the embedding takes its place
   nn::Rope rope_;

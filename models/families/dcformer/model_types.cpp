@@ -24,6 +24,16 @@ constexpr PresetSize pythia_sizes[] = {
     {"6.9b", 32, 4096, 32, 2048, 50257},
 };
 
+constexpr PresetSize muddformer_sizes[] = {
+    {"tiny", 4, 256, 8, 512, 258},
+    {"2.8b", 32, 2560, 32, 2048, 50432},
+};
+constexpr PresetSize muddpythia_sizes[] = {
+    {"tiny", 4, 256, 8, 512, 258},
+    {"1.4b", 24, 2048, 16, 2048, 50432},
+    {"2.8b", 32, 2560, 32, 2048, 50432},
+};
+
 constexpr PresetSize llama_sizes[] = {
     {"llama-tiny", 4, 256, 8, 512, 258},
     {"smollm2-135m", 30, 576, 9, 8192, 49152},
@@ -52,6 +62,35 @@ const std::vector<ModelType>& model_types() {
        "dcpythia",
        "pythia",
        pythia_sizes},
+      {"muddformer",
+       "MUDDFormer",
+       {{"use_dcmha", "false"},
+        {"window_size", "null"},
+        {"residual", "mudd"},
+        {"expand_last", "true"},
+        {"round64", "true"},
+        {"dynamic_mlp_dim", "true"},
+        {"norm_eps", "1e-6"},
+        {"profile.qk_norm_eps", "1e-6"}},
+       "muddformer",
+       "",
+       muddformer_sizes},
+      {"muddpythia",
+       "MUDDPythia",
+       {{"norm", "layer"},
+        {"ffn", "gelu"},
+        {"use_linear_bias", "true"},
+        {"use_parallel_residual", "true"},
+        {"rotary_pct", "0.25"},
+        {"use_dcmha", "false"},
+        {"window_size", "null"},
+        {"residual", "mudd"},
+        {"expand_last", "true"},
+        {"round64", "true"},
+        {"dynamic_mlp_dim", "true"}},
+       "muddpythia",
+       "",
+       muddpythia_sizes},
       {"llama",
        "LlamaForCausalLM",
        {{"use_dcmha", "false"},

@@ -71,7 +71,7 @@ const std::vector<Variant> kConsistent = [] {
       {"transformer-tiny", {{"n_kv_head", "2"}, {"tie_word_embeddings", "true"}, {"rope_scaling", "linear"}}},
       {"dcformer-tiny", {{"n_kv_head", "1"}, {"use_linear_bias", "true"}}},
   };
-  for (const Keys& keys : attention_variant_keys()) list.push_back({"dcformer-tiny", keys});
+  for (const Keys& keys : variant_keys()) list.push_back({"dcformer-tiny", keys});
   return list;
 }();
 

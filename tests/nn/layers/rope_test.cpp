@@ -52,4 +52,29 @@ BOOST_AUTO_TEST_CASE(scaled_frequencies) {
       "needs low_freq_factor < high_freq_factor and original_block_size"));
 }
 
+// rotary = 8, base 10^4: pairs 0 to 3 have the frequencies 1, 0.1, 0.01, 0.001. With old = 2000 pi a pair of frequency
+// f turns 1000 f times in it. The real pair that turns n times is 8 ln(1000 / n) / (2 ln 10^4) = 3 - lg n: with 20 and
+// 2 turns 1.699 and 2.699, so a = 1, b = 3: shares 1, 1, 1/2, 0 of the old frequency.
+BOOST_AUTO_TEST_CASE(yarn_keeps_fast_pairs_and_interpolates_slow_ones) {
+  nn::RopeScaling scaling{.kind = nn::RopeScaling::Kind::yarn, .factor = 4, .original_block_size = 6283};
+  scaling.beta_fast = 20, scaling.beta_slow = 2;
+  const double frequencies[] = {1, 0.1, 0.01 * (0.5 + 0.5 / 4), 0.001 / 4};
+  const Tensor x = concat({ones({1, 1, 1, 4}, DType::f64), zeros({1, 1, 1, 4}, DType::f64)}, 3);
+  for (const double given : {0.0, 1.5}) {
+    scaling.attention_factor = given;
+    const double length = given > 0 ? given : 1 + 0.1 * std::log(4);
+    std::vector<double> rotated;
+    for (double f : frequencies) rotated.push_back(length * std::cos(7 * f));
+    for (double f : frequencies) rotated.push_back(length * std::sin(7 * f));
+    using P = nn::Rope::Precision;
+    const nn::Rope exact(8, 8, 10000, P::exact, DType::f64, kCpu, scaling),
+        f32(8, 8, 10000, P::f32, DType::f64, kCpu, scaling);
+    BOOST_TEST(is_close(exact(x, 7).to_vector<double>(), rotated, 1e-14));
+    BOOST_TEST(is_close(f32(x, 7).to_vector<double>(), rotated, 1e-6));
+  }
+  scaling.beta_slow = 20;
+  BOOST_TEST(throws_with([&] { nn::Rope(8, 8, 10000, nn::Rope::Precision::exact, DType::f64, kCpu, scaling); },
+                         "the scaling yarn needs beta_slow < beta_fast and original_block_size"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

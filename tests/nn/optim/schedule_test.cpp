@@ -52,6 +52,20 @@ BOOST_AUTO_TEST_CASE(linear_constant_and_wsd) {
   BOOST_TEST(is_close(rates(s, {9, 10}), {1, 0.2}, 1e-15));
 }
 
+BOOST_AUTO_TEST_CASE(tails_of_wsd) {
+  Schedule s{.kind = Schedule::Kind::wsd, .peak = 2, .steps = 10, .warmup = 2, .final_fraction = 0.1, .decay_steps = 4};
+  s.tail = parse_schedule_tail("1-sqrt");
+  BOOST_TEST(
+      is_close(rates(s, {1, 5, 6, 7, 8, 10}), {1, 2, 2, 2 * (0.5 + 0.05), 2 * (1 - 0.9 * std::sqrt(0.5)), 0}, 1e-15));
+  s.tail = parse_schedule_tail("cosine");
+  BOOST_TEST(is_close(rates(s, {5, 6, 8}), {2, 2, 2 * 0.55}, 1e-15));
+  s.kind = Schedule::Kind::linear;  // which has no tail
+  BOOST_TEST(is_close(rates(s, {6}), {2 * 0.55}, 1e-15));
+  s.tail = parse_schedule_tail("linear");
+  BOOST_TEST(is_close(rates(s, {6}), {2 * 0.55}, 1e-15));
+  BOOST_TEST(throws_with([] { parse_schedule_tail("sqrt"); }, "expected linear, 1-sqrt or cosine"));
+}
+
 BOOST_AUTO_TEST_CASE(messages) {
   BOOST_TEST(throws_with([] { learning_rate({.steps = 0}, 0); }, "needs at least 1 step, found 0"));
   BOOST_TEST(

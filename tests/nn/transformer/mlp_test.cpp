@@ -41,7 +41,8 @@ BOOST_AUTO_TEST_CASE(every_activation_is_its_formula) {
        }},
       {quick_gelu, [&](double z) { return z * sigmoid_of(1.702 * z); }},
       {relu, [](double z) { return std::fmax(z, 0); }},
-      {nn::Activation::tanh, [](double z) { return std::tanh(z); }}};
+      {nn::Activation::tanh, [](double z) { return std::tanh(z); }},
+      {relu2, [](double z) { return z > 0 ? z * z : 0; }}};
   const Tensor x = randn({2, 6}, {11, 3}).to(DType::f64);
   for (const nn::FfnKind kind : {nn::FfnKind::swiglu, nn::FfnKind::gelu}) {
     for (size_t i = 0; i < formulas.size(); ++i) {

@@ -29,12 +29,14 @@ const std::vector<std::pair<std::string, std::string>> activations = {{"silu", "
                                                                       {"gelu_accurate", "gelu_tanh"},
                                                                       {"quick_gelu", "quick_gelu"},
                                                                       {"relu", "relu"},
+                                                                      {"relu2", "relu2"},
                                                                       {"tanh", "tanh"}};
 
 // Settings that the dialects name otherwise: rotary.cpp, the type of the weights.
 const std::vector<std::string> elsewhere = detail::split(
     "model_type rope_base rotary_pct rope_scaling rope_scaling_factor rope_low_freq_factor rope_high_freq_factor "
-    "rope_original_block_size torch_dtype use_linear_bias compose profile.name",
+    "rope_original_block_size rope_beta_fast rope_beta_slow rope_attention_factor torch_dtype use_linear_bias compose "
+    "profile.name",
     ' ');
 
 // Keys that are read, or that do not matter for what a model computes.

@@ -19,6 +19,7 @@ rope_scaling_factor rope_low_freq_factor rope_high_freq_factor rope_original_blo
 PROFILE = """gelu qk_norm_eps dw_norm_eps window_keys decode_window_keys causal rope_table pre_compose post_compose
 static_proj num_groups rank branches layer_windows""".split()
 ACTIVATIONS = {"silu": F.silu, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "relu": F.relu,
+               "relu2": lambda x: F.relu(x) ** 2,
                "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x), "tanh": torch.tanh}
 ROUNDED = {"f16": torch.float16, "bf16": torch.bfloat16}  # rotary tables; others are not
 CHOICES = {"norm": ("rms", "layer"), "ffn": ("swiglu", "gelu"), "hidden_act": ACTIVATIONS, "gelu": ("erf", "tanh"),

@@ -66,7 +66,9 @@ RopeScaling read_scaling(const json& dict, const std::string& name, const std::s
   static const std::vector<std::string> known = {"rope_type",        "type",
                                                  "factor",           "low_freq_factor",
                                                  "high_freq_factor", "original_max_position_embeddings",
-                                                 "rope_theta",       "partial_rotary_factor"};
+                                                 "rope_theta",       "partial_rotary_factor",
+                                                 "beta_fast",        "beta_slow",
+                                                 "attention_factor"};
   const json *type = find_key(dict, "rope_type"), *older = find_key(dict, "type");
   if (!type || type->is_null()) type = older;
   RopeScaling scaling;
@@ -77,8 +79,10 @@ RopeScaling read_scaling(const json& dict, const std::string& name, const std::s
     scaling.kind = Kind::linear;
   else if (*type == "llama3")
     scaling.kind = Kind::llama3;
+  else if (*type == "yarn")
+    scaling.kind = Kind::yarn;
   else
-    bad_config("bad value for the type of " + name, file, "default, linear or llama3", shown(*type),
+    bad_config("bad value for the type of " + name, file, "default, linear, llama3 or yarn", shown(*type),
                "other kinds of scaling are not supported");
   if (older && !older->is_null() && *older != *type)
     bad_config(name + ".rope_type and " + name + ".type contradict each other", file, "one kind of scaling",
@@ -96,18 +100,31 @@ RopeScaling read_scaling(const json& dict, const std::string& name, const std::s
                      file);
   };
   if (scaling.kind != Kind::none) scaling.factor = number("factor");
+  if (scaling.kind == Kind::yarn) {  // each may be absent
+    const auto optional = [&](const char* key, double& into) {
+      if (const json* value = find_key(dict, key); value && !value->is_null()) into = number(key);
+    };
+    optional("beta_fast", scaling.beta_fast);
+    optional("beta_slow", scaling.beta_slow);
+    optional("attention_factor", scaling.attention_factor);
+    if (scaling.beta_slow >= scaling.beta_fast)
+      bad_config("bad value for " + name + ".beta_slow", file,
+                 "less than beta_fast = " + detail::shortest(scaling.beta_fast), detail::shortest(scaling.beta_slow));
+  }
   if (scaling.kind == Kind::llama3) {
     scaling.low_freq_factor = number("low_freq_factor");
     scaling.high_freq_factor = number("high_freq_factor");
+    if (scaling.low_freq_factor >= scaling.high_freq_factor)
+      bad_config("bad value for " + name + ".low_freq_factor", file,
+                 "less than high_freq_factor = " + detail::shortest(scaling.high_freq_factor),
+                 detail::shortest(scaling.low_freq_factor));
+  }
+  if (scaling.kind == Kind::llama3 || scaling.kind == Kind::yarn) {
     const double original = number("original_max_position_embeddings");
     if (original != std::floor(original))
       bad_config("bad value for " + name + ".original_max_position_embeddings", file, "an integer",
                  detail::shortest(original));
     scaling.original_block_size = static_cast<int64_t>(original);
-    if (scaling.low_freq_factor >= scaling.high_freq_factor)
-      bad_config("bad value for " + name + ".low_freq_factor", file,
-                 "less than high_freq_factor = " + detail::shortest(scaling.high_freq_factor),
-                 detail::shortest(scaling.low_freq_factor));
   }
   return scaling;
 }
@@ -149,6 +166,14 @@ void write_rotary(const Dialect& d, const DcformerConfig& c, nlohmann::ordered_j
     object["rope_scaling"] = nullptr;
   else if (s.kind == Kind::linear)  // the older versions read "type" and these two keys only
     object["rope_scaling"] = {{"type", "linear"}, {"factor", s.factor}};
+  else if (s.kind == Kind::yarn)
+    object["rope_scaling"] = {
+        {"rope_type", "yarn"},
+        {"factor", s.factor},
+        {"beta_fast", s.beta_fast},
+        {"beta_slow", s.beta_slow},
+        {"attention_factor", s.attention_factor > 0 ? nlohmann::ordered_json(s.attention_factor) : nullptr},
+        {"original_max_position_embeddings", s.original_block_size}};
   else
     object["rope_scaling"] = {{"rope_type", "llama3"},
                               {"factor", s.factor},

@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(every_variant_is_saved_and_loaded_in_each_form_of_folder) {
 }
 
 BOOST_AUTO_TEST_CASE(every_variant_trains_resumes_and_generates) {
-  for (const Keys& keys : attention_variant_keys()) {
+  for (const Keys& keys : variant_keys()) {
     BOOST_TEST_CONTEXT(keys[0].second) {
       const ScratchFolder run;
       models::Dcformer model = mixing_model("dcformer-tiny", keys, DType::f32);

@@ -32,7 +32,7 @@ const std::vector<Variant> kVariants = [] {
       {"dcpythia-tiny", {{"profile.name", "J"}}},
       {"transformer-tiny", {{"n_kv_head", "2"}, {"tie_word_embeddings", "true"}}},
   };
-  for (const Keys& keys : attention_variant_keys())
+  for (const Keys& keys : variant_keys())
     if (!models::configure("dcformer-tiny", keys).composed_attention()) list.push_back({"dcformer-tiny", keys});
   return list;
 }();
