@@ -2,7 +2,7 @@
 # at any time. A public header includes public headers only (tests/lint/headers.cmake) and compiles by itself
 # (tests/install).
 set(BRAID_LIBRARY_FOLDERS tensor autograd nn cuda distributed models)
-set(BRAID_FACADES autograd braid distributed dlpack eigen models nn tensor)  # include/braid/NAME.h, installed as <braid/NAME.h>
+set(BRAID_FACADES autograd braid distributed dlpack eigen models nn program tensor)  # include/braid/NAME.h, installed as <braid/NAME.h>
 set(BRAID_PUBLIC_HEADERS
   autograd/attention_maps.h
   autograd/closure.h

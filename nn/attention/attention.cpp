@@ -41,8 +41,10 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
     k_norm_ = RmsNorm(o.head_dim, o.qk_norm_eps, "scale");
   }
   o.compose = o.compose && o.composition_options.mixes_heads();
-  check(!o.compose || !variants_.composed(), ErrorKind::setting, [&] {
-    return "DCMHA cannot be beside a composed attention variant, found " + braid::detail::join(o.variants, ",");
+  check(!o.compose || !composed(), ErrorKind::setting, [&] {
+    const std::string found = braid::detail::join(o.variants, ",");
+    return "DCMHA cannot be beside " +
+           (o.compose_scores ? "compose_scores; set compose = false" : "a composed attention variant, found " + found);
   });
   if (o.compose) compose_ = CompositionWeights(o.width, queries, o.composition_options, child(key, "dyn_w_proj"));
 }
@@ -62,10 +64,10 @@ Tensor Attention::operator()(const AttentionInputs& x, const Pass& pass) const {
       x.k ? qkv_.of_parts({all, pass.gather_rows(x.k), pass.gather_rows(x.v)}, {Nq * d, Nkv * d, Nkv * d}) : qkv_(all);
   const Qkv qkv = split_qkv(variants_.projections(projected, how, all, pass), how);
   AttentionOperands in{qkv.q, qkv.k, qkv.v, {}, {}};
-  const bool mixed = (o.compose && compose_.heads() > Nq) || (variants_.composed() && o.heads > N);  // route (b)
+  const bool mixed = (o.compose && compose_.heads() > Nq) || (composed() && o.heads > N);  // route (b)
   const ShardContext::Heads heads{o.heads * variants_.queries_per_head(), o.kv_heads, mixed,
                                   variants_.queries_per_head()};
-  if (variants_.composed()) in.probabilities = variants_.probabilities();
+  if (composed()) in.probabilities = variants_.probabilities(o.compose_scores);
   if (o.compose) {
     CompositionWeights::Stages weights = compose_(heads.mixed ? x.q : all, pass.random.child("compose"));
     in.pre = weights.pre;

@@ -13,6 +13,8 @@
 // Grouped key/value heads are sharded evenly, as query heads are. Where a rank's query heads read key/value heads of
 // other ranks (the number of ranks does not divide theirs), route (a) gets those by --exchange--> too.
 #pragma once
+#include <functional>
+
 #include "braid/autograd/dcmha.h"
 #include "braid/nn/attention/composition.h"
 #include "braid/nn/attention/kv_cache.h"
@@ -33,6 +35,10 @@ struct AttentionOptions {
   CompositionOptions composition_options = {};
   std::vector<std::string> variants = {};  // by name (variant.h), applied in this order
   int64_t vocabulary = 0;                  // V, for variants that read tokens
+  // A composition of one's own, by ops: scores (B, N, T, S), scaled and not yet masked -> the same. Not beside DCMHA;
+  // attention then runs as composed_attention.h says. Tensors that it captures get their gradients, and are the
+  // caller's to list.
+  std::function<Tensor(const Tensor& scores)> compose_scores = nullptr;
   bool causal = true;
   int64_t window = 0;         // unmasked keys of a query in a full pass, 0: no limit
   int64_t decode_window = 0;  // the same in one-token steps against a cache
@@ -63,6 +69,8 @@ class Attention final : public Module {
   void workspace(int64_t bytes) { options_.workspace = bytes; }
 
  private:
+  bool composed() const { return variants_.composed() || options_.compose_scores; }
+
   AttentionOptions options_;  // of all ranks together
   Linear qkv_;                // rows: all queries, all keys, all values of this rank's heads; head-major
   Linear out_;

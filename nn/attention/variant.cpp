@@ -87,9 +87,9 @@ Tensor AttentionVariants::output(Tensor y, const Tensor& x, const Tensor& v, con
   return y;
 }
 
-ScoreFunction AttentionVariants::probabilities() const {
-  return [variants = variants_](const Tensor& scores, const AttentionMask& mask) {
-    Tensor s = scores, p;
+ScoreFunction AttentionVariants::probabilities(std::function<Tensor(const Tensor& scores)> first) const {
+  return [variants = variants_, first = std::move(first)](const Tensor& scores, const AttentionMask& mask) {
+    Tensor s = first ? first(scores) : scores, p;
     for (const auto& variant : variants) s = variant->scores(s);
     s = mask_scores(s, mask, -std::numeric_limits<double>::infinity());
     for (const auto& variant : variants)

@@ -101,7 +101,9 @@ class AttentionVariants {
   bool composed() const { return composed_; }
   Tensor projections(Tensor qkv, const QkvSplit& how, const Tensor& x, const Pass& pass) const;
   Tensor output(Tensor y, const Tensor& x, const Tensor& v, const Pass& pass) const;
-  ScoreFunction probabilities() const;  // of composed ones: in the place of the softmax
+  // What stands in the place of the softmax, of composed ones. `first`, where it is not empty, changes the scores
+  // before them.
+  ScoreFunction probabilities(std::function<Tensor(const Tensor& scores)> first = nullptr) const;
   void visit(Visitor& v) const;
 
  private:

@@ -76,6 +76,27 @@ foreach(compiler ${COMPILERS})
     run(${folder}/build/${program})
     expect("${pattern}")
   endforeach()
+  if(EXISTS ${folder}/build/12_own_program)  # trains, resumes and studies what only it knows
+    set(own ${CMAKE_COMMAND} -E chdir ${folder}/build ${folder}/build/12_own_program)
+    string(REPEAT "The north wind and the sun disputed which was the stronger. " 400 text)
+    file(WRITE ${folder}/build/text.txt "${text}")
+    run(${own} prepare text.txt --out data)
+    set(settings data.path=data data.seq_len=32 model.preset=transformer-tiny model.n_layer=1 model.dim=32 model.n_head=4
+      model.attention=head-network train.batch_size=2 schedule.warmup=1 eval.interval=0)
+    run(${own} train ${settings} run.out=run train.steps=2)
+    run(${own} train run train.steps=4)
+    expect("trained 4 steps")
+    run(${own} generate run --prompt "The " --tokens 4)
+    run(${own} info run)
+    expect("head-network")
+    file(WRITE ${folder}/build/study.toml "[study]\nout = \"study\"\nbaseline = \"plain\"\nseeds = [1]\nsteps = [2]\n"
+      "[base]\ndata.path = \"data\"\ndata.seq_len = 32\nmodel.preset = \"transformer-tiny\"\nmodel.n_layer = 1\n"
+      "model.dim = 32\nmodel.n_head = 4\ntrain.batch_size = 2\nschedule.warmup = 1\n"
+      "[variants.plain]\nmodel.attention = [\"plain\"]\n[variants.own]\nmodel.attention = [\"head-network\"]\n")
+    run(${own} study study.toml)
+    expect("\\| own \\|")
+    run(${own} analyze run --prompt "The north wind")
+  endif()
   run(${CMAKE_COMMAND} -E chdir ${folder}/build ${folder}/build/10_numpy_files)
   expect("y = 3[.]00 x0 -2[.]00 x1 [+]0[.]50, residuals up to 0[.]0")
   file(READ ${folder}/build/residuals.npy start LIMIT 8 HEX)

@@ -105,6 +105,31 @@ BOOST_AUTO_TEST_CASE(a_copy_can_be_converted_by_itself) {
   for (const nn::NamedTensor& p : nn::parameters(copy)) BOOST_TEST((p.value.dtype() == DType::f64), p.name);
 }
 
+// compose_scores with a matrix over heads is DCMHA with its static term before the softmax alone.
+BOOST_AUTO_TEST_CASE(a_composition_of_ones_own) {
+  nn::AttentionOptions o = with({});
+  o.compose = true;
+  nn::CompositionOptions& c = o.composition_options;
+  c.static_term = c.pre = true;
+  c.post = c.query_side = c.key_side = c.gates = false;
+  nn::Attention talking = make(o);
+  Tensor mix;
+  for (const nn::NamedTensor& p : nn::parameters(talking))
+    if (p.name.ends_with("_proj.w")) mix = p.value.detach().reshaped({N, N}).clone();
+  BOOST_REQUIRE(bool(mix));
+  require_grad(mix);
+  nn::AttentionOptions own = with({});
+  own.compose_scores = [mix](const Tensor& s) { return add(s, einsum("bmts,mn->bnts", {s, mix})); };
+  nn::Attention attention = make(own);
+  for (nn::NamedTensor& p : nn::parameters(attention)) p.value.copy_(parameter(talking, p.name));
+  const Tensor y = attention(input());
+  BOOST_TEST(is_close(y.detach(), talking(input()), 1e-12));
+  backward(sum(mul(y, randn(y.shape(), {11, 2}, DType::f64))));
+  BOOST_TEST(!is_close(grad(mix), zeros({N, N}, DType::f64), 1e-3));
+  own.compose = true;
+  BOOST_TEST(throws_with([&] { make(own); }, "DCMHA cannot be beside compose_scores; set compose = false"));
+}
+
 BOOST_AUTO_TEST_CASE(gates_multiply_the_output_of_a_head) {
   for (const bool by_head : {false, true}) {
     const std::string name = by_head ? "gated-head" : "gated";
