@@ -43,6 +43,7 @@ set(BRAID_PUBLIC_HEADERS
   distributed/job/run_on_all_ranks.h
   distributed/parallel/data_parallel.h
   distributed/parallel/mappings.h
+  distributed/parallel/matrix_owners.h
   distributed/parallel/replicated_rows.h
   distributed/parallel/sequence_parallel.h
   distributed/parallel/sequence_shard.h
@@ -143,8 +144,10 @@ set(BRAID_PUBLIC_HEADERS
   nn/optim/registry.h
   nn/optim/rules/adam.h
   nn/optim/rules/adamw.h
+  nn/optim/rules/muon.h
   nn/optim/rules/sgd.h
   nn/optim/schedule.h
+  nn/optim/whole_matrices.h
   nn/outputs.h
   nn/sample_random.h
   nn/shard_context.h

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "braid/distributed/sharding/shard_spec.h"
 #include "braid/models/batch.h"
@@ -57,6 +58,10 @@ class Model : public nn::Module {
   }
   // Mixed precision: parameters that take part in no product stay in f32; the others are cast to the arithmetic's type.
   virtual bool keeps_f32(const std::string&) const { return false; }
+
+  // Patterns (nn/name_pattern.h) of the matrices that map no hidden vector to another: tables by token or position,
+  // output projections. An optimizer that updates whole matrices (muon) updates their elements.
+  virtual std::vector<std::string> elementwise_parameters() const { return {}; }
 
   // Recompute activations in the backward pass instead of keeping them, where the model can.
   virtual void set_recompute(bool) {}

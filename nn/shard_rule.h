@@ -15,6 +15,7 @@ struct ShardRule {
   int64_t grouped_units = 0;  // 0: as many as `units`
   int64_t joined = 1;         // a unit of the first block is this many times as large as one of the others
   bool if_divisible = false;  // where the number of ranks does not divide `units`, as axis = -1
+  int scores = 0;             // so many of the first blocks make scores, unit by unit: queries and keys
 };
 
 }  // namespace braid::nn

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "braid/autograd/record.h"
+#include "braid/distributed/parallel/matrix_owners.h"
 #include "braid/nn/optim/groups.h"
 
 namespace braid::dist {
@@ -25,55 +28,99 @@ std::vector<size_t> bucket_ends(const std::vector<int64_t>& elements, int64_t by
 }
 
 DataParallel::DataParallel(std::vector<nn::NamedTensor> parameters, const Holders& holders, int64_t bucket_bytes,
-                           const FrozenUntil& frozen_until) {
+                           const FrozenUntil& frozen_until, const WorkOfWhole& work_of_whole) {
   const auto frozen = [&](const std::string& name) { return frozen_until ? frozen_until(name) : 0; };
-  // Per group of holders, type and first update; later layers first.
-  std::map<std::pair<std::string, int64_t>, std::vector<nn::NamedTensor>> families;
-  for (auto p = parameters.rbegin(); p != parameters.rend(); ++p) {
-    const Communicator& group = holders(p->name);
-    if (group.size() > 1) families[{str(group.label(), p->value.dtype()), frozen(p->name)}].push_back(*p);
+  // Per group of holders, type, first update and kind of update; later layers first.
+  struct Family {
+    std::vector<Entry> entries;
+    std::vector<size_t> places;  // of the parameters in the model
+    std::vector<double> work;
+  };
+  std::map<std::tuple<std::string, int64_t, bool>, Family> families;
+  for (size_t i = parameters.size(); i-- > 0;) {
+    const nn::NamedTensor& p = parameters[i];
+    const Communicator& group = holders(p.name);
+    if (group.size() == 1) continue;
+    const double work = work_of_whole ? work_of_whole(p) : 0;
+    Family& family = families[{str(group.label(), p.value.dtype()), frozen(p.name), work > 0}];
+    family.entries.push_back({.parameter = p});
+    family.places.push_back(i);
+    family.work.push_back(work);
   }
-  for (const auto& [key, family] : families) {
+  for (auto& [key, family] : families) {
     std::vector<int64_t> elements;
-    for (const nn::NamedTensor& p : family) elements.push_back(p.value.numel());
+    for (const Entry& e : family.entries) elements.push_back(e.parameter.value.numel());
+    const nn::NamedTensor& any = family.entries[0].parameter;
+    const Communicator& group = holders(any.name);
+    if (std::get<bool>(key)) {
+      const std::vector<int> owners = balanced_owners(family.work, group.size());
+      for (size_t i = 0; i < owners.size(); ++i) family.entries[i].owner = owners[i];
+    }
     size_t next = 0;
-    for (size_t end : bucket_ends(elements, size_of(family[0].value.dtype()), bucket_bytes)) {
+    for (size_t end : bucket_ends(elements, size_of(any.value.dtype()), bucket_bytes)) {
       Bucket& bucket = buckets_.emplace_back();
-      bucket.holders = holders(family[0].name);
-      bucket.frozen_until = key.second;
+      bucket.holders = group;
+      bucket.frozen_until = std::get<int64_t>(key);
+      bucket.last = family.places[end];
       for (; next <= end; ++next) {
-        bucket.entries.push_back({.parameter = family[next], .at = {bucket.size, bucket.size + elements[next]}});
+        bucket.entries.push_back(std::move(family.entries[next]));
+        bucket.entries.back().at = {bucket.size, bucket.size + elements[next]};
         bucket.size += elements[next];
       }
     }
   }
+  std::ranges::stable_sort(buckets_, [](const Bucket& a, const Bucket& b) {
+    return std::pair(a.holders.label(), b.last) < std::pair(b.holders.label(), a.last);
+  });
   for (size_t b = 0; b < buckets_.size(); ++b) {
-    Bucket& bucket = buckets_[b];
-    bucket.parts = even_partition(bucket.size, bucket.holders.size());
-    for (size_t e = 0; e < bucket.entries.size(); ++e) {
-      Entry& entry = bucket.entries[e];
-      for (int r = 0; r < bucket.holders.size(); ++r) {
-        Range own = bucket.parts.single(r);
-        int64_t begin = std::clamp(own.begin, entry.at.begin, entry.at.end) - entry.at.begin;
-        int64_t end = std::clamp(own.end, entry.at.begin, entry.at.end) - entry.at.begin;
-        entry.parts.ranges.push_back({{begin, end}});
-      }
-      position_[entry.parameter.name] = {b, e};
-    }
+    split(buckets_[b]);
+    for (size_t e = 0; e < buckets_[b].entries.size(); ++e) position_[buckets_[b].entries[e].parameter.name] = {b, e};
     watch(b);
   }
+  add_pieces(parameters, frozen);
+}
+
+// Which parts of the bucket and of its parameters each holder owns.
+void DataParallel::split(Bucket& bucket) {
+  const int holders = bucket.holders.size();
+  bucket.parts = even_partition(bucket.size, holders);
+  const bool whole = bucket.entries[0].owner >= 0;
+  if (whole) bucket.parts.ranges.assign(static_cast<size_t>(holders), {});
+  for (Entry& entry : bucket.entries) {
+    const int64_t size = entry.at.size();
+    if (whole && size > 0) bucket.parts.ranges[static_cast<size_t>(entry.owner)].push_back(entry.at);
+    for (int r = 0; r < holders; ++r) {
+      if (whole) {
+        entry.parts.ranges.push_back({{0, r == entry.owner ? size : 0}});
+        continue;
+      }
+      const Range own = bucket.parts.single(r);
+      int64_t begin = std::clamp(own.begin, entry.at.begin, entry.at.end) - entry.at.begin;
+      int64_t end = std::clamp(own.end, entry.at.begin, entry.at.end) - entry.at.begin;
+      entry.parts.ranges.push_back({{begin, end}});
+    }
+  }
+}
+
+void DataParallel::add_pieces(const std::vector<nn::NamedTensor>& parameters, const FrozenUntil& frozen) {
   for (const nn::NamedTensor& p : parameters) {  // in the order of the model
     const bool trained = frozen(p.name) != nn::kNeverTrained;
-    if (!position_.contains(p.name)) {
+    const auto at = position_.find(p.name);
+    if (at == position_.end()) {
       alone_[p.name] = {p.value, frozen(p.name)};
       if (trained) pieces_.push_back(p);
       continue;
     }
-    if (!trained) continue;
-    Range own = owned_range(p.name);
-    if (own.size() == 0) continue;
-    Tensor piece = flat(p.value).sliced(0, own.begin, own.end);
-    if (p.value.rank() >= 2) piece = piece.reshaped({own.size(), 1});
+    const Bucket& bucket = buckets_[at->second.first];
+    const Entry& entry = bucket.entries[at->second.second];
+    if (!trained || !entry.owned_by(bucket.holders.rank())) continue;
+    Tensor piece = p.value.detach();
+    if (entry.owner < 0) {
+      const Range own = owned_range(p.name);
+      Shape shape = p.value.shape();
+      for (int i = 0; i < shape.rank(); ++i) shape[i] = i == 0 ? own.size() : 1;
+      piece = flat(p.value).sliced(0, own.begin, own.end).reshaped(shape);
+    }
     pieces_.push_back({p.name, require_grad(piece)});
   }
 }
@@ -169,14 +216,13 @@ void DataParallel::finish() {
   std::map<std::string, Tensor> gradients;
   for (Bucket& bucket : buckets_) {
     if (bucket.frozen) continue;
-    Tensor own = bucket.work.wait();
-    int me = bucket.holders.rank();
-    int64_t first = bucket.parts.single(me).begin;
+    const Tensor own = bucket.work.wait();
+    const int me = bucket.holders.rank();
+    int64_t at = 0;
     for (const Entry& entry : bucket.entries) {
-      Range part = entry.parts.single(me);
-      if (part.size() == 0) continue;
-      int64_t begin = entry.at.begin + part.begin - first;
-      gradients[entry.parameter.name] = own.sliced(0, begin, begin + part.size());
+      if (!entry.owned_by(me)) continue;
+      const int64_t begin = std::exchange(at, at + entry.parts.size(me));
+      gradients[entry.parameter.name] = own.sliced(0, begin, at);
     }
   }
   for (const nn::NamedTensor& piece : pieces_) {
@@ -191,15 +237,15 @@ void DataParallel::gather(bool frozen) {
   for (Bucket& bucket : buckets_) {
     if (bucket.frozen && !frozen) continue;
     sent.push_back(&bucket);
-    int me = bucket.holders.rank();
+    const int me = bucket.holders.rank();
     const Tensor& any = bucket.entries[0].parameter.value;
-    Tensor own = empty({bucket.parts.size(me)}, any.dtype(), any.device());
-    int64_t first = bucket.parts.single(me).begin;
+    const Tensor own = empty({bucket.parts.size(me)}, any.dtype(), any.device());
+    int64_t at = 0;
     for (const Entry& entry : bucket.entries) {
-      Range part = entry.parts.single(me);
+      const Range part = entry.parts.single(me);
       if (part.size() == 0) continue;
-      int64_t begin = entry.at.begin + part.begin - first;
-      own.sliced(0, begin, begin + part.size()).copy_(flat(entry.parameter.value).sliced(0, part.begin, part.end));
+      const int64_t begin = std::exchange(at, at + part.size());
+      own.sliced(0, begin, at).copy_(flat(entry.parameter.value).sliced(0, part.begin, part.end));
     }
     works.push_back(bucket.holders.start_all_gather(own, 0, bucket.parts));
   }

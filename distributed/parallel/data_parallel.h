@@ -9,6 +9,9 @@
 //   rank 0   | w1 w1 w1 w2 | w2 w2 b w3 |      bucket of w1, w2, b, w3 on two ranks
 //              own pieces    of rank 1
 //
+// A parameter that is updated as a whole (matrices of muon) is in a bucket of such ones and has one owner; the owners
+// share the work of all of them about evenly (matrix_owners.h).
+//
 // The reduce_scatter of a bucket starts in the backward pass, as soon as its last gradient is complete. Parameters that
 // are frozen are in buckets of their own, which are not sent.
 #pragma once
@@ -36,17 +39,20 @@ class DataParallel {
 
   // The number of first updates in which a parameter is frozen, nn::kNeverTrained for all; the same on every rank.
   using FrozenUntil = std::function<int64_t(const std::string& name)>;
+  // The work of updating a parameter as a whole, relative to others; 0: its elements may have any owners. The same on
+  // every rank, also where ranks hold other shards.
+  using WorkOfWhole = std::function<double(const nn::NamedTensor& parameter)>;
 
   // The parameters are leaves in the order of the model. bucket_bytes: size of a bucket. Without frozen_until all are
-  // trained.
+  // trained, without work_of_whole none is updated as a whole.
   DataParallel(std::vector<nn::NamedTensor> parameters, const Holders& holders, int64_t bucket_bytes = kBucketBytes,
-               const FrozenUntil& frozen_until = {});
+               const FrozenUntil& frozen_until = {}, const WorkOfWhole& work_of_whole = {});
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;
 
   // The pieces that this rank ever updates: leaves that share the memory of the parameters, named like them;
-  // the parameters themselves where no other rank holds them. Flat, but (n, 1) for pieces of matrices, so that weight
-  // decay can distinguish them.
+  // the parameters themselves where no other rank holds them. Those that are updated as a whole have their shape, all
+  // others are flat, but of the parameter's rank, (n, 1, ...), so that weight decay can distinguish matrices.
   const std::vector<nn::NamedTensor>& pieces() const { return pieces_; }
 
   // After `updates` updates: parameters that are frozen in the next one collect no gradient, all others do. Returns
@@ -70,15 +76,18 @@ class DataParallel {
     nn::NamedTensor parameter;
     Partition parts;     // of the flattened parameter over its holders, one range each
     Range at;            // its range in the bucket
+    int owner = -1;      // the holder that updates it as a whole
     bool ready = false;  // the gradient is complete
     HookHandle hook = {};
+    bool owned_by(int holder) const { return owner >= 0 ? owner == holder : parts.size(holder) > 0; }
   };
   struct Bucket {
     Communicator holders;
-    Partition parts;  // of the flat vector, one range per holder
+    Partition parts;  // of the flat vector
     std::vector<Entry> entries;
     int64_t frozen_until = 0;
     int64_t size = 0;
+    size_t last = 0;  // index in the model of the parameter whose gradient is the last to come
     size_t missing = 0;
     bool frozen = false, sent = false;
     Work work;
@@ -87,6 +96,8 @@ class DataParallel {
     Tensor parameter;
     int64_t frozen_until;
   };
+  void split(Bucket& bucket);
+  void add_pieces(const std::vector<nn::NamedTensor>& parameters, const FrozenUntil& frozen_until);
   void gather(bool frozen);
   void watch(size_t bucket);
   void gradient_ready(size_t bucket, size_t entry);

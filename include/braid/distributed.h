@@ -15,6 +15,7 @@
 // Data, tensor and context parallel training.
 #include "braid/distributed/parallel/data_parallel.h"
 #include "braid/distributed/parallel/mappings.h"
+#include "braid/distributed/parallel/matrix_owners.h"
 #include "braid/distributed/parallel/replicated_rows.h"
 #include "braid/distributed/parallel/sequence_parallel.h"
 #include "braid/distributed/parallel/sequence_shard.h"

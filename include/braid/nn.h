@@ -41,6 +41,7 @@
 #include "braid/nn/optim/registry.h"
 #include "braid/nn/optim/rules/adam.h"
 #include "braid/nn/optim/rules/adamw.h"
+#include "braid/nn/optim/rules/muon.h"
 #include "braid/nn/optim/rules/sgd.h"
 #include "braid/nn/optim/schedule.h"
 

@@ -2,10 +2,20 @@
 
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
+#include "braid/distributed/parallel/matrix_owners.h"
 #include "braid/nn/optim/clip.h"
 #include "braid/nn/optim/registry.h"
 
 namespace braid::models {
+
+nn::OptimizerOptions options_for(const Model& model, nn::OptimizerOptions options) {
+  if (!nn::takes_matrices(options)) return options;
+  std::vector<nn::ParameterGroup> groups{{.pattern = "*.lora_?.weight", .elementwise = true}};
+  for (const std::string& pattern : model.elementwise_parameters())
+    groups.push_back({.pattern = pattern, .elementwise = true});
+  options.groups.insert(options.groups.begin(), groups.begin(), groups.end());
+  return options;
+}
 
 Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip, const dist::ProcessMesh& mesh,
                  std::optional<DType> compute)
@@ -18,15 +28,29 @@ Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip,
           [&](const std::string& name) -> const dist::Communicator& {
             return model.shard_of(name) ? mesh_.replica_group : mesh_.world;
           },
-          dist::kBucketBytes, [&](const std::string& name) { return nn::rule_of(options.groups, name).frozen_until; }),
-      optimizer_(nn::make_optimizer(parallel_.pieces(), options)),
+          dist::kBucketBytes, [&](const std::string& name) { return nn::rule_of(options.groups, name).frozen_until; },
+          [&, all = options_for(model, options)](const nn::NamedTensor& p) {
+            return nn::takes_as_matrix(all, p) ? nn::matrix_work(unsharded_shape(p)) : 0;
+          }),
+      optimizer_(nn::make_optimizer(parallel_.pieces(), options_for(model, options))),
       copies_(masters_.copies_of(optimizer_->parameters())),
       step_(model.device(), optimizer_->parameters()),
       clip_(clip) {
   nn::check_no_buffers(model, "checkpoints of training");
   nn::check_groups(options.groups, parameters_);
   optimizer_->set_copies(copies_);
+  optimizer_->set_matrices(matrices());
   parallel_.freeze(0);
+}
+
+// Those that the optimizer takes as wholes, with the tensor ranks of this one as holders of the other shards.
+std::shared_ptr<const nn::WholeMatrices> Trainer::matrices() const {
+  std::vector<dist::MatrixOwners::Sharded> sharded;
+  for (const nn::NamedTensor& p : optimizer_->parameters()) {
+    const dist::Shard* shard = model_.shard_of(p.name);
+    if (shard && nn::takes_as_matrix(optimizer_->options(), p)) sharded.push_back({p.name, *shard, unsharded_shape(p)});
+  }
+  return std::make_shared<dist::MatrixOwners>(nn::shard_rules(model_), sharded, mesh_.tensor);
 }
 
 StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {

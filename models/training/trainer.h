@@ -37,6 +37,10 @@ struct StepMetrics {
   int64_t tokens = 0;      // counted targets
 };
 
+// The options for parameters of this model: before options.groups stand those of what an optimizer of whole matrices
+// updates by elements, Model::elementwise_parameters() and LoRA.
+nn::OptimizerOptions options_for(const Model& model, nn::OptimizerOptions options);
+
 class Trainer {
  public:
   // clip: limit of the global gradient norm, 0 = none. compute: type of the model's arithmetic in mixed precision,
@@ -85,7 +89,7 @@ class Trainer {
 
   Model& model() const { return model_; }
   const std::vector<nn::NamedTensor>& parameters() const { return parameters_; }  // this rank's shards; the masters
-  std::vector<std::string> state_names(const std::string& parameter) const;       // of its moments; frozen: none
+  std::vector<std::string> state_names(const nn::NamedTensor& parameter) const;   // of its moments; frozen: none
   // Suffix of a parameter's name: its trained weights, in a checkpoint whose model has averaged ones.
   static constexpr const char* kUnaveraged = ".unaveraged";
   const nn::Optimizer& optimizer() const { return *optimizer_; }  // of this rank's pieces
@@ -94,6 +98,7 @@ class Trainer {
  private:
   void compute_gradients(const StepBuffers& buffers);
   void broadcast_parameters();
+  std::shared_ptr<const nn::WholeMatrices> matrices() const;
   double largest_squarable() const;
   Shape unsharded_shape(const nn::NamedTensor& parameter) const;
   std::vector<dist::Span> spans(const nn::NamedTensor& parameter, dist::Range held) const;

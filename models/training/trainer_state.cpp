@@ -34,10 +34,11 @@ LocalTensor Trainer::owned_part(const nn::NamedTensor& parameter) const {
 }
 
 // The moments of a parameter; none of one that is never trained.
-std::vector<std::string> Trainer::state_names(const std::string& parameter) const {
+std::vector<std::string> Trainer::state_names(const nn::NamedTensor& parameter) const {
   std::vector<std::string> names;
-  if (!is_trained(parameter)) return names;
-  for (const std::string& suffix : nn::state_suffixes(optimizer_->options())) names.push_back(parameter + suffix);
+  if (!is_trained(parameter.name)) return names;
+  for (const std::string& suffix : nn::state_suffixes(optimizer_->options(), parameter))
+    names.push_back(parameter.name + suffix);
   return names;
 }
 
@@ -90,7 +91,7 @@ LocalState Trainer::local_state() const {
     }
     (is_lora(p.name) ? state.adapter : state.weights).push_back(weights);
     part.dtype = accumulate_type(p.value.dtype());
-    for (const std::string& name : state_names(p.name)) {
+    for (const std::string& name : state_names(p)) {
       part.name = name;
       part.values = own.size() > 0 ? moments.at(part.name) : Tensor();
       state.optimizer.push_back(part);
@@ -159,7 +160,7 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
   std::map<std::string, Tensor> unaveraged;  // trained weights, where the model's are averages
   const std::unique_ptr<const ModelSpec> spec = model_.spec();
   for (const nn::NamedTensor& p : parameters_) {
-    for (const std::string& name : state_names(p.name)) parameter_of[name] = &p;
+    for (const std::string& name : state_names(p)) parameter_of[name] = &p;
     const bool lora = is_lora(p.name);
     if (lora && !adapter) continue;
     const Shape shape = unsharded_shape(p);

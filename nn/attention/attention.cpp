@@ -32,7 +32,8 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
                    .units = o.heads,
                    .repeats = 3,
                    .grouped_units = o.kv_heads,
-                   .joined = variants_.queries_per_head()};
+                   .joined = variants_.queries_per_head(),
+                   .scores = 2};
   rows.shard = {.axis = 1, .unit = "head", .units = o.heads};
   qkv_ = Linear(o.width, (queries + 2 * o.kv_heads) * o.head_dim, columns, child(key, "wqkv"));
   out_ = Linear(o.heads * o.head_dim, o.width, rows, child(key, "wo"));

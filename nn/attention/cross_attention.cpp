@@ -11,7 +11,9 @@ CrossAttention::CrossAttention(const CrossAttentionOptions& options, RandomKey k
         [&] { return str("needs a positive width that divides over the heads, found ", o.width, " and ", o.heads); });
   head_dim_ = o.width / o.heads;
   q_ = Linear(o.width, o.width, o.projection, child(key, "wq"));
-  kv_ = Linear(o.width, 2 * o.width, o.projection, child(key, "wkv"));
+  Linear::Options keys_and_values = o.projection;
+  keys_and_values.shard = {.axis = 0, .unit = "head", .units = 0, .repeats = 2};
+  kv_ = Linear(o.width, 2 * o.width, keys_and_values, child(key, "wkv"));
   out_ = Linear(o.width, o.width, o.projection, child(key, "wo"));
   if (!o.compose) return;
   CompositionOptions query = o.composition_options, keys = o.composition_options;

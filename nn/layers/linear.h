@@ -33,7 +33,7 @@ class Linear final : public Module {
     for (const LoraPair& pair : lora_) {
       const std::string part = pair.part.empty() ? "" : pair.part + ".";
       v(part + "lora_A.weight", pair.a, shard_.axis == 1 ? shard_ : ShardRule{});
-      v(part + "lora_B.weight", pair.b, shard_.axis == 0 ? shard_ : ShardRule{});
+      v(part + "lora_B.weight", pair.b, shard_.axis == 0 && pair.part.empty() ? shard_ : ShardRule{});
     }
   }
   // a(x) and b(x), in one product where their weights allow it (autograd/ops.h, linear_pair).

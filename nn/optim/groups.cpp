@@ -14,7 +14,8 @@ constexpr const char* kSetting = "optimizer.groups";
 
 [[noreturn]] void reject(const std::string& text, const std::string& why) {
   fail(ErrorKind::setting, str("bad value for ", kSetting, ": '", detail::preview(text), "' ", why,
-                               "; expected PATTERN [lr=FACTOR] [weight_decay=W] [frozen_until=N | frozen | trained]"));
+                               "; expected PATTERN [lr=FACTOR] [weight_decay=W] [update=matrix | update=elements] "
+                               "[frozen_until=N | frozen | trained]"));
 }
 
 double number(const std::string& group, const std::string& word, const std::string& value) {
@@ -51,12 +52,16 @@ ParameterGroup parse_group(const std::string& text) {
       group.lr = number(text, word, value);
     } else if (key == "weight_decay" && !group.weight_decay) {
       group.weight_decay = number(text, word, value);
+    } else if (key == "update" && !group.elementwise) {
+      if (value != "matrix" && value != "elements")
+        reject(text, "has '" + word + "', not update=matrix or update=elements");
+      group.elementwise = value == "elements";
     } else {
       reject(text, "has the unexpected '" + word + "'");
     }
   }
   if (group.pattern.empty()) reject(text, "has no pattern");
-  if (!group.lr && !group.weight_decay && !group.frozen_until) reject(text, "sets nothing");
+  if (!group.lr && !group.weight_decay && !group.elementwise && !group.frozen_until) reject(text, "sets nothing");
   return group;
 }
 
@@ -66,9 +71,14 @@ ParameterRule rule_of(const std::vector<ParameterGroup>& groups, const std::stri
     if (!matches(group.pattern, name)) continue;
     if (group.lr) rule.lr = *group.lr;
     if (group.weight_decay) rule.weight_decay = group.weight_decay;
+    if (group.elementwise) rule.elementwise = *group.elementwise;
     if (group.frozen_until) rule.frozen_until = *group.frozen_until;
   }
   return rule;
+}
+
+bool is_matrix(const std::vector<ParameterGroup>& groups, const NamedTensor& parameter) {
+  return parameter.value.rank() == 2 && !rule_of(groups, parameter.name).elementwise;
 }
 
 void check_groups(const std::vector<ParameterGroup>& groups, const std::vector<NamedTensor>& parameters) {

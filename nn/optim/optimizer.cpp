@@ -48,9 +48,25 @@ OptimizerOptions::Decay parse_decay(const std::string& text) {
   fail(ErrorKind::setting, "unknown weight decay rule '" + text + "': expected all or matrices");
 }
 
+MuonOptions::Scale parse_muon_scale(const std::string& text) {
+  if (text == "rms") return MuonOptions::Scale::rms;
+  if (text == "spectral") return MuonOptions::Scale::spectral;
+  fail(ErrorKind::setting, "unknown muon.scale '" + text + "': expected rms or spectral");
+}
+
 Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions& options,
-                     const std::vector<std::string>& state_suffixes)
-    : parameters_(std::move(parameters)), options_(options), suffixes_(state_suffixes) {
+                     const std::vector<std::string>& state_suffixes,
+                     const std::optional<std::vector<std::string>>& matrix_suffixes)
+    : parameters_(std::move(parameters)),
+      options_(options),
+      suffixes_(state_suffixes),
+      of_matrices_(matrix_suffixes.value_or(std::vector<std::string>())) {
+  for (const ParameterGroup& group : options.groups)
+    check(matrix_suffixes || group.elementwise.value_or(true), ErrorKind::setting, [&] {
+      return str("optimizer.groups: '", group.pattern,
+                 " update=matrix' needs a rule that updates whole matrices, found ", options.name,
+                 "; set optimizer.name to muon or leave it out");
+    });
   check_setting(options.weight_decay >= 0, "weight_decay", options.weight_decay, "at least 0");
   const Device device = parameters_.empty() ? kCpu : parameters_[0].value.device();
   std::set<std::string> names;
@@ -67,7 +83,8 @@ Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions
     });
     MemoryScope scope(MemoryUse::optimizer);
     std::vector<Tensor> state;
-    for (size_t i = 0; i < suffixes_.size(); ++i)
+    by_matrix_.push_back(matrix_suffixes && is_matrix(options.groups, p));
+    for (size_t i = 0; i < suffixes_of(states_.size()).size(); ++i)
       state.push_back(zeros(p.value.shape(), accumulate_type(p.value.dtype()), device));
     states_.push_back(std::move(state));
     const ParameterRule rule = rule_of(options.groups, p.name);
@@ -78,6 +95,7 @@ Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions
     if (group == groups_.end()) group = groups_.insert(group, {rule.lr, rule.frozen_until, {}});
     group->members.push_back(decay_.size() - 1);
   }
+  std::ranges::sort(groups_, {}, [](const Group& g) { return std::pair(g.lr, g.frozen_until); });
   copies_.resize(parameters_.size());
   scalars_ = empty({static_cast<int64_t>(groups_.size()), 4}, DType::f64, device);
   check_separate(parameters_);
@@ -159,18 +177,23 @@ void Optimizer::apply(MissingGradient missing) {
   check_gradients(missing, steps_);
   for (size_t g = 0; g < groups_.size(); ++g) {
     if (steps_ <= groups_[g].frozen_until) continue;
-    std::vector<Item> items;
+    std::vector<Item> items, matrices;
     for (const size_t i : groups_[g].members) {
       Tensor p = parameters_[i].value;
       if (!grad(p)) continue;
       p.storage().count_write("optimizer");  // so that backward() notices a graph that was recorded before the update
-      items.push_back({p, grad(p).contiguous(), states_[i], decay_[i], copies_[i]});
+      (by_matrix_[i] ? matrices : items)
+          .push_back({p, grad(p).contiguous(), states_[i], decay_[i], copies_[i], parameters_[i].name});
     }
     const auto row = static_cast<int64_t>(g);
+    const Tensor scalars = scalars_.sliced(0, row, row + 1).reshaped({4});
     copies_written_ = false;
-    update(items, scalars_.sliced(0, row, row + 1).reshaped({4}));
+    if (!items.empty()) update(items, scalars);
     for (Item& item : items)
       if (item.copy && !copies_written_) item.copy.copy_(item.parameter);
+    if (!matrices.empty()) update_matrices(matrices, scalars);
+    for (Item& item : matrices)
+      if (item.copy) item.copy.copy_(item.parameter);
   }
 }
 
@@ -192,7 +215,8 @@ void Optimizer::zero_grad() {
 std::vector<NamedTensor> Optimizer::state() const {
   std::vector<NamedTensor> out{{"steps", from_vector(std::vector<int64_t>{steps_}, {1})}};
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    for (size_t k = 0; k < suffixes_.size(); ++k) out.push_back({parameters_[i].name + suffixes_[k], states_[i][k]});
+    for (size_t k = 0; k < states_[i].size(); ++k)
+      out.push_back({parameters_[i].name + suffixes_of(i)[k], states_[i][k]});
   }
   return out;
 }

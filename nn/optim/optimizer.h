@@ -6,18 +6,32 @@
 // kernel (tensor/kernels/update_rules.h) or be composed of ops. nn/optim/adding_an_optimizer.md has the steps.
 #pragma once
 #include <array>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "braid/nn/module.h"
 #include "braid/nn/optim/groups.h"
+#include "braid/nn/optim/whole_matrices.h"
 
 namespace braid {
 enum class UpdateRule : unsigned char;  // of tensor/kernels/update_rules.h
 }
 
 namespace braid::nn {
+
+// What muon reads (rules/muon.h).
+struct MuonOptions {
+  enum class Scale { rms, spectral };
+
+  double momentum = 0.95;
+  bool nesterov = true;
+  Scale scale = Scale::rms;
+  int64_t heads = 0;  // heads whose queries, or keys, are orthogonalised as one matrix; 0: all of a layer
+};
 
 // The settings of all rules; each rule reads those that it documents.
 struct OptimizerOptions {
@@ -28,12 +42,14 @@ struct OptimizerOptions {
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
   double weight_decay = 0.1;
   Decay decay = Decay::all;
-  double momentum = 0;
+  double momentum = 0;  // of sgd
+  MuonOptions muon = {};
   std::vector<ParameterGroup> groups = {};  // rates, decay and freezing by name
 };
 
-// "all" or "matrices". Throws Error(setting) with the choices.
+// "all" or "matrices"; "rms" or "spectral". Throw Error(setting) with the choices.
 OptimizerOptions::Decay parse_decay(const std::string& text);
+MuonOptions::Scale parse_muon_scale(const std::string& text);
 
 class Optimizer {
  public:
@@ -62,6 +78,10 @@ class Optimizer {
   // the rounded parameter, or an empty handle. A gradient may then have the type of the copy.
   void set_copies(std::vector<Tensor> copies);
 
+  // For rules that update whole matrices: their parts, and the ranks that share them. By default every parameter is
+  // complete here, and no part is known.
+  void set_matrices(std::shared_ptr<const WholeMatrices> matrices) { matrices_ = std::move(matrices); }
+
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
   const OptimizerOptions& options() const { return options_; }
   int64_t steps() const { return steps_; }  // updates made so far
@@ -81,6 +101,7 @@ class Optimizer {
     std::span<const Tensor> state;
     double weight_decay;  // 0 where options.decay excludes the parameter
     Tensor copy;          // or empty; written by fused_update(), or after update()
+    std::string_view name;
   };
 
   // The largest and the smallest normal value that all types in which updates are computed (accumulate_type of the
@@ -89,13 +110,19 @@ class Optimizer {
   double smallest() const;
 
   // The handles are shared with the module; they must be leaves (require_grad) with different names, contiguous and on
-  // one device. The state starts as zeros.
+  // one device. The state starts as zeros. matrix_suffixes: of the state of matrices (is_matrix()), for a rule that has
+  // update_matrices(); none: the rule updates all parameters by elements.
   Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions& options,
-            const std::vector<std::string>& state_suffixes);
+            const std::vector<std::string>& state_suffixes,
+            const std::optional<std::vector<std::string>>& matrix_suffixes = {});
 
   // Enqueues the update of all items in place, without reading values back. `scalars`, f64 (4) on the parameters'
   // device: lr, grad_scale (the factor of the gradients), then bias_corrections().
   virtual void update(const std::vector<Item>& items, const Tensor& scalars) = 0;
+  // The same of matrices, which are complete or a rank's shard of one that matrices() completes. Every rank that has a
+  // shard of a matrix has the same such items in the same order.
+  virtual void update_matrices(const std::vector<Item>& items, const Tensor& scalars) { (void)items, (void)scalars; }
+  const WholeMatrices& matrices() const { return *matrices_; }
   // The device's kernel for `rule`, for update(). `constants`: those that the formula takes.
   void fused_update(UpdateRule rule, const std::array<double, 4>& constants, const std::vector<Item>& items,
                     const Tensor& scalars);
@@ -111,16 +138,19 @@ class Optimizer {
   };
   void check_gradients(MissingGradient missing, int64_t update) const;
   void check_rate(double lr) const;
+  const std::vector<std::string>& suffixes_of(size_t i) const { return by_matrix_[i] ? of_matrices_ : suffixes_; }
 
   std::vector<NamedTensor> parameters_;
   std::vector<Tensor> copies_;   // of each parameter, or an empty handle
   bool copies_written_ = false;  // by the update under way
   OptimizerOptions options_;
-  std::vector<std::string> suffixes_;
-  std::vector<std::vector<Tensor>> states_;  // of each parameter, one tensor per suffix
-  std::vector<double> decay_;                // of each parameter
-  std::vector<Group> groups_;                // in the order of their first members
-  Tensor scalars_;                           // (groups, 4): of the update that was prepared last
+  std::shared_ptr<const WholeMatrices> matrices_ = std::make_shared<WholeMatrices>();
+  std::vector<bool> by_matrix_;                      // of each parameter: update_matrices() updates it
+  std::vector<std::string> suffixes_, of_matrices_;  // of the states of parameters
+  std::vector<std::vector<Tensor>> states_;          // of each parameter, one tensor per suffix
+  std::vector<double> decay_;                        // of each parameter
+  std::vector<Group> groups_;                        // in an order that every rank has
+  Tensor scalars_;                                   // (groups, 4): of the update that was prepared last
   int64_t steps_ = 0;
 };
 

@@ -49,4 +49,15 @@ std::vector<std::string> state_suffixes(const OptimizerOptions& options) {
   return rule_named(options.name).state_suffixes(options);
 }
 
+std::vector<std::string> state_suffixes(const OptimizerOptions& options, const NamedTensor& parameter) {
+  const OptimizerRule& rule = rule_named(options.name);
+  return takes_as_matrix(options, parameter) ? rule.matrix_suffixes(options) : rule.state_suffixes(options);
+}
+
+bool takes_matrices(const OptimizerOptions& options) { return rule_named(options.name).matrix_suffixes != nullptr; }
+
+bool takes_as_matrix(const OptimizerOptions& options, const NamedTensor& parameter) {
+  return takes_matrices(options) && is_matrix(options.groups, parameter);
+}
+
 }  // namespace braid::nn

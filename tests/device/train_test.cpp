@@ -36,12 +36,14 @@ struct Training {
   std::unique_ptr<models::LanguageModel> model;
   std::unique_ptr<models::Trainer> trainer;
 
-  Training(Device device, DType compute, const dist::ProcessMesh& where = {}, bool recompute = false) : mesh(where) {
+  Training(Device device, DType compute, const dist::ProcessMesh& where = {}, bool recompute = false,
+           const nn::OptimizerOptions& options = {})
+      : mesh(where) {
     auto made = std::make_unique<models::Dcformer>(small_config(), RandomKey{1, 0}, mesh);
     made->to(device);
     made->set_recompute(recompute);
     model = std::move(made);
-    trainer = std::make_unique<models::Trainer>(*model, nn::OptimizerOptions{}, 1.0, mesh, compute);
+    trainer = std::make_unique<models::Trainer>(*model, options, 1.0, mesh, compute);
   }
   double step(int64_t number) {
     auto mine = [&](models::Batch b) {
@@ -72,6 +74,13 @@ BOOST_AUTO_TEST_CASE(the_numbers_are_those_of_the_cpu) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(muon_gives_the_numbers_of_the_cpu) {
+  const nn::OptimizerOptions muon{.name = "muon"};
+  for (const DType compute : {DType::f32, DType::bf16})
+    BOOST_TEST(is_close(losses({kStandIn, compute, {}, false, muon}), losses({kCpu, compute, {}, false, muon}),
+                        compute == DType::f32 ? 1e-5 : 1e-2));
+}
+
 BOOST_AUTO_TEST_CASE(everything_is_on_the_device) {
   Training t(kStandIn, DType::bf16);
   t.trainer->forward_backward({batch(0)});
@@ -88,10 +97,12 @@ BOOST_AUTO_TEST_CASE(everything_is_on_the_device) {
 BOOST_AUTO_TEST_CASE(a_step_reads_back_once) {
   for (DType compute : {DType::f32, DType::bf16}) {
     for (bool recompute : {false, true}) {
-      Training t(kStandIn, compute, {}, recompute);
-      const int64_t before = read_backs();
-      t.step(0);
-      BOOST_TEST(read_backs() - before == 1);
+      for (const char* rule : {"adamw", "muon"}) {
+        Training t(kStandIn, compute, {}, recompute, {.name = rule});
+        const int64_t before = read_backs();
+        t.step(0);
+        BOOST_TEST(read_backs() - before == 1, rule);
+      }
     }
   }
 }

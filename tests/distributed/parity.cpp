@@ -154,13 +154,17 @@ std::map<std::string, std::vector<double>> unsharded(const std::vector<models::L
 }
 }  // namespace
 
+nn::OptimizerOptions parity_optimizer(const std::string& rule) {
+  return {.name = rule, .weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices};
+}
+
 Record train(const models::DcformerConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
-             int64_t T, DType dtype, bool recompute, double lr, const Noise& noise, bool documents, double dropout) {
+             int64_t T, DType dtype, bool recompute, double lr, const Noise& noise, bool documents, double dropout,
+             const nn::OptimizerOptions& optimizer) {
   DType masters = dtype == DType::bf16 ? DType::f32 : dtype;
   std::unique_ptr<models::LanguageModel> model = make_model(config, mesh, masters, recompute);
   model->set_dropout(dropout);
-  models::Trainer trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, mesh,
-                          dtype);
+  models::Trainer trainer(*model, optimizer, 1.0, mesh, dtype);
   Record record;
   const auto batch = [&](int64_t step) {
     models::Batch made = step_batch(config, step, samples, T);

@@ -32,6 +32,9 @@ std::vector<models::Batch> share_of(const models::Batch& all, const dist::Proces
 std::unique_ptr<models::Dcformer> make_model(const models::DcformerConfig& config, const dist::ProcessMesh& mesh,
                                              DType dtype = DType::f64, bool recompute = false);
 
+// AdamW, or another rule, with decay of matrices.
+nn::OptimizerOptions parity_optimizer(const std::string& rule = "adamw");
+
 struct Record {
   std::vector<double> losses, norms;
   std::map<std::string, std::vector<double>> gradients;  // of the first step
@@ -47,7 +50,7 @@ struct Noise {
 // rest).
 Record train(const models::DcformerConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
              int64_t T, DType dtype = DType::f64, bool recompute = false, double lr = 1e-2, const Noise& noise = {},
-             bool documents = false, double dropout = 0);
+             bool documents = false, double dropout = 0, const nn::OptimizerOptions& optimizer = parity_optimizer());
 // The result of one process; cached.
 const Record& reference(const std::string& kind, int64_t steps, int64_t samples, int64_t T, double lr = 1e-2);
 

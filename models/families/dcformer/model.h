@@ -66,6 +66,9 @@ class Dcformer final : public LanguageModel {
   // Rows of the token table are looked up in f32 and cast, so that the gradients of a frequent token are summed in f32.
   // A tied table is cast as a whole for the output projection; its gradients of both uses add up in f32.
   bool keeps_f32(const std::string& parameter) const override { return parameter == "tok_embeddings.weight"; }
+  std::vector<std::string> elementwise_parameters() const override {
+    return {"tok_embeddings.*", "output.*", "*.table"};
+  }
   const DcformerConfig& config() const { return config_; }
   const dist::Shard* shard_of(const std::string& parameter) const override;
   DType dtype() const override { return norm_.weight().dtype(); }

@@ -45,6 +45,9 @@ class Seq2Seq final : public Model {
   int64_t count_targets(const Batch& batch) const override;
   void check_batch(const Batch& batch) const override;
   void observe(const Batch& batch, const nn::ActivationObserver& observer) const override;
+  std::vector<std::string> elementwise_parameters() const override {
+    return {"embeddings.*", "source_positions", "target_positions", "output.*"};
+  }
   void set_attention_workspace(int64_t bytes) override;
   void set_dropout(double p) override { dropout_ = p; }
   void to(DType dtype) override { nn::to(*this, dtype); }

@@ -29,6 +29,7 @@ class Vit final : public ImageModel {
   }
   Tensor loss_sum(const Batch& batch) const override;
 
+  std::vector<std::string> elementwise_parameters() const override { return {"classifier.*"}; }
   void set_recompute(bool on) override { recompute_ = on; }
   void set_attention_workspace(int64_t bytes) override {
     for (VitBlock& block : layers_) block.attention_workspace(bytes);

@@ -167,15 +167,14 @@ void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   });
   std::set<std::string> expected{"steps"};
   for (const nn::NamedTensor& p : own) {
-    for (const std::string& name : trainer.state_names(p.name)) expected.insert(name);
+    for (const std::string& name : trainer.state_names(p)) expected.insert(name);
   }
   std::set<std::string> found = names_of(state);
   std::erase_if(found, [](const std::string& name) { return name.ends_with(Trainer::kUnaveraged); });
   check(found == expected, ErrorKind::setting, [&] {
     return "the state in " + state.path() +
-           " is of another optimizer: expected the same optimizer.name, optimizer.momentum and never trained "
-           "parameters "
-           "(optimizer.groups, lora.*) as when the run began; undo the change or choose another run.out";
+           " is of another optimizer: expected the same optimizer.name, optimizer.momentum, matrices and never trained "
+           "parameters (optimizer.groups, lora.*) as when the run began; undo the change or choose another run.out";
   });
   std::optional<io::SafetensorsFile> adapter;
   if (has_adapter(checkpoint)) adapter.emplace((checkpoint / kAdapterFile).string());

@@ -11,8 +11,10 @@ namespace braid::nn {
 AdamW::AdamW(std::vector<NamedTensor> parameters, const OptimizerOptions& options)
     : AdamW(std::move(parameters), options, false) {}
 
-AdamW::AdamW(std::vector<NamedTensor> parameters, const OptimizerOptions& options, bool coupled_decay)
-    : Optimizer(std::move(parameters), options, state_suffixes(options)), coupled_decay_(coupled_decay) {
+AdamW::AdamW(std::vector<NamedTensor> parameters, const OptimizerOptions& options, bool coupled_decay,
+             const std::optional<std::vector<std::string>>& matrix_suffixes)
+    : Optimizer(std::move(parameters), options, state_suffixes(options), matrix_suffixes),
+      coupled_decay_(coupled_decay) {
   check_setting(options.beta1 >= 0 && options.beta1 < 1, "beta1", options.beta1, "at least 0 and below 1");
   check_setting(options.beta2 >= 0 && options.beta2 < 1, "beta2", options.beta2, "at least 0 and below 1");
   const std::string range =

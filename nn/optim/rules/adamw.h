@@ -15,7 +15,8 @@ class AdamW : public Optimizer {
   static std::vector<std::string> state_suffixes(const OptimizerOptions&) { return {".first", ".second"}; }
 
  protected:
-  AdamW(std::vector<NamedTensor> parameters, const OptimizerOptions& options, bool coupled_decay);
+  AdamW(std::vector<NamedTensor> parameters, const OptimizerOptions& options, bool coupled_decay,
+        const std::optional<std::vector<std::string>>& matrix_suffixes = {});
   void update(const std::vector<Item>& items, const Tensor& scalars) override;
   std::array<double, 2> bias_corrections(int64_t t) const override;  // 1 / (1 - beta1^t), 1 / (1 - beta2^t)
 

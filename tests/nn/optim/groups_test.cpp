@@ -40,13 +40,16 @@ struct Two {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(later_groups_count) {
-  const auto groups = groups_of({"* frozen_until=200 lr=2", "*.dyn_w_proj.*  trained weight_decay=0", "norm* frozen"});
+  const auto groups = groups_of(
+      {"* frozen_until=200 lr=2", "*.dyn_w_proj.*  trained weight_decay=0", "norm* frozen", "*.dd update=elements"});
   const ParameterRule other = rule_of(groups, "w"), compose = rule_of(groups, "layers.0.dyn_w_proj.dd");
   BOOST_TEST(other.frozen_until == 200);
   BOOST_TEST(other.lr == 2);
   BOOST_TEST(!other.weight_decay.has_value());
   BOOST_TEST(compose.frozen_until == 0);
   BOOST_TEST(compose.lr == 2);
+  BOOST_TEST((compose.elementwise && !other.elementwise));
+  BOOST_TEST(!rule_of(groups_of({"* update=elements", "w* update=matrix"}), "w").elementwise);
   BOOST_TEST(*compose.weight_decay == 0);
   BOOST_TEST(rule_of(groups, "norm.weight").frozen_until == kNeverTrained);
   BOOST_TEST(rule_of({}, "w").lr == 1);
@@ -63,6 +66,7 @@ BOOST_AUTO_TEST_CASE(bad_groups_are_named) {
   fails("* lr=-1", "'lr=-1', not a number from 0");
   fails("* lr=nan", "not a number");
   fails("* lr=1 lr=2", "the unexpected 'lr=2'");
+  fails("* update=rows", "'update=rows', not update=matrix or update=elements");
   fails("* frozen_until=-1", "not a number of steps");
   fails("* frozen trained", "twice");
   fails("* forzen", "the unexpected 'forzen'");

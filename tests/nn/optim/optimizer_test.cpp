@@ -249,7 +249,7 @@ BOOST_AUTO_TEST_CASE(names_lead_to_classes) {
   BOOST_TEST(state_suffixes({.name = "sgd", .momentum = 0.5}) == std::vector<std::string>{".momentum"},
              boost::test_tools::per_element());
   BOOST_TEST(throws_with([&] { make_optimizer({a}, {.name = "lion"}); },
-                         "unknown optimizer 'lion': expected adamw, adam or sgd"));
+                         "unknown optimizer 'lion': expected adamw, adam, muon or sgd"));
 }
 
 // A rule of a program's own: composed of ops, with state, known by name, saved and loaded like the others.

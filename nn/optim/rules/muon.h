@@ -1,0 +1,38 @@
+// Muon (Jordan et al. 2024): the momentum of each matrix, orthogonalised; AdamW for all that is no matrix.
+#pragma once
+#include "braid/nn/optim/rules/adamw.h"
+
+namespace braid::nn {
+
+// Matrices are the parameters of rank 2 that no group makes elementwise (groups.h). With g = grad_scale * gradient:
+//
+//   m = mu m + g,   u = g + mu m (nesterov) or m
+//   p -= lr (scale orthogonalised(u) + weight_decay p)
+//
+//   scale   rms       0.2 sqrt(max(R, C)): the root mean square of an update's elements is about 0.2, as that of AdamW,
+//                     so that one lr and one weight decay serve both (Liu et al. 2025)
+//           spectral  sqrt(max(1, R / C)): the spectral norm grows with the ratio of the outputs R to the inputs C
+//           alone
+//                     (Jordan et al.); lr is then about 0.02, and the others need a group with lr=FACTOR
+//
+// A fused matrix is updated by its parts, each of its own R and C: queries, keys and values, as the layer's ShardRule
+// gives them (set_matrices()); with heads > 0 queries and keys by so many heads.
+//
+// State: m as ".momentum" in the shape of the parameter, of all others AdamW's ".first" and ".second". Options: those
+// of AdamW, muon.momentum in [0, 1), muon.heads at least 0, muon.nesterov, muon.scale.
+class Muon final : public AdamW {
+ public:
+  Muon(std::vector<NamedTensor> parameters, const OptimizerOptions& options);
+  static std::vector<std::string> matrix_suffixes(const OptimizerOptions&) { return {".momentum"}; }
+
+ private:
+  void update_matrices(const std::vector<Item>& items, const Tensor& scalars) override;
+  Tensor direction(const Tensor& u, const std::string& name) const;
+};
+
+// The nearest matrix with singular values of about 1 to u (R, C), by five Newton-Schulz steps in u's type: those of u
+// above 0.0015 of its Frobenius norm come into [0.68, 1.21]; singular vectors stay. Any finite u of any size, 0 for 0;
+// NaN where u has NaN or Inf. f32 and f64 are meant; in bf16 the singular values lie in [0.6, 1.3].
+Tensor orthogonalised(const Tensor& u);
+
+}  // namespace braid::nn
