@@ -22,8 +22,10 @@ SampleFlops sample_flops(const TrainConfig& config, const models::ModelSpec& mod
   models::TrainingSetup setup;
   if (config.lora.rank > 0) setup.lora = lora_options(config);
   setup.optimizer.groups = parameter_groups(config);
-  for (nn::ParameterGroup& group : setup.optimizer.groups)
+  for (nn::ParameterGroup& group : setup.optimizer.groups) {
     if (group.frozen_until) group.frozen_until = *group.frozen_until > updates ? nn::kNeverTrained : 0;
+    group.elementwise.reset();  // the update counts for no sample: any rule does
+  }
   const auto samples = static_cast<double>(batch.samples());
   SampleFlops flops{.forward = models::forward_flops(model, batch, setup).total() / samples};
   flops.backward = models::training_flops(model, batch, setup).total() / samples - flops.forward;

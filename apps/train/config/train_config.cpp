@@ -120,7 +120,8 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"parallel.timeout", &c.parallel.timeout,
                "seconds until a process that does not answer ends the job, 0 = never", at_least(0)},
 
-              {"optimizer.name", &c.optimizer.name, "rule", one_of(nn::optimizer_names())},
+              {"optimizer.name", &c.optimizer.name, "rule; muon = Muon for matrices, AdamW for the rest",
+               one_of(nn::optimizer_names())},
               {"optimizer.lr", &c.optimizer.lr, "peak learning rate", above(0)},
               {"optimizer.beta1", &c.optimizer.beta1, "decay of the mean gradient", from_below(0, 1)},
               {"optimizer.beta2", &c.optimizer.beta2, "decay of the mean squared gradient", from_below(0, 1)},
@@ -136,7 +137,17 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                {.min = 0, .max = 1, .min_open = true}},
               {"optimizer.groups", &c.optimizer.groups,
                "parameters by patterns of their names, the last one counts: \"PATTERN [lr=FACTOR] [weight_decay=W] "
-               "[frozen_until=STEP | frozen | trained]\""},
+               "[update=matrix | update=elements] [frozen_until=STEP | frozen | trained]\""},
+
+              {"muon.momentum", &c.muon.momentum, "decay of the sum of the gradients of a matrix", from_below(0, 1)},
+              {"muon.nesterov", &c.muon.nesterov, "add the gradient once more to the momentum that is orthogonalised"},
+              {"muon.scale", &c.muon.scale,
+               "size of an update; rms = that of AdamW, so that one rate serves both; spectral = sqrt(max(1, rows / "
+               "columns)), for rates of about 0.02",
+               one_of({"rms", "spectral"})},
+              {"muon.heads", &c.muon.heads,
+               "orthogonalise queries and keys by so many heads, 1 = each head, 2 = pairs, 0 = all heads together",
+               count_or_none},
 
               {"schedule.name", &c.schedule.name, "learning rate over the run",
                one_of({"cosine", "linear", "constant", "wsd"})},

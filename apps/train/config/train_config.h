@@ -70,6 +70,12 @@ struct TrainConfig {
     double layer_decay = 1;
     std::vector<std::string> groups = {};
   } optimizer;
+  struct Muon {
+    double momentum = 0.95;
+    bool nesterov = true;
+    std::string scale = "rms";
+    int64_t heads = 0;
+  } muon;
   struct Schedule {
     std::string name = "cosine";
     int64_t warmup = 100;

@@ -7,14 +7,17 @@
 #include "apps/cli/text.h"
 #include "apps/train/config/layer_decay.h"
 #include "braid/models/cost/trace.h"
+#include "braid/models/training/trainer.h"
 #include "braid/nn/name_pattern.h"
+#include "braid/nn/optim/registry.h"
 
 namespace braid::apps {
 
 namespace {
 
 bool all_alike(const TrainConfig& config) {
-  return config.optimizer.groups.empty() && config.lora.rank == 0 && config.optimizer.layer_decay == 1;
+  return config.optimizer.groups.empty() && config.lora.rank == 0 && config.optimizer.layer_decay == 1 &&
+         !nn::takes_matrices({.name = config.optimizer.name});
 }
 
 std::string label_of(const nn::ParameterRule& rule) {
@@ -60,14 +63,21 @@ TrainedParameters trained_parameters(const TrainConfig& config, const models::Mo
   const std::unique_ptr<models::Model> made = shape_only(config, model);
   const std::vector<nn::ParameterGroup> groups = parameter_groups(config, *made);
   nn::check_groups(groups, nn::parameters(*made));
+  const nn::OptimizerOptions optimizer = models::options_for(
+      *made, {.name = config.optimizer.name, .momentum = config.optimizer.momentum, .groups = groups});
   TrainedParameters found;
   for (const nn::NamedTensor& p : nn::parameters(*made)) {
     const nn::ParameterRule rule = nn::rule_of(groups, p.name);
     const int64_t n = p.value.numel();
     found.all += n;
     if (models::is_lora(p.name)) found.lora += n;
-    if (rule.frozen_until != nn::kNeverTrained) found.trained += n;
-    const std::string label = label_of(rule), kind = nn::without_indices(p.name);
+    std::string label = label_of(rule);
+    if (rule.frozen_until != nn::kNeverTrained) {
+      found.trained += n;
+      found.states += n * std::ssize(nn::state_suffixes(optimizer, p));
+      if (nn::takes_matrices(optimizer)) label += nn::takes_as_matrix(optimizer, p) ? ", as matrices" : ", by elements";
+    }
+    const std::string kind = nn::without_indices(p.name);
     auto row = std::ranges::find(found.rows, label, &TrainedParameters::Row::label);
     if (row == found.rows.end()) row = found.rows.insert(row, {label, 0, 0, {}});
     row->elements += n;

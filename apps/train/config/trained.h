@@ -20,6 +20,7 @@ std::vector<nn::ParameterGroup> parameter_groups(const TrainConfig& config, cons
 // Elements of the parameters of a run, LoRA's included.
 struct TrainedParameters {
   int64_t all = 0, trained = 0, lora = 0;  // trained: at some time
+  int64_t states = 0;                      // of the optimizer, for those that are trained at some time
   int64_t lora_layers = 0;
   double lora_flops = 0;  // of the forward pass of one token
   // For people, by what is done with them: "trained", "frozen until step 200", ...; elements and tensors.

@@ -6,7 +6,6 @@
 #include "apps/cli/text.h"
 #include "apps/train/config/trained.h"
 #include "apps/train/task/from_config.h"
-#include "braid/nn/optim/registry.h"
 #include "braid/tensor/io/path_status.h"
 
 namespace braid::apps {
@@ -21,15 +20,13 @@ fs::path existing_folder(const std::string& out) {
 }
 
 DiskPlan plan_disk(const TrainConfig& config, const models::ModelSpec& model) {
-  const auto moments =
-      static_cast<double>(nn::state_suffixes(optimizer_options(config)).size() + (config.train.ema > 0));
   const TrainedParameters parameters = trained_parameters(config, model);
+  const int64_t elements = parameters.all + parameters.states + (config.train.ema > 0 ? parameters.trained : 0);
   const TrainConfig::Checkpoint& c = config.checkpoint;
   const int64_t steps = config.train.steps, interval = c.interval > 0 ? c.interval : steps;
   const bool any_number = c.minutes > 0 || c.best;  // written between those of the interval
   const int64_t written = any_number ? steps : (steps + interval - 1) / interval;
-  DiskPlan plan{.one = (static_cast<double>(parameters.all) + moments * static_cast<double>(parameters.trained)) *
-                       static_cast<double>(size_of(arithmetic(config).masters)),
+  DiskPlan plan{.one = static_cast<double>(elements) * static_cast<double>(size_of(arithmetic(config).masters)),
                 .newest = std::min(c.keep, written),
                 .milestones = c.keep_every > 0 ? steps / c.keep_every : 0,
                 .best = c.best};

@@ -176,6 +176,10 @@ nn::OptimizerOptions optimizer_options(const TrainConfig& config) {
           .weight_decay = o.weight_decay,
           .decay = nn::parse_decay(o.decay),
           .momentum = o.momentum,
+          .muon = {.momentum = config.muon.momentum,
+                   .nesterov = config.muon.nesterov,
+                   .scale = nn::parse_muon_scale(config.muon.scale),
+                   .heads = config.muon.heads},
           .groups = parameter_groups(config)};
 }
 
