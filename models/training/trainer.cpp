@@ -2,20 +2,10 @@
 
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
-#include "braid/distributed/parallel/matrix_owners.h"
 #include "braid/nn/optim/clip.h"
 #include "braid/nn/optim/registry.h"
 
 namespace braid::models {
-
-nn::OptimizerOptions options_for(const Model& model, nn::OptimizerOptions options) {
-  if (!nn::takes_matrices(options)) return options;
-  std::vector<nn::ParameterGroup> groups{{.pattern = "*.lora_?.weight", .elementwise = true}};
-  for (const std::string& pattern : model.elementwise_parameters())
-    groups.push_back({.pattern = pattern, .elementwise = true});
-  options.groups.insert(options.groups.begin(), groups.begin(), groups.end());
-  return options;
-}
 
 Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip, const dist::ProcessMesh& mesh,
                  std::optional<DType> compute)
@@ -41,16 +31,6 @@ Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip,
   optimizer_->set_copies(copies_);
   optimizer_->set_matrices(matrices());
   parallel_.freeze(0);
-}
-
-// Those that the optimizer takes as wholes, with the tensor ranks of this one as holders of the other shards.
-std::shared_ptr<const nn::WholeMatrices> Trainer::matrices() const {
-  std::vector<dist::MatrixOwners::Sharded> sharded;
-  for (const nn::NamedTensor& p : optimizer_->parameters()) {
-    const dist::Shard* shard = model_.shard_of(p.name);
-    if (shard && nn::takes_as_matrix(optimizer_->options(), p)) sharded.push_back({p.name, *shard, unsharded_shape(p)});
-  }
-  return std::make_shared<dist::MatrixOwners>(nn::shard_rules(model_), sharded, mesh_.tensor);
 }
 
 StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {

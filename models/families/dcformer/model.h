@@ -67,7 +67,7 @@ class Dcformer final : public LanguageModel {
   // A tied table is cast as a whole for the output projection; its gradients of both uses add up in f32.
   bool keeps_f32(const std::string& parameter) const override { return parameter == "tok_embeddings.weight"; }
   std::vector<std::string> elementwise_parameters() const override {
-    return {"tok_embeddings.*", "output.*", "*.table"};
+    return {"tok_embeddings.*", "output.*", "*.table", "dense_bs.*", "depth.queries"};
   }
   const DcformerConfig& config() const { return config_; }
   const dist::Shard* shard_of(const std::string& parameter) const override;
