@@ -10,9 +10,9 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/text.h"
+#include "apps/train/config/data_sources.h"
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/run_data.h"
-#include "braid/models/data/sampler.h"
 #include "braid/models/data/text/batches.h"
 #include "braid/tensor/error.h"
 
@@ -202,19 +202,22 @@ void print_sequence(const Tokenizer& tokenizer, const Sequence& s, bool all_coun
   }
 }
 
-void print_batch(const Arguments& arguments, const TrainConfig& config, const Dataset& data) {
-  const models::text::Sampler sampler(data.size(), static_cast<uint64_t>(config.run.seed));
-  const int64_t B = config.train.batch_size, first = (arguments.get_int("batch") - 1) * B, T = data.seq_len();
+void print_batch(const Arguments& arguments, const TrainConfig& config, const models::text::MixedOrder& order) {
+  const std::vector<DataSource> sources = data_sources(config);
+  const int64_t B = config.train.batch_size, first = (arguments.get_int("batch") - 1) * B, T = order.seq_len();
   std::printf("micro-batch %lld of the order of run.seed = %lld: %lld of %lld sequences of %lld tokens, epoch %lld\n",
               static_cast<long long>(arguments.get_int("batch")), static_cast<long long>(config.run.seed),
-              static_cast<long long>(B), static_cast<long long>(data.size()), static_cast<long long>(T),
-              static_cast<long long>(first / data.size() + 1));
-  if (const std::string words = words_about_samples(data, config); !words.empty()) std::printf("%s\n", words.c_str());
-  for (int64_t b = 0; b < B; ++b) {
-    const int64_t number = sampler.at(first + b);
+              static_cast<long long>(B), static_cast<long long>(order.size()), static_cast<long long>(T),
+              static_cast<long long>(first / order.size() + 1));
+  for (int64_t i = 0; i < order.sources(); ++i)
+    if (const std::string words = words_about_samples(order.data(i), config); !words.empty())
+      std::printf("%s\n", words.c_str());
+  for (const auto& [from, number, source] : order.places(first, B)) {
+    const Dataset& data = *from;
     const Sequence s = data.sequence(number);
     const int64_t counted = T - std::count_if(s.targets.begin(), s.targets.end(), [](int32_t t) { return t < 0; });
-    std::printf("\nsequence %lld: %lld of %lld targets are counted, %s\n", static_cast<long long>(number),
+    const std::string of = sources.empty() ? "" : " of " + sources[static_cast<size_t>(source)].name;
+    std::printf("\nsequence %lld%s: %lld of %lld targets are counted, %s\n", static_cast<long long>(number), of.c_str(),
                 static_cast<long long>(counted), static_cast<long long>(T),
                 data.separates_documents() ? "attention within documents" : "attention across documents");
     if (arguments.has("table"))
@@ -233,17 +236,19 @@ int run_inspect(const Arguments& arguments) {
   if (!file) config.data.path = given;
   check(arguments.has("batch") || (!arguments.has("table") && arguments.overrides().empty()), ErrorKind::setting,
         "--table and settings are for the batches of a run: expected --batch N beside them");
-  check(!config.data.path.empty(), ErrorKind::setting,
+  check(names_data(config), ErrorKind::setting,
         [&] { return given + " sets no data.path: expected a data folder, or the settings of a run"; });
   if (!arguments.has("batch")) {
-    print_folder(arguments, config.data.path);
+    for (const std::string& folder : data_folders(config)) print_folder(arguments, folder);
     return 0;
   }
   vocabulary_of(config);  // is it a data folder?
   if (!file && config.data.seq_len == 0) config.data.seq_len = kDefaultLength;
   print_batch(arguments, config,
-              file ? training_data(config)
-                   : Dataset(config.data.path, Split::train, config.data.seq_len, sequence_options(config)));
+              file ? training_order(config)
+                   : models::text::MixedOrder(
+                         Dataset(given, Split::train, config.data.seq_len, sequence_options(config, given)),
+                         static_cast<uint64_t>(config.run.seed)));
   return 0;
 }
 

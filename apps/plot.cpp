@@ -11,7 +11,6 @@
 #include "apps/cli/commands.h"
 #include "apps/cli/text.h"
 #include "apps/train/plan/run_flops.h"
-#include "braid/tensor/base/integers.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/path_status.h"
@@ -70,6 +69,44 @@ struct Look {
   int64_t window = 1;
 };
 
+// The columns of sources that any run has, in the order of the logs.
+std::vector<std::string> source_columns(const std::vector<Run>& runs) {
+  std::vector<std::string> columns;
+  for (const Run& run : runs)
+    for (const auto& [column, value] : run.rows.front().sources)
+      if (std::ranges::find(columns, column) == columns.end()) columns.push_back(column);
+  return columns;
+}
+
+// Small panels, `per_row` of one width beside one another.
+struct PanelRow {
+  std::vector<Panel> panels;
+  size_t per_row;
+};
+
+void add_rows(std::vector<PanelRow>& rows, const std::vector<Panel>& panels, size_t per_row) {
+  for (size_t i = 0; i < panels.size(); i += per_row)
+    rows.push_back(
+        {{panels.begin() + std::ptrdiff_t(i), panels.begin() + std::ptrdiff_t(std::min(panels.size(), i + per_row))},
+         per_row});
+}
+
+std::vector<Panel> panels_of_sources(const std::vector<Run>& runs) {
+  std::vector<Panel> panels;
+  for (const std::string& column : source_columns(runs)) {
+    if (!column.starts_with("loss.")) continue;
+    const std::string name = column.substr(5);
+    panels.push_back({.title = "Loss of " + preview(name, 30),
+                      .member = "loss",
+                      .smooth = true,
+                      .from_zero = false,
+                      .points = LogName("val_loss"),
+                      .skips_beginning = true,
+                      .source = name});
+  }
+  return panels;
+}
+
 std::string chart(const std::vector<Run>& runs, const Look& look, const std::string& command) {
   const XAxis& x = look.x;
   const int64_t window = look.window;
@@ -93,13 +130,16 @@ std::string chart(const std::vector<Run>& runs, const Look& look, const std::str
         Panel{"Throughput (tokens/s)", "tok_per_s", true, true},
         Panel{"Throughput (images/s)", "pictures_per_s", true, true}})
     if (measured(runs, panel.member)) small.push_back(panel);
-  const size_t per_row = small.size() == 4 ? 2 : std::max<size_t>(1, small.size());
-  const size_t small_rows = detail::ceil_div(small.size(), per_row);
+  std::vector<PanelRow> small_rows;
+  const std::vector<Panel> of_sources = panels_of_sources(runs);
+  add_rows(small_rows, of_sources, std::clamp<size_t>(of_sources.size(), 1, 3));
+  add_rows(small_rows, small, small.size() == 4 ? 2 : std::max<size_t>(1, small.size()));
 
   const auto rows = legend(runs, window);
   const double legend_top = 80, loss_top = legend_top + 19 * static_cast<double>(rows.size()) + 30;
   const double small_top = loss_top + loss_height + 78, row_height = small_height + 78;
-  const double height = small_top - 34 + static_cast<double>(small_rows) * row_height - (small_rows ? 4 : 0);
+  const double height =
+      small_top - 34 + static_cast<double>(small_rows.size()) * row_height - (small_rows.empty() ? 0 : 4);
 
   std::vector<std::string> names;
   for (const Run& run : runs) names.push_back(run.name);
@@ -119,12 +159,15 @@ std::string chart(const std::vector<Run>& runs, const Look& look, const std::str
            "small");
   draw_legend(svg, {left, legend_top, page_width - left - right, 19}, rows, validated);
   draw_panel(svg, {left, loss_top, page_width - left - right, loss_height}, runs, loss, xs, x.name, look.log, window);
-  const double gap = 62, width = (page_width - left - right - gap * double(per_row - 1)) / double(per_row);
-  for (size_t i = 0; i < small.size(); ++i)
-    draw_panel(
-        svg,
-        {left + double(i % per_row) * (width + gap), small_top + double(i / per_row) * row_height, width, small_height},
-        runs, small[i], xs, x.name, false, window);
+  const double gap = 62;
+  double top = small_top;
+  for (const auto& [panels, per_row] : small_rows) {
+    const double width = (page_width - left - right - gap * double(per_row - 1)) / double(per_row);
+    for (size_t i = 0; i < panels.size(); ++i)
+      draw_panel(svg, {left + double(i) * (width + gap), top, width, small_height}, runs, panels[i], xs, x.name, false,
+                 window);
+    top += row_height;
+  }
   return svg.finish();
 }
 
@@ -133,13 +176,15 @@ std::string data_csv(const std::vector<Run>& runs, int64_t window) {
   const auto kind_of_run = [](const Run& run) { return kind_of(run.rows.front()); };
   const bool mixed = std::ranges::adjacent_find(runs, std::not_equal_to(), kind_of_run) != runs.end();
   const std::string_view kind = mixed ? "" : kind_of_run(runs.front());
-  std::string text = "run,loss_average," + csv_header(kind);
+  const std::vector<std::string> sources = source_columns(runs);
+  std::string text = "run,loss_average," + csv_header(kind, sources);
   const auto add = [&](const Run& run) {
     std::string name = "\"";
     for (const char c : run.name) name.append(c == '"' ? 2 : 1, c);
     const std::vector<double> average = moving_average(column(run, "loss", 1), window);
     for (size_t i = 0; i < run.rows.size(); ++i)
-      text += name + "\"," + (std::isnan(average[i]) ? "" : shortest(average[i])) + "," + csv_line(run.rows[i], kind);
+      text += name + "\"," + (std::isnan(average[i]) ? "" : shortest(average[i])) + "," +
+              csv_line(run.rows[i], kind, sources);
   };
   for (const Run& run : runs) {
     for (const Run& member : run.members) add(member);

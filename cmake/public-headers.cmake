@@ -56,6 +56,8 @@ set(BRAID_PUBLIC_HEADERS
   models/data/text/batches.h
   models/data/text/dataset.h
   models/data/text/manifest.h
+  models/data/text/mixed_order.h
+  models/data/text/mixture.h
   models/data/text/packing.h
   models/data/text/shard.h
   models/data/text/training_order.h

@@ -30,7 +30,7 @@ Batch Batch::slice(int64_t begin, int64_t end) const {
 Batch Batch::to(Device device) const {
   Batch out;
   for (const nn::NamedTensor& t : tensors_) {
-    const bool stays = t.name == kPositions || t.name == kSourceLengths || t.name == kSampleKeys;
+    const bool stays = t.name == kPositions || t.name == kSourceLengths || t.name == kSampleKeys || t.name == kSources;
     out.tensors_.push_back({t.name, stays ? t.value : t.value.to(device)});
   }
   return out;

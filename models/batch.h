@@ -7,6 +7,8 @@
 //                                                 Always on the CPU
 //   any      sample_keys (B) i64, optional        in training: keys of the dropout of each sample; without them there
 //                                                 is none. Always on the CPU
+//            sources (B) i64, optional            in training: the source of each sample, from 0; the trainer then
+//                                                 gives the loss of each. Always on the CPU
 #pragma once
 #include <initializer_list>
 #include <string>
@@ -20,6 +22,7 @@ namespace braid::models {
 inline constexpr const char* kPositions = "positions";
 inline constexpr const char* kSourceLengths = "source_lengths";
 inline constexpr const char* kSampleKeys = "sample_keys";
+inline constexpr const char* kSources = "sources";
 
 class Batch {
  public:

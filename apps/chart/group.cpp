@@ -47,6 +47,8 @@ Run group_of(const std::string& name, std::vector<Run> members) {
     LogRow row(members[0].rows[i].step);
     for (const LogColumn& column : log_columns)
       row[LogName(column)] = mean([&](const Run& run) { return run.rows[i][LogName(column)]; });
+    for (const auto& [column, value] : members[0].rows[i].sources)
+      row.set_source(column, mean([&, &name = column](const Run& run) { return run.rows[i].of_source(name); }));
     group.rows.push_back(row);
     group.x.push_back(mean([&](const Run& run) { return run.x[i]; }));
   }

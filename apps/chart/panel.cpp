@@ -39,7 +39,7 @@ Band band_of(const Run& run, const Panel& panel, int64_t window) {
   if (run.members.empty()) return {};
   std::vector<std::vector<double>> curves;
   for (const Run& member : run.members) {
-    std::vector<double> values = column(member, panel.member, panel.scale);
+    std::vector<double> values = column(member, panel.member, panel.scale, panel.source);
     curves.push_back(panel.smooth ? moving_average(values, window) : std::move(values));
   }
   Band band;
@@ -61,9 +61,9 @@ std::pair<double, double> value_range(const std::vector<Run>& runs, const Panel&
   };
   std::vector<double> all;
   for (const Run& run : runs) {
-    const std::vector<double> raw = column(run, panel.member, panel.scale);
+    const std::vector<double> raw = column(run, panel.member, panel.scale, panel.source);
     const auto lines = panel.smooth ? moving_average(raw, window) : raw;
-    const auto points = panel.points ? column(run, *panel.points, panel.scale) : std::vector<double>();
+    const auto points = panel.points ? column(run, *panel.points, panel.scale, panel.source) : std::vector<double>();
     const Band band = band_of(run, panel, window);
     for (size_t i = panel.skips_beginning ? raw.size() / 20 : 0; i < raw.size(); ++i) {
       if (run.x[i] < xs.min) continue;
@@ -134,9 +134,11 @@ std::vector<double> moving_average(const std::vector<double>& values, int64_t wi
   return result;
 }
 
-std::vector<double> column(const Run& run, LogName member, double scale) {
+std::vector<double> column(const Run& run, LogName member, double scale, const std::string& source) {
   std::vector<double> values;
-  for (const LogRow& row : run.rows) values.push_back(row[member] * scale);
+  const std::string of_source = source_column(member.text(), source);
+  for (const LogRow& row : run.rows)
+    values.push_back(scale * (source.empty() ? row[member] : row.of_source(of_source)));
   return values;
 }
 
@@ -172,9 +174,10 @@ void draw_panel(Svg& svg, const Frame& f, const std::vector<Run>& runs, const Pa
   // All raw values first, so that they never cover a smoothed line.
   for (size_t i = 0; i < runs.size() && panel.smooth && !crowded; ++i)
     if (runs[i].members.empty())
-      svg.path(thinned(placed(runs[i], column(runs[i], panel.member, panel.scale))), series_class("faint", int(i)));
+      svg.path(thinned(placed(runs[i], column(runs[i], panel.member, panel.scale, panel.source))),
+               series_class("faint", int(i)));
   for (size_t i = 0; i < runs.size(); ++i) {
-    std::vector<double> values = column(runs[i], panel.member, panel.scale);
+    std::vector<double> values = column(runs[i], panel.member, panel.scale, panel.source);
     if (panel.smooth) values = moving_average(values, window);
     Points points = placed(runs[i], values);
     if (panel.member == panel.points)  // measured now and then: join the values that there are
@@ -183,7 +186,7 @@ void draw_panel(Svg& svg, const Frame& f, const std::vector<Run>& runs, const Pa
     svg.path(thinned(points), series_class("line", int(i)), series_dash(int(i)));
   }
   for (size_t i = 0; i < runs.size() && panel.points; ++i) {
-    Points points = placed(runs[i], column(runs[i], *panel.points, panel.scale));
+    Points points = placed(runs[i], column(runs[i], *panel.points, panel.scale, panel.source));
     points.erase(std::remove_if(points.begin(), points.end(), [](const auto& p) { return std::isnan(p.second); }),
                  points.end());
     // More circles than fit would only be a smear; the last one always shows.

@@ -29,6 +29,7 @@ struct Panel {
   // Vertical range: without the first twentieth of each run, in which a loss falls from log(V), and at most this.
   bool skips_beginning = false;
   double max = not_measured;
+  std::string source = "";  // the columns of this source of a mixture, in place of those of all
 };
 
 struct Frame {  // in chart coordinates; titles and labels lie around it
@@ -42,7 +43,7 @@ void draw_axes(Svg& svg, const Frame& frame, const Axis& xs, const Axis& ys, con
 // Exponential moving average with a memory of `window` rows, but at first of no more than an eighth of the rows so far:
 // a fixed memory would lag far behind the steep beginning of a run. Gaps stay gaps.
 std::vector<double> moving_average(const std::vector<double>& values, int64_t window);
-std::vector<double> column(const Run& run, LogName member, double scale);
+std::vector<double> column(const Run& run, LogName member, double scale, const std::string& source = "");
 // Whether any run has a finite value in the column.
 bool measured(const std::vector<Run>& runs, LogName member);
 

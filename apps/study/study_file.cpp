@@ -6,6 +6,7 @@
 
 #include "apps/cli/config_file.h"
 #include "apps/cli/text.h"
+#include "apps/train/config/data_sources.h"
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/run_data.h"
 #include "braid/models/cost/size.h"
@@ -281,8 +282,7 @@ RunSettings::RunSettings(const Study& study, const std::vector<std::string>& set
 }
 
 int64_t vocabulary_here(const TrainConfig& config) {
-  return !config.data.path.empty() && io::exists(fs::path(config.data.path) / "dataset.json") ? vocabulary_of(config)
-                                                                                              : 0;
+  return names_data(config) && io::exists(fs::path(data_folder(config)) / "dataset.json") ? vocabulary_of(config) : 0;
 }
 
 std::vector<StudyRun> search_runs(const Study& study) {

@@ -8,6 +8,7 @@
 
 #include "apps/chart/csv.h"
 #include "apps/cli/text.h"
+#include "apps/train/config/data_sources.h"
 #include "apps/train/config/flops.h"
 #include "apps/train/log/log.h"
 #include "apps/train/task/from_config.h"
@@ -76,7 +77,7 @@ void check_same_settings(const fs::path& file, const StudyRun& run) {
 std::vector<FamilyAccuracy> measure_families(const RunSettings& settings, const fs::path& folder) {
   std::vector<fs::path> checkpoints;
   for (const models::StepFolder& checkpoint : models::step_folders(folder)) checkpoints.push_back(checkpoint.path);
-  const fs::path items = fs::path(settings.config.data.path) / "tasks-held-out.jsonl";
+  const fs::path items = fs::path(data_folder(settings.config)) / "tasks-held-out.jsonl";
   const std::vector<models::text::TaskSample> samples = models::text::read_task_items(items.string());
   std::vector<FamilyAccuracy> rows;
   for (const fs::path& checkpoint : checkpoints) {
@@ -126,8 +127,8 @@ void open_study(const Study& study, const std::vector<StudyRun>& runs) {
     check_together(settings.config);
     check(settings.config.eval.interval > 0, ErrorKind::setting,
           "a study compares validation losses: expected eval.interval above 0, found 0");
-    const std::string& path = settings.config.data.path;
-    if (!data.contains(path)) data[path] = models::text::read_manifest(path).fingerprint;
+    for (const std::string& path : data_folders(settings.config))
+      if (!data.contains(path)) data[path] = models::text::read_manifest(path).fingerprint;
   }
   if (!io::exists(file)) {
     const bool empty = !io::exists(out) || (io::is_folder(out) && io::list_folder(out).empty());

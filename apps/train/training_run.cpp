@@ -79,6 +79,7 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
   task_->check_model(*model_);
   trainer_.capture_steps(config.train.graph);
   trainer_.average_weights(config.train.ema);
+  trainer_.separate_sources(std::ssize(task_->source_use(0)));
   if (const std::optional<Origin> origin = origin_of(config, *spec_))
     origin_lines_ = origin_lines(*origin, *spec_, task_->sample_tokens());
   state_.seed = config.run.seed;
@@ -132,7 +133,7 @@ void TrainingRun::check_disk() {
 }
 
 void TrainingRun::open_log() {
-  files_.open(out(), state_.step, task_->log_kind());
+  files_.open(out(), state_.step, task_->log_kind(), source_columns(*task_));
   const std::vector<LogRow> rows = files_.earlier_rows();
   for (const LogRow& row : rows) {
     measured_.last["loss"] = row["loss"];
@@ -244,6 +245,8 @@ LogRow TrainingRun::count_step(const models::StepMetrics& metrics, double lr) {
   state_.elapsed_s = work_.elapsed_before + work_.seconds();
   measured_.last["loss"] = metrics.loss;
   LogRow row(state_.step, {{"loss", metrics.loss}, {"lr", lr}, {"grad_norm", metrics.grad_norm}});
+  for (const std::string& column : source_columns(*task_)) row.sources.emplace_back(column, not_measured);
+  for (size_t i = 0; i < metrics.source_losses.size(); ++i) row.sources[i].second = metrics.source_losses[i];
   task_->count(row, state_.samples, static_cast<double>((state_.step - saves_.first_step) * samples) / work_.seconds());
   row["mfu"] = work_.flops / work_.seconds() / work_.peak_flops;
   row["memory_mb"] = static_cast<double>(memory_stats(device_).peak) / 1e6;
@@ -359,6 +362,8 @@ void TrainingRun::print_summary() {
     if (const std::optional<double> chance = task_->chance()) std::printf(" (guessing: %.1f%%)", 100 * *chance);
   }
   if (measured_.last.has("val_top1")) std::printf(", validation accuracy %.2f%%", 100 * measured_.last["val_top1"]);
+  for (const SourceUse& source : task_->source_use(state_.samples))
+    std::printf("\nsource %s: %s", source.name.c_str(), source.text().c_str());
   if (state_.step > saves_.first_step) std::printf("\npeak memory %s", peak_text(memory_by_use(device_)).c_str());
   std::printf("\nmodel %s\nlog   %s\n", (out() / models::step_name(state_.step)).c_str(), (out() / "log.csv").c_str());
 }

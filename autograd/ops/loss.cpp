@@ -6,11 +6,14 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/composed_gradients.h"
 #include "braid/autograd/detail/linear_loss.h"
+#include "braid/autograd/detail/token_losses.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid {
+
+constinit thread_local Tensor* detail::token_losses = nullptr;
 
 namespace {
 
@@ -67,6 +70,7 @@ Tensor total(const Tensor& loss) {
 Tensor cross_entropy_per_token(const Tensor& logits, const Tensor& targets) {
   const CalledOp called("cross_entropy_per_token");
   Losses saved = losses("cross_entropy_per_token", logits, targets);
+  TokenLosses::keep(saved.loss);
   Tensor y = saved.loss.reshaped(targets.shape());
   saved.loss = Tensor();
   Shape shape = logits.shape();
@@ -140,6 +144,7 @@ Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Te
       b.loss.cross_entropy(logits, chunk_ids, chunk_loss, chunk_top, chunk_log_sum);
     }
   });
+  TokenLosses::keep(loss);
   const auto composed = [targets](const std::vector<Tensor>& in) {
     const DType type = accumulate_type(in[0].dtype());
     return std::vector<Tensor>{sum(cross_entropy_per_token(linear(cast(in[0], type), cast(in[1], type)), targets))};

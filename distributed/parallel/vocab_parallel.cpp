@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "braid/autograd/detail/linear_loss.h"
+#include "braid/autograd/detail/token_losses.h"
 #include "braid/autograd/ops.h"
 #include "braid/distributed/parallel/mappings.h"
 #include "braid/tensor/kernels/backend.h"
@@ -79,6 +80,7 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
   MemoryScope scope(MemoryUse::workspace);
   Tensor ids = targets.contiguous().reshaped({linear.rows()}), one = full({1}, 1, type, device);
   double total = 0;
+  std::vector<double> terms(TokenLosses::wanted() ? static_cast<size_t>(linear.rows()) : 0);
   linear.for_each_chunk([&](int64_t begin, int64_t end, Tensor& logits) {
     int64_t n = end - begin;
     Tensor chunk_ids = ids.sliced(0, begin, end);
@@ -106,7 +108,9 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
       auto k = static_cast<size_t>(i);
       tops[k] = largest;
       log_sums[k] = std::log(sum);
-      if (target_ids[k] >= 0) total += largest - logit + log_sums[k];
+      if (target_ids[k] < 0) continue;
+      total += largest - logit + log_sums[k];
+      if (!terms.empty()) terms[static_cast<size_t>(begin) + k] = largest - logit + log_sums[k];
     }
     if (!linear.gradients()) return;
 
@@ -125,6 +129,7 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
     b.pointwise.binary(BinaryOp::add, of_first, kept, of_first);
     first.copy_(of_first);
   });
+  if (!terms.empty()) TokenLosses::keep(from_vector(terms, {linear.rows()}));
   return linear.record(op, full({}, total, type, device));
 }
 

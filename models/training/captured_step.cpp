@@ -10,8 +10,9 @@ namespace braid::models {
 namespace {
 StepSums read(const StepBuffers& buffers) {
   const std::vector<double> all = buffers.metrics.to_vector<double>();
-  const auto norms = all.begin() + buffers.losses.numel(), weights = norms + buffers.squared_norms.numel();
-  return {{all.begin(), norms}, {norms, weights}, {weights, all.end()}};
+  const auto norms = all.begin() + buffers.losses.numel(), weights = norms + buffers.squared_norms.numel(),
+             samples = weights + buffers.squared_weights.numel();
+  return {{all.begin(), norms}, {norms, weights}, {weights, samples}, {samples, all.end()}};
 }
 }  // namespace
 
@@ -49,10 +50,13 @@ StepBuffers CapturedStep::make_buffers(const std::vector<Batch>& batches, double
   for (const Batch& b : batches) buffers.batches.push_back(b.to(device_));
   buffers.loss_scale = full({}, loss_scale, DType::f64, device_);
   const auto losses = static_cast<int64_t>(batches.size()), norms = static_cast<int64_t>(parameters_.size());
-  buffers.metrics = empty({losses + 2 * norms}, DType::f64, device_);
+  int64_t samples = 0;
+  for (const Batch& b : batches) samples += b.has(kSources) ? b.samples() : 0;
+  buffers.metrics = empty({losses + 2 * norms + samples}, DType::f64, device_);
   buffers.losses = buffers.metrics.sliced(0, 0, losses);
   buffers.squared_norms = buffers.metrics.sliced(0, losses, losses + norms);
   buffers.squared_weights = buffers.metrics.sliced(0, losses + norms, losses + 2 * norms);
+  buffers.sample_losses = buffers.metrics.sliced(0, losses + 2 * norms, losses + 2 * norms + samples);
   return buffers;
 }
 
@@ -71,7 +75,8 @@ StepSums CapturedStep::gradients(const std::vector<Batch>& batches, double loss_
   }
   StepBuffers& buffers = captured_->buffers;
   for (size_t i = 0; i < batches.size(); ++i) {
-    for (const nn::NamedTensor& t : batches[i].tensors()) buffers.batches[i].at(t.name).copy_(t.value.to(device_));
+    const Batch moved = batches[i].to(device_);
+    for (const nn::NamedTensor& t : moved.tensors()) buffers.batches[i].at(t.name).copy_(t.value);
   }
   buffers.loss_scale.fill(loss_scale);
   captured_->gradients->replay();

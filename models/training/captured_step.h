@@ -35,12 +35,13 @@ struct StepBuffers {
   Tensor losses;               // f64 (micro-batches): the loss of each, summed over its targets
   Tensor squared_norms;        // f64 (parameters): of the gradient of each
   Tensor squared_weights;      // f64 (parameters): sum of the squared elements of each, before the update
-  Tensor metrics;              // the three above in one tensor, so that they are read back at once
+  Tensor sample_losses;        // f64 (micro-batches * B): the same of each sample; (0) unless the batches have kSources
+  Tensor metrics;              // the four above in one tensor, so that they are read back at once
 };
 
 // The results on the host.
 struct StepSums {
-  std::vector<double> losses, squared_norms, squared_weights;
+  std::vector<double> losses, squared_norms, squared_weights, sample_losses;
 };
 
 class CapturedStep {

@@ -73,4 +73,14 @@ double Trainer::largest_squarable() const {
   return std::sqrt(f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max());
 }
 
+StepMetrics Trainer::step(const std::vector<Batch>& micro_batches, double lr) {
+  const StepMetrics metrics = forward_backward(micro_batches);
+  if (const std::optional<std::string> reason = non_finite_reason(metrics, micro_batches)) {
+    discard();
+    fail(ErrorKind::numerical, *reason + "; lower the learning rate");
+  }
+  apply(lr);
+  return metrics;
+}
+
 }  // namespace braid::models

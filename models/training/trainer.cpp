@@ -2,6 +2,7 @@
 
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
+#include "braid/models/training/source_losses.h"
 #include "braid/nn/optim/clip.h"
 #include "braid/nn/optim/registry.h"
 
@@ -55,6 +56,7 @@ StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {
     for (double norm : sums.squared_norms) squares += norm;
     metrics.grad_norm = std::sqrt(mesh_.world.size() == 1 ? squares : mesh_.world.sum(squares));
   }
+  metrics.source_losses = source_losses(micro_batches, sums.sample_losses);
   grad_norm_ = metrics.grad_norm;
   return metrics;
 }
@@ -62,11 +64,12 @@ StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {
 // Fills the gradients of the pieces and the metrics; nothing is read back from the device.
 void Trainer::compute_gradients(const StepBuffers& buffers) {
   const SkipIndexCheck checked;
-  const auto count = static_cast<int64_t>(buffers.batches.size());
+  const auto count = static_cast<int64_t>(buffers.batches.size()), per_batch = buffers.sample_losses.numel() / count;
   for (int64_t i = 0; i < count; ++i) {
     MemoryScope scope(MemoryUse::activations);
     masters_.attach_cast(count == 1);
-    Tensor loss = model_.loss_sum(buffers.batches[static_cast<size_t>(i)]);  // ()
+    const Tensor samples = buffers.sample_losses.sliced(0, i * per_batch, (i + 1) * per_batch);
+    Tensor loss = loss_and_samples(model_, buffers.batches[static_cast<size_t>(i)], samples);  // ()
     buffers.losses.sliced(0, i, i + 1).copy_(loss.detach().reshaped({1}));
     if (i + 1 == count) parallel_.start();  // gradients travel during this backward pass
     backward(loss, buffers.loss_scale.to(loss.dtype()));
@@ -104,16 +107,6 @@ void Trainer::discard() {
   grad_norm_.reset();
   nn::zero_grad(masters_);
   optimizer_->zero_grad();
-}
-
-StepMetrics Trainer::step(const std::vector<Batch>& micro_batches, double lr) {
-  const StepMetrics metrics = forward_backward(micro_batches);
-  if (const std::optional<std::string> reason = non_finite_reason(metrics, micro_batches)) {
-    discard();
-    fail(ErrorKind::numerical, *reason + "; lower the learning rate");
-  }
-  apply(lr);
-  return metrics;
 }
 
 }  // namespace braid::models

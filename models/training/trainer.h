@@ -35,6 +35,8 @@ struct StepMetrics {
   double loss = NAN;
   double grad_norm = NAN;  // of the trained parameters together, before clipping; NaN where the loss is NaN or infinite
   int64_t tokens = 0;      // counted targets
+  // The mean loss of each source (separate_sources()); NaN where the step has no counted target of it.
+  std::vector<double> source_losses = {};
 };
 
 // The options for parameters of this model: before options.groups stand those of what an optimizer of whole matrices
@@ -54,6 +56,10 @@ class Trainer {
   void capture_steps(bool on) { step_.enable(on && mesh_.world.size() == 1); }
   bool replays_steps() const { return step_.captured(); }
   const std::string& capture_given_up_reason() const { return step_.given_up_reason(); }  // memory ran out; "": no
+
+  // From now on the batches have kSources below `count`, and the metrics the loss of each source, from the same forward
+  // pass. 0: no longer.
+  void separate_sources(int64_t count) { sources_ = count; }
 
   // Keeps a moving average of the weights with this decay (weight_average.h), 0: none. It starts at the current
   // weights, or at the average that load() reads. Checkpoints store the average as the model's weights, and the trained
@@ -97,6 +103,7 @@ class Trainer {
 
  private:
   void compute_gradients(const StepBuffers& buffers);
+  std::vector<double> source_losses(const std::vector<Batch>& batches, const std::vector<double>& of_samples) const;
   void broadcast_parameters();
   std::shared_ptr<const nn::WholeMatrices> matrices() const;
   double largest_squarable() const;
@@ -117,6 +124,7 @@ class Trainer {
   std::vector<Tensor> copies_;                // of the pieces, which the model computes with; empty handles where none
   CapturedStep step_;
   double clip_;
+  int64_t sources_ = 0;
   std::optional<double> grad_norm_;  // of the gradients that await apply() or discard()
 };
 

@@ -6,6 +6,7 @@
 
 #include "apps/cli/plan_report.h"
 #include "apps/cli/text.h"
+#include "apps/train/config/data_sources.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/models/cost/size.h"
 #include "braid/models/cost/trace.h"
@@ -62,7 +63,7 @@ void check_same_tokenizer(const TrainConfig& config, const models::text::Manifes
   if (!io::exists(folder / "tokenizer.json")) return;
   const auto tokenizer = models::text::load_tokenizer(folder.string());
   check(tokenizer->fingerprint() == data.tokenizer_fingerprint, ErrorKind::setting, [&] {
-    return str("the data in ", config.data.path, " have other tokens than the model in ", folder.string(),
+    return str("the data in ", data_folder(config), " have other tokens than the model in ", folder.string(),
                ": expected the tokenizer ", tokenizer->name(), " with ", tokenizer->vocab_size(), " ids, found ",
                data.tokenizer, " with ", data.vocab_size, "; prepare the text again with braid prepare --tokenizer ",
                folder.string());

@@ -6,6 +6,7 @@
 #include "apps/cli/model_flags.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/text.h"
+#include "apps/train/config/data_sources.h"
 #include "apps/train/config/other_names.h"
 #include "braid/models/data/text/manifest.h"
 #include "braid/models/data/text/packing.h"
@@ -54,6 +55,9 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"data.path", &c.data.path,
                "folder that braid prepare wrote; or pairs of sequences that the program makes: pairs:dates, "
                "pairs:sort, pairs:reverse"},
+              {"data.sources", &c.data.sources,
+               "instead of data.path, folders of text that are mixed: \"PATH [weight=W] [weight=W@TOKEN ...]\", where "
+               "@TOKEN is the token of the run from which the weight counts"},
               {"data.seq_len", &c.data.seq_len, "tokens per sequence, 0 = the model's block_size", count_or_none},
               {"data.documents", &c.data.documents,
                "documents of a sequence: separate = positions restart and no token attends to another document; auto = "
@@ -224,6 +228,10 @@ void check_relations(const TrainConfig& c) {
                  " holds data that braid prepare wrote: expected a folder for the run alone; choose another run.out";
         });
   for (const std::string& text : c.optimizer.groups) nn::parse_group(text);
+  data_sources(c);  // checks
+  check(c.data.sources.empty() || c.train.epochs == 0, ErrorKind::setting,
+        "train.epochs counts passes over data.path: expected train.steps beside data.sources, whose folders are read "
+        "by their weights");
   check(c.lora.rank == 0 || !c.train.init_from.empty(), ErrorKind::setting,
         "lora.rank needs trained weights: expected train.init_from=FOLDER; without it LoRA would be trained on random "
         "weights");
@@ -244,7 +252,7 @@ void check_relations(const TrainConfig& c) {
 }
 
 void check_together(const TrainConfig& c) {
-  check(!c.data.path.empty(), ErrorKind::setting,
+  check(names_data(c), ErrorKind::setting,
         "data.path is not set: expected a folder written by braid prepare; add data.path=FOLDER");
   check_relations(c);
 }

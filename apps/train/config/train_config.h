@@ -19,6 +19,7 @@ struct TrainConfig {
   } model;
   struct Data {
     std::string path = "";
+    std::vector<std::string> sources = {};
     int64_t seq_len = 0;
     std::string documents = "auto";
     std::string packing = "first_fit";

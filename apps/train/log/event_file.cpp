@@ -119,6 +119,8 @@ void EventFile::append(const LogRow& row) {
     if (row.has(name) && !column.tag.empty())
       values += bytes_field(1, bytes_field(1, std::string(column.tag)) + f32_field(2, row[name]));
   }
+  for (const auto& [column, value] : row.sources)
+    if (!std::isnan(value)) values += bytes_field(1, bytes_field(1, "sources/" + column) + f32_field(2, value));
   file_->append(event_record(event_head(row.step) + bytes_field(5, values)));
 }
 

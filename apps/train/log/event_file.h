@@ -22,7 +22,8 @@ class EventFile {
   // Error(output) when one cannot be written.
   EventFile(const std::filesystem::path& folder, int64_t step);
 
-  // The values that the row has, under "loss/train", "loss/validation", "optimizer/learning_rate", ...
+  // The values that the row has, under "loss/train", "loss/validation", "optimizer/learning_rate", ...; of a
+  // mixture under "sources/loss.NAME" and "sources/val_loss.NAME".
   void append(const LogRow& row);
   void sync();
 

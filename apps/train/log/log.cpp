@@ -68,6 +68,8 @@ std::vector<std::string> csv_fields(std::string_view line) {
   return fields;
 }
 
+bool is_source_column(std::string_view name) { return name.starts_with("loss.") || name.starts_with("val_loss."); }
+
 // One data line. Columns without a LogColumn are `step` (at `step_at`) or unknown and skipped.
 LogRow parse_row(const std::vector<std::string>& fields, const std::vector<std::string>& names, size_t step_at,
                  const std::string& where) {
@@ -81,15 +83,17 @@ LogRow parse_row(const std::vector<std::string>& fields, const std::vector<std::
     const LogColumn* column = std::ranges::find(log_columns, names[i], &LogColumn::name);
     if (i == step_at || column == std::end(log_columns)) column = nullptr;
     const auto step = i == step_at ? parse_int(field) : std::nullopt;
-    const auto number = column ? parse_float(field) : std::nullopt;
-    const bool ok = i == step_at ? step && *step >= 0 : !column || field.empty() || number;
+    const bool source = is_source_column(names[i]);
+    const auto number = column || source ? parse_float(field) : std::nullopt;
+    const bool ok = i == step_at ? step && *step >= 0 : (!column && !source) || field.empty() || number;
     check(ok, ErrorKind::input, [&] {
       return "broken log in " + where + ", column " + names[i] + ": expected " +
              (i == step_at ? "an integer" : "a number") + ", found '" + preview(field) +
              "'; remove the line or move the file away";
     });
     if (step) row.step = *step;
-    if (number) row[LogName(*column)] = *number;
+    if (number && column) row[LogName(*column)] = *number;
+    if (source) row.sources.emplace_back(names[i], number.value_or(not_measured));
   }
   return row;
 }
@@ -110,11 +114,16 @@ std::optional<LogRow> json_row(const std::string& line, int64_t step, const std:
     if (name == "\"event\"") return std::nullopt;
     const auto is_name = [&](const LogColumn& column) { return name == "\"" + std::string(column.name) + "\""; };
     const auto column = std::ranges::find_if(log_columns, is_name);
-    if (column == std::end(log_columns) || field.substr(colon + 1) == "null") continue;
+    const std::string bare = name.size() > 2 ? name.substr(1, name.size() - 2) : "";
+    const bool source = is_source_column(bare);
+    if ((column == std::end(log_columns) && !source) || field.substr(colon + 1) == "null") continue;
     const auto value = parse_float(field.substr(colon + 1));
     check(value.has_value(), ErrorKind::input,
           [&] { return "broken log in " + where + ": expected a number for " + name + "; remove the line"; });
-    row[LogName(*column)] = *value;
+    if (source)
+      row.set_source(bare, *value);
+    else
+      row[LogName(*column)] = *value;
   }
   return row;
 }
@@ -147,35 +156,53 @@ int64_t kept_json(const fs::path& path, int64_t step, std::vector<LogRow>& rows)
 
 std::string_view kind_of(const LogRow& row) { return row.has("pictures") ? "images" : "text"; }
 
-std::string csv_header(std::string_view kind) {
+void LogRow::set_source(std::string_view column, double value) {
+  const auto at = std::ranges::find(sources, column, &std::pair<std::string, double>::first);
+  if (at == sources.end())
+    sources.emplace_back(column, value);
+  else
+    at->second = value;
+}
+
+void LogRow::update(const LogRow& row) {
+  for (const LogColumn& column : log_columns)
+    if (row.has(LogName(column))) (*this)[LogName(column)] = row[LogName(column)];
+  for (const auto& [column, value] : row.sources)
+    if (!std::isnan(value)) set_source(column, value);
+}
+
+std::string csv_header(std::string_view kind, const std::vector<std::string>& source_columns) {
   std::string text = "step";
   for (const LogColumn& column : log_columns)
     if (column.in(kind)) text.append(",").append(column.name);
+  for (const std::string& column : source_columns) text.append(",").append(column);
   return text + "\n";
 }
 
-std::string csv_line(const LogRow& row, std::string_view kind) {
+std::string csv_line(const LogRow& row, std::string_view kind, const std::vector<std::string>& source_columns) {
   std::string text = std::to_string(row.step);
-  for (const LogColumn& column : log_columns) {
-    if (!column.in(kind)) continue;
-    const double value = row[LogName(column)];
-    text.append(",").append(std::isnan(value) ? "" : shortest(value));
-  }
+  const auto add = [&](double value) { text.append(",").append(std::isnan(value) ? "" : shortest(value)); };
+  for (const LogColumn& column : log_columns)
+    if (column.in(kind)) add(row[LogName(column)]);
+  for (const std::string& column : source_columns) add(row.of_source(column));
   return text + "\n";
 }
 
 std::string json_line(const LogRow& row, std::string_view kind) {
   std::string text = str("{\"step\":", row.step);
-  for (const LogColumn& column : log_columns) {
-    if (!column.in(kind)) continue;
-    const double value = row[LogName(column)];
-    text.append(",\"").append(column.name).append("\":").append(std::isfinite(value) ? shortest(value) : "null");
-  }
+  const auto add = [&](std::string_view name, double value) {
+    text.append(",\"").append(name).append("\":").append(std::isfinite(value) ? shortest(value) : "null");
+  };
+  for (const LogColumn& column : log_columns)
+    if (column.in(kind)) add(column.name, row[LogName(column)]);
+  for (const auto& [column, value] : row.sources) add(column, value);
   if (!std::isnan(row.unix_time)) text.append(",\"time\":\"").append(time_text(row.unix_time)).append("\"");
   return text + "}\n";
 }
 
-RunLog::RunLog(const fs::path& folder, int64_t step, std::string_view kind) : folder_(folder), kind_(kind) {
+RunLog::RunLog(const fs::path& folder, int64_t step, std::string_view kind,
+               const std::vector<std::string>& source_columns)
+    : folder_(folder), kind_(kind), source_columns_(source_columns) {
   io::make_folder(folder);
   const int64_t csv = read_csv(folder / "log.csv", step);
   std::vector<LogRow> rows = earlier_rows_;
@@ -184,27 +211,27 @@ RunLog::RunLog(const fs::path& folder, int64_t step, std::string_view kind) : fo
   if (rows.size() > earlier_rows_.size()) {  // log.csv was moved away, or cut
     std::ranges::sort(rows, {}, &LogRow::step);
     earlier_rows_ = std::move(rows);
-    std::string text = csv_header(kind_);
-    for (const LogRow& row : earlier_rows_) text += csv_line(row, kind_);
+    std::string text = csv_header(kind_, source_columns_);
+    for (const LogRow& row : earlier_rows_) text += csv_line(row, kind_, source_columns_);
     io::write_file((folder / "log.csv").string(), text);
     open_files(INT64_MAX, json);
   } else {
     open_files(csv, json);
-    if (csv == 0) csv_->append(csv_header(kind_));
+    if (csv == 0) csv_->append(csv_header(kind_, source_columns_));
   }
 }
 
 void RunLog::open_files(int64_t csv, int64_t json) {
   csv_.emplace((folder_ / "log.csv").string(), csv);
   json_.emplace((folder_ / "log.jsonl").string(), json);
-  csv_->follow(csv_header(kind_));
+  csv_->follow(csv_header(kind_, source_columns_));
   json_->follow("");
 }
 
 // Fills earlier_rows_; returns how many bytes of the file stay.
 int64_t RunLog::read_csv(const fs::path& path, int64_t step) {
   if (!io::exists(path)) return 0;
-  std::string header = csv_header(kind_);
+  std::string header = csv_header(kind_, source_columns_);
   header.pop_back();
   io::LineReader lines(path.string());
   if (!lines.next()) return 0;
@@ -230,7 +257,7 @@ void RunLog::append_event(const std::string& json) { json_->append(json); }
 void RunLog::append(const LogRow& row) {
   std::exception_ptr failure;
   try {
-    csv_->append(csv_line(row, kind_));
+    csv_->append(csv_line(row, kind_, source_columns_));
   } catch (const Error&) {  // the row is kept for later; the other file gets its own all the same
     failure = std::current_exception();
   }
@@ -254,7 +281,8 @@ void RunLog::complete(const LogRow& row) {
   };
   replace("log.jsonl", is_json_row, json_line(row, kind_));
   const auto is_csv_row = [&](const std::string& line) { return line.starts_with(csv); };
-  replace("log.csv", is_csv_row, csv_line(row, kind_));  // last: a row that is complete here is not measured again
+  replace("log.csv", is_csv_row,
+          csv_line(row, kind_, source_columns_));  // last: a row that is complete here is not measured again
   open_files(INT64_MAX, INT64_MAX);
 }
 

@@ -1,6 +1,7 @@
 // The log of a run: log.csv and log.jsonl with one row a step. A row is written by one call, so a killed run leaves at
 // most one torn last line, which the next open removes.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "braid/tensor/io/append_file.h"
@@ -43,6 +45,12 @@ inline constexpr LogColumn log_columns[] = {
     {"elapsed_s", "speed/elapsed_seconds", true},  // of training, without pauses
     {"eta_s", "", true}};
 
+// A column of a source of a mixture, behind all others: "loss.NAME" and "val_loss.NAME", where NAME has neither commas
+// nor quotes.
+inline std::string source_column(std::string_view column, std::string_view source) {
+  return std::string(column).append(".").append(source);
+}
+
 // A column by its name; a name that is not in the table does not compile.
 class LogName {
  public:
@@ -72,8 +80,17 @@ class LogRow {
   double& operator[](LogName name) { return values_[name.index()]; }
   bool has(LogName name) const { return !std::isnan((*this)[name]); }
 
-  int64_t step;                     // 1 = after the first optimizer step
-  double unix_time = not_measured;  // seconds since 1970; log.jsonl has it, as the time of day
+  int64_t step;                                              // 1 = after the first optimizer step
+  double unix_time = not_measured;                           // seconds since 1970; log.jsonl has it, as the time of day
+  std::vector<std::pair<std::string, double>> sources = {};  // source_column(), in the order of the file
+
+  double of_source(std::string_view column) const {  // not_measured where there is none
+    const auto at = std::ranges::find(sources, column, &std::pair<std::string, double>::first);
+    return at == sources.end() ? not_measured : at->second;
+  }
+  void set_source(std::string_view column, double value);
+  // Takes over the values that the other row has.
+  void update(const LogRow& row);
 
  private:
   std::array<double, std::size(log_columns)> values_;
@@ -81,8 +98,10 @@ class LogRow {
 
 // `kind`: of the data, "text" or "images"; "": a file with rows of both.
 std::string_view kind_of(const LogRow& row);
-std::string csv_header(std::string_view kind);                   // with line end
-std::string csv_line(const LogRow& row, std::string_view kind);  // shortest decimals that read back to the same values
+// source_columns: of the file, of a mixture. Lines have their line end, and shortest decimals that read back to the
+// same values.
+std::string csv_header(std::string_view kind, const std::vector<std::string>& source_columns = {});
+std::string csv_line(const LogRow& row, std::string_view kind, const std::vector<std::string>& source_columns = {});
 std::string json_line(const LogRow& row, std::string_view kind);
 
 class RunLog {
@@ -90,7 +109,8 @@ class RunLog {
   // Opens or creates both files in `folder` and cuts off every row after `step`, the step that the run continues from
   // (0: a new run). Rows that log.csv lacks and log.jsonl has, because the first was moved away, are put back.
   // Error(input) if a file there is not such a log, Error(output) if it cannot be written.
-  RunLog(const std::filesystem::path& folder, int64_t step, std::string_view kind = "text");
+  RunLog(const std::filesystem::path& folder, int64_t step, std::string_view kind = "text",
+         const std::vector<std::string>& source_columns = {});
 
   const std::vector<LogRow>& earlier_rows() const { return earlier_rows_; }  // found on opening, in order
   void append_event(const std::string& json);  // a line {"step":N,"event":...} of log.jsonl, with line end
@@ -108,6 +128,7 @@ class RunLog {
 
   std::filesystem::path folder_;
   std::string_view kind_;
+  std::vector<std::string> source_columns_;
   std::optional<io::AppendFile> csv_, json_;
   std::vector<LogRow> earlier_rows_;
 };

@@ -1,5 +1,7 @@
 #include "apps/train/log/prometheus_file.h"
 
+#include <tuple>
+
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
@@ -45,6 +47,17 @@ std::string prometheus_text(const LogRow& row, const std::string& run, int64_t s
   add("steps", "gauge", "Steps of the run.", std::to_string(steps));
   for (const Gauge& g : kGauges)
     if (row.has(g.column)) add(g.name, g.type, g.help, detail::shortest(row[g.column]));
+  for (const auto& [column, name, help] :
+       {std::tuple{"loss.", "source_loss", "Training loss of a source, in the last step that has it."},
+        {"val_loss.", "source_validation_loss", "Loss of a source in the last validation."}}) {
+    std::string values;
+    for (const auto& [source, value] : row.sources)
+      if (source.starts_with(column) && !std::isnan(value))
+        values += str("braid_train_", name, "{run=\"", label_text(run), "\",source=\"",
+                      source.substr(std::string_view(column).size()), "\"} ", detail::shortest(value), "\n");
+    if (!values.empty())
+      text += str("# HELP braid_train_", name, " ", help, "\n# TYPE braid_train_", name, " gauge\n", values);
+  }
   if (!std::isnan(row.unix_time))
     add("last_step_timestamp_seconds", "gauge", "When the last step ended.", detail::shortest(row.unix_time));
   return text;
@@ -53,15 +66,12 @@ std::string prometheus_text(const LogRow& row, const std::string& run, int64_t s
 PrometheusFile::PrometheusFile(std::string path, std::string run, int64_t steps, const std::vector<LogRow>& earlier)
     : path_(std::move(path)), run_(std::move(run)), steps_(steps) {
   const io::AtomicFile place(path_);  // can it be written?
-  for (const LogRow& row : earlier)
-    for (const LogColumn& column : log_columns)
-      if (row.has(LogName(column))) last_[LogName(column)] = row[LogName(column)];
+  for (const LogRow& row : earlier) last_.update(row);
 }
 
 void PrometheusFile::update(const LogRow& row) {
   last_.step = row.step, last_.unix_time = row.unix_time;
-  for (const LogColumn& column : log_columns)
-    if (row.has(LogName(column))) last_[LogName(column)] = row[LogName(column)];
+  last_.update(row);
   changed_ = true;
   const bool due = written_ == decltype(written_)() ||
                    std::chrono::steady_clock::now() - written_ >= std::chrono::seconds(1) || row.has("val_loss");

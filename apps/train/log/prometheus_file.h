@@ -9,7 +9,8 @@
 namespace braid::apps {
 
 // Gauges and counters braid_train_*{run="RUN"}: steps (of the whole run), step, loss, validation_loss, tokens_total,
-// tokens_per_second, gradient_norm, learning_rate and what else the kind of data has; last_step_timestamp_seconds is
+// tokens_per_second, gradient_norm, learning_rate and what else the kind of data has;
+// source_loss and source_validation_loss{run="RUN",source="NAME"} of a mixture; last_step_timestamp_seconds is
 // the time of the row, since 1970. Values that the row lacks are not there.
 std::string prometheus_text(const LogRow& row, const std::string& run, int64_t steps);
 

@@ -5,10 +5,11 @@
 
 namespace braid::apps {
 
-void RunFiles::open(const std::filesystem::path& out, int64_t step, std::string_view kind) {
+void RunFiles::open(const std::filesystem::path& out, int64_t step, std::string_view kind,
+                    const std::vector<std::string>& source_columns) {
   out_ = out;
   kind_ = kind;
-  log_.emplace(out, step, kind);
+  log_.emplace(out, step, kind, source_columns);
   samples_.emplace(out / "samples.txt", step);
 }
 

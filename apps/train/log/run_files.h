@@ -21,7 +21,8 @@ class RunFiles {
   explicit RunFiles(Progress& progress) : progress_(progress) {}
 
   // Opens log and samples in the run's folder; what they have after `step` is cut off. kind: of the data.
-  void open(const std::filesystem::path& out, int64_t step, std::string_view kind);
+  void open(const std::filesystem::path& out, int64_t step, std::string_view kind,
+            const std::vector<std::string>& source_columns = {});
   // Writes the event of a start. tensorboard: also opens event files, from `events_step`. command: also starts this
   // process, which gets every line of log.jsonl from here on; "": none.
   void start(const std::string& event, bool tensorboard, int64_t events_step, const std::string& command);

@@ -9,6 +9,7 @@
 #include "apps/cli/memory_text.h"
 #include "apps/cli/plan_report.h"
 #include "apps/cli/text.h"
+#include "apps/train/config/data_sources.h"
 #include "apps/train/config/flops.h"
 #include "apps/train/config/origin.h"
 #include "apps/train/config/trained.h"
@@ -41,6 +42,7 @@ struct Plan {
   StepPlan step;
   std::vector<StepPlan> layouts;  // of as many processes, the best first
   DiskPlan disk;
+  std::vector<SourceUse> sources;  // of a mixture, over the run
 
   double samples() const {
     return static_cast<double>(config.train.batch_size) * static_cast<double>(config.train.accumulate);
@@ -223,6 +225,8 @@ void add_time(Report& report, const Plan& plan, bool here) {
   if (plan.windows > 0)
     report.line("epochs over the run",
                 number("%.2f", double(plan.config.train.steps) * plan.samples() / double(plan.windows)));
+  for (const SourceUse& source : plan.sources) report.line("source " + preview(source.name, 24), source.text());
+  for (const std::string& warning : repetition_warnings(plan.sources)) report.text(warning);
   if (measured > 0) {
     report.line("time of a step", time_in_words(seconds) + ", measured: " + plan.config.run.out + "/log.csv");
   } else {
@@ -315,7 +319,7 @@ std::optional<Error> problem_of(const Plan& plan, bool here) {
 }  // namespace
 
 std::string start_comments(const TrainConfig& config) {
-  const bool data = !config.data.path.empty();
+  const bool data = names_data(config);
   if (!data && config.model.preset.empty() && config.train.init_from.empty()) return "";
   const auto model = model_for_data(config);
   const int64_t T = sequence_length(config, *model);
@@ -332,7 +336,7 @@ std::string start_comments(const TrainConfig& config) {
 DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t processes, int64_t processes_here) {
   check_relations(config);
   check_place(config.run.out);
-  const bool with_data = !config.data.path.empty(), here = !request.elsewhere();
+  const bool with_data = names_data(config), here = !request.elsewhere();
   const std::unique_ptr<const TrainingTask> task = with_data ? make_task(config) : nullptr;
   const auto model = with_data ? task->model_spec() : model_spec(config, 0);
   const int64_t T = sequence_length(config, *model);
@@ -365,7 +369,9 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
             machine,
             plan_step(config, *model, T, mesh, machine, sample),
             {},
-            plan_disk(config, *model)};
+            plan_disk(config, *model),
+            with_data ? task->source_use(config.train.steps * config.train.batch_size * config.train.accumulate)
+                      : std::vector<SourceUse>()};
   if (mesh.ranks() > 1) plan.layouts = plan_layouts(config, *model, T, mesh.ranks(), machine, sample);
 
   Report report;

@@ -1,5 +1,6 @@
 #include "apps/train/plan/run_flops.h"
 
+#include "apps/train/config/data_sources.h"
 #include "apps/train/config/flops.h"
 #include "apps/train/config/origin.h"
 #include "apps/train/log/log.h"
@@ -19,7 +20,7 @@ double training_flops_per_token(const fs::path& run) {
   TrainConfig config;
   const Schema schema = train_schema(config, model_settings());
   load_config(schema, file, {});
-  const bool data = io::exists(fs::path(config.data.path) / "dataset.json");
+  const bool data = names_data(config) && io::exists(fs::path(data_folder(config)) / "dataset.json");
   const auto checkpoints = models::step_folders(file.parent_path());
   const auto spec = !checkpoints.empty() ? model_in(checkpoints.back().path)
                     : data               ? model_for_data(config)

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "apps/cli/text.h"
+#include "apps/train/config/data_sources.h"
 #include "apps/train/config/origin.h"
 #include "apps/train/run/job.h"
 #include "apps/train/run/run_status.h"
@@ -69,9 +70,12 @@ std::vector<std::string> context_lines(const fs::path& checkpoint, const models:
 void check_same_data(const TrainConfig& config, const TrainConfig& before, const fs::path& checkpoint,
                      const models::RunState& saved, const models::RunState& start) {
   check(saved.data_fingerprint == start.data_fingerprint, ErrorKind::setting, [&] {
-    return "the data in " + config.data.path + " is not what " + checkpoint.string() +
-           " was trained on: expected data.path = " + before.data.path + " with fingerprint " + saved.data_fingerprint +
-           ", found fingerprint " + start.data_fingerprint + "; restore the data" + ways_out(config);
+    const bool mixed = !before.data.sources.empty();
+    return "the data in " + join(data_folders(config), " and ") + " is not what " + checkpoint.string() +
+           " was trained on: expected " +
+           (mixed ? "data.sources = " + toml_text(before.data.sources) : "data.path = " + before.data.path) +
+           " with fingerprint " + saved.data_fingerprint + ", found fingerprint " + start.data_fingerprint +
+           "; restore the data" + ways_out(config);
   });
   check(saved.seed == start.seed, ErrorKind::setting, [&] {
     return str("run.seed differs from the run in ", config.run.out, ": expected ", saved.seed, ", found ", start.seed,

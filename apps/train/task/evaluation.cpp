@@ -13,20 +13,25 @@
 namespace braid::apps {
 
 Evaluation::Evaluation(const TrainConfig& config, const models::LanguageModel& model, const dist::ProcessMesh& mesh,
-                       const models::text::Tokenizer& tokenizer, const models::text::Dataset* validation)
+                       const models::text::Tokenizer& tokenizer,
+                       const std::vector<std::optional<models::text::Dataset>>& validation)
     : config_(config), model_(model), mesh_(mesh), tokenizer_(tokenizer) {
-  if (validation) {
-    batches_ = models::text::validation_batches(*validation, config.train.batch_size, config.eval.samples, mesh);
-  }
+  for (const auto& data : validation)
+    batches_.push_back(data
+                           ? models::text::validation_batches(*data, config.train.batch_size, config.eval.samples, mesh)
+                           : std::vector<models::Batch>());
   const models::text::TaskSet set = models::text::parse_task_set(config.eval.task_set);
   for (int64_t i = 0; i < config.eval.tasks; ++i)
     tasks_.push_back(models::text::make_task_sample(models::text::Vocabulary::held_out, 0, i, set));
 }
 
-std::optional<double> Evaluation::validation_loss() const {
-  const double loss = models::evaluate(model_, batches_, mesh_, StopSignals::requested);
-  if (std::isnan(loss) && mesh_.world.any(StopSignals::requested())) return std::nullopt;
-  return loss;
+std::optional<std::vector<double>> Evaluation::validation_losses() const {
+  std::vector<double> losses;
+  for (const std::vector<models::Batch>& batches : batches_) {
+    losses.push_back(batches.empty() ? NAN : models::evaluate(model_, batches, mesh_, StopSignals::requested));
+    if (std::isnan(losses.back()) && mesh_.world.any(StopSignals::requested())) return std::nullopt;
+  }
+  return losses;
 }
 
 int64_t Evaluation::gradable_answers() const {

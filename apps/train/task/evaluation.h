@@ -15,15 +15,17 @@ namespace braid::apps {
 
 class Evaluation {
  public:
-  // All arguments must outlive this object. `validation`: null for a run without, which must not call
-  // validation_loss().
+  // The arguments must outlive this object. `validation`: of each source, where it has one; empty for a run without
+  // validation, which must not call validation_losses().
   Evaluation(const TrainConfig& config, const models::LanguageModel& model, const dist::ProcessMesh& mesh,
-             const models::text::Tokenizer& tokenizer, const models::text::Dataset* validation);
+             const models::text::Tokenizer& tokenizer,
+             const std::vector<std::optional<models::text::Dataset>>& validation);
 
   // All are collective. None, on all ranks: a stop signal came before the end. task_accuracy() and sample() throw
   // Error(numerical) on all ranks when logits are NaN or Inf.
-  // Mean loss in nats per token over eval.samples samples (0: the split), the same at every call.
-  std::optional<double> validation_loss() const;
+  // Mean loss of each source in nats per token over eval.samples samples (0: the split), the same at every call; NaN of
+  // one without validation.
+  std::optional<std::vector<double>> validation_losses() const;
   // Share of eval.tasks held-out tasks that the model solves, 0..1; on data rank 0, not_measured elsewhere and where
   // gradable_answers() is 0.
   std::optional<double> task_accuracy() const;
@@ -39,7 +41,7 @@ class Evaluation {
   const models::LanguageModel& model_;
   const dist::ProcessMesh& mesh_;
   const models::text::Tokenizer& tokenizer_;
-  std::vector<models::Batch> batches_;
+  std::vector<std::vector<models::Batch>> batches_;  // of each source
   std::vector<models::text::TaskSample> tasks_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "apps/train/config/data_sources.h"
 #include "apps/train/config/origin.h"
 #include "apps/train/config/trained.h"
 #include "apps/train/task/task.h"
@@ -54,7 +55,7 @@ std::vector<models::ModelSetting> settings_in_effect(const TrainConfig& config) 
   if (!names_model(config)) return {};
   const bool data =
       models::PairTask::of_path(config.data.path) ||
-      (!config.data.path.empty() && io::exists(std::filesystem::path(config.data.path) / models::text::manifest_name));
+      (names_data(config) && io::exists(std::filesystem::path(data_folder(config)) / models::text::manifest_name));
   if (data) return model_for_data(config)->settings();
   if (!config.train.init_from.empty() ||
       !vocabulary_of_data(config, models::find_family(config.model.preset, given_settings(config))))
@@ -98,7 +99,7 @@ std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, i
   if (vocabulary > 0 && !config.model.values.contains(kVocabulary)) {
     check(!default_vocabulary(family).empty(), ErrorKind::setting, [&] {
       return "a model of type " + family.model_type +
-             " does not model text: expected a language model for the data in " + config.data.path;
+             " does not model text: expected a language model for the data in " + data_folder(config);
     });
     keys.emplace_back(kVocabulary, std::to_string(vocabulary));
   }

@@ -5,9 +5,11 @@
 #include <filesystem>
 
 #include "apps/cli/text.h"
+#include "apps/train/config/data_sources.h"
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/task.h"
 #include "braid/models/data/text/manifest.h"
+#include "braid/models/data/vision/manifest.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/path_status.h"
@@ -15,9 +17,35 @@
 namespace braid::apps {
 
 namespace fs = std::filesystem;
-using models::text::Dataset, models::text::DocumentAttention, models::text::SequenceOptions, models::text::Split;
+using models::text::Dataset, models::text::DocumentAttention, models::text::Manifest, models::text::MixedOrder,
+    models::text::SequenceOptions, models::text::Split;
+
+static void check_source(const std::string& folder, const std::string& first) {
+  check(io::is_folder(folder) && io::exists(fs::path(folder) / models::text::manifest_name), ErrorKind::setting, [&] {
+    return "data.sources names " + folder + ", which is no folder with dataset.json: expected one that braid prepare " +
+           "wrote; run braid prepare INPUT -o " + folder + " first";
+  });
+  check(!models::vision::holds_images(folder), ErrorKind::setting,
+        [&] { return "data.sources names " + folder + ", which holds images: expected folders of text"; });
+  const Manifest data = models::text::read_manifest(folder), expected = models::text::read_manifest(first);
+  check(data.train.tokens > 0, ErrorKind::setting, [&] {
+    return "the source " + folder + " has no training tokens: expected at least one sequence; prepare more text, or " +
+           "leave it out of data.sources";
+  });
+  check(data.tokenizer_fingerprint == expected.tokenizer_fingerprint && data.vocab_size == expected.vocab_size,
+        ErrorKind::setting, [&] {
+          return str("the sources ", first, " and ", folder, " have other tokens: expected the tokenizer ",
+                     expected.tokenizer, " with ", expected.vocab_size, " ids in both, found ", data.tokenizer,
+                     " with ", data.vocab_size, "; prepare one of them again with braid prepare --tokenizer ", first);
+        });
+}
 
 int64_t vocabulary_of(const TrainConfig& config) {
+  if (config.data.path.empty()) {
+    const std::vector<std::string> folders = data_folders(config);
+    for (const std::string& folder : folders) check_source(folder, folders[0]);
+    return models::text::read_manifest(folders.at(0)).vocab_size;
+  }
   const fs::path path = config.data.path;
   io::check_readable(path);
   const bool file = io::exists(path) && !io::is_folder(path);
@@ -34,33 +62,67 @@ static int64_t sequence_length_of_data(const TrainConfig& config) {
   return sequence_length(config, *model_spec(config, vocabulary_of(config)));
 }
 
-SequenceOptions sequence_options(const TrainConfig& config) {
-  const bool samples = models::text::read_manifest(config.data.path).samples.has_value();
+SequenceOptions sequence_options(const TrainConfig& config, const std::string& folder) {
+  const bool samples = models::text::read_manifest(folder).samples.has_value();
   const bool separate = config.data.documents == "separate" || (config.data.documents == "auto" && samples);
   return {.documents = separate ? DocumentAttention::separate : DocumentAttention::joined,
           .packing = models::text::parse_packing(config.data.packing),
           .cut_long_samples = config.data.long_samples == "cut"};
 }
 
-Dataset training_data(const TrainConfig& config) {
-  const int64_t T = sequence_length_of_data(config);
-  return Dataset(config.data.path, Split::train, T, sequence_options(config));
+static Dataset split_of(const TrainConfig& config, const std::string& folder, Split split, int64_t T) {
+  return Dataset(folder, split, T, sequence_options(config, folder));
 }
 
-std::optional<Dataset> validation_data(const TrainConfig& config) {
-  if (config.eval.interval == 0) return std::nullopt;
+Dataset training_data(const TrainConfig& config) {
   const int64_t T = sequence_length_of_data(config);
-  const models::text::Manifest manifest = models::text::read_manifest(config.data.path);
-  const int64_t tokens = manifest.val.tokens;
-  check(manifest.samples ? tokens > 0 : tokens > T, ErrorKind::setting, [&] {
-    return str(
-        "the val split of ", config.data.path, " is too small to validate on: expected at least ",
-        manifest.samples ? "one sample" : str(T + 1, " tokens for one sequence"), ", found ", tokens,
-        manifest.samples ? " tokens" : "",
-        "; set eval.interval=0 to train without validation, lower data.seq_len, or prepare the data again with a "
-        "larger --val-fraction");
+  return split_of(config, data_folder(config), Split::train, T);
+}
+
+MixedOrder training_order(const TrainConfig& config) {
+  const auto seed = static_cast<uint64_t>(config.run.seed);
+  if (config.data.sources.empty()) return MixedOrder(training_data(config), seed);
+  const int64_t T = sequence_length_of_data(config);
+  std::vector<Dataset> data;
+  std::vector<std::vector<models::text::WeightChange>> weights;
+  for (const DataSource& source : data_sources(config)) {
+    const Manifest manifest = models::text::read_manifest(source.path);
+    check(manifest.samples || manifest.train.tokens > T, ErrorKind::setting, [&] {
+      return str("the source ", source.path, " is too small: expected at least ", T + 1,
+                 " training tokens for one sequence, found ", manifest.train.tokens,
+                 "; prepare more text, lower data.seq_len, or leave it out of data.sources");
+    });
+    data.push_back(split_of(config, source.path, Split::train, T));
+    weights.push_back(source.weights);
+  }
+  return MixedOrder(std::move(data), std::move(weights), seed);
+}
+
+// The tokens of the split are enough for a sequence.
+static bool can_validate(const Manifest& data, int64_t T) { return data.val.tokens > (data.samples ? 0 : T); }
+
+std::vector<std::optional<Dataset>> validation_data(const TrainConfig& config) {
+  if (config.eval.interval == 0) return {};
+  const int64_t T = sequence_length_of_data(config);
+  const std::vector<DataSource> sources = data_sources(config);
+  std::vector<std::optional<Dataset>> data;
+  bool enough = false;
+  for (const std::string& folder : data_folders(config)) {
+    const bool can = can_validate(models::text::read_manifest(folder), T);
+    enough = enough || (can && (sources.empty() || sources[data.size()].weights.back().weight > 0));
+    data.push_back(can ? std::optional(split_of(config, folder, Split::val, T)) : std::nullopt);
+  }
+  check(enough, ErrorKind::setting, [&] {
+    const Manifest manifest = models::text::read_manifest(data_folder(config));
+    return str(sources.empty() ? "the val split of " + config.data.path + " is"
+                               : "the val splits of all data.sources with a weight at the end of the run are",
+               " too small to validate on: expected at least ",
+               manifest.samples ? "one sample" : str(T + 1, " tokens for one sequence"), ", found ",
+               manifest.val.tokens, manifest.samples ? " tokens" : "", sources.empty() ? "" : " in the first",
+               "; set eval.interval=0 to train without validation, lower data.seq_len, or prepare the data again with "
+               "a larger --val-fraction");
   });
-  return Dataset(config.data.path, Split::val, T, sequence_options(config));
+  return data;
 }
 
 // Where a run stands; a damaged checkpoint will be passed over by the resume.

@@ -18,6 +18,14 @@
 
 namespace braid::apps {
 
+// What a run reads of a source of a mixture.
+struct SourceUse {
+  std::string name;  // as in the columns of the log
+  int64_t sequences;
+  double share, epochs;      // of all sequences, 0..1; how often the source is read as a whole
+  std::string text() const;  // "700 sequences, 70.00 %, 1.40 epochs"
+};
+
 class TrainingTask {
  public:
   // Runs `work`, which a run can go without; false where NaN or Inf made it impossible, which is then noted under
@@ -39,6 +47,11 @@ class TrainingTask {
   virtual double samples_of_epochs(double epochs) const { return epochs * static_cast<double>(samples()); }
   virtual int64_t sample_at(int64_t place) const = 0;                           // the sample at a place of that order
   virtual const models::text::Tokenizer* tokenizer() const { return nullptr; }  // of checkpoints; null: none
+  // What the first `samples` samples of the run take from each source; none where the data are one folder.
+  virtual std::vector<SourceUse> source_use(int64_t samples) const {
+    static_cast<void>(samples);
+    return {};
+  }
   // Names and texts of further files of checkpoints.
   virtual std::vector<std::pair<std::string, std::string>> model_files() const { return {}; }
 
@@ -68,10 +81,16 @@ class TrainingTask {
   virtual std::vector<std::string> start_notes() const { return {}; }  // after start()
 };
 
-// The task for the data in data.path. Error(input) when they are damaged, Error(setting) when they do not fit the
-// settings.
+// A warning for each source that is read more than 4 times: beyond that, repeated tokens teach ever less
+// (arXiv 2305.16264).
+std::vector<std::string> repetition_warnings(const std::vector<SourceUse>& use);
+// The columns that a mixture adds to the log (source_column()); none where the data are one folder.
+std::vector<std::string> source_columns(const TrainingTask& task);
+
+// The task for the data in data.path or data.sources. Error(input) when they are damaged, Error(setting) when they do
+// not fit the settings.
 std::unique_ptr<TrainingTask> make_task(const TrainConfig& config);
-// make_task(config)->model_spec() by the description of the data alone; without data.path by the settings alone.
+// make_task(config)->model_spec() by the description of the data alone; without data by the settings alone.
 std::unique_ptr<const models::ModelSpec> model_for_data(const TrainConfig& config);
 
 }  // namespace braid::apps

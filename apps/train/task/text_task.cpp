@@ -1,5 +1,7 @@
 #include "apps/train/task/text_task.h"
 
+#include <algorithm>
+
 #include "apps/train/config/flops.h"
 #include "apps/train/config/origin.h"
 #include "apps/train/task/from_config.h"
@@ -11,7 +13,8 @@ namespace braid::apps {
 
 TextTask::TextTask(const TrainConfig& config)
     : config_(config),
-      order_(training_data(config), static_cast<uint64_t>(config.run.seed)),
+      sources_(config.data.sources.size() > 1 ? data_sources(config) : std::vector<DataSource>()),
+      order_(training_order(config)),
       validation_(validation_data(config)) {}
 
 std::vector<models::Batch> TextTask::batches(int64_t first, const dist::ProcessMesh& mesh) const {
@@ -30,7 +33,7 @@ void TextTask::check_model(const models::Model& model) const {
   const auto* text = dynamic_cast<const models::LanguageModel*>(&model);
   check(text != nullptr, ErrorKind::input,
         [&] { return "a model of type " + model.spec()->model_type() + " does not model text"; });
-  check(!train().separates_documents() || text->separates_documents(), ErrorKind::setting, [&] {
+  check(!order_.separates_documents() || text->separates_documents(), ErrorKind::setting, [&] {
     return "a model of type " + model.spec()->model_type() +
            " cannot keep attention within documents: expected data.documents=joined, found " + config_.data.documents;
   });
@@ -43,18 +46,42 @@ models::Batch TextTask::typical_batch(const models::ModelSpec& model) const {
 void TextTask::start(const models::Model& model, const dist::ProcessMesh& mesh) {
   const auto& text = dynamic_cast<const models::LanguageModel&>(model);
   longest_ = text.max_sequence_length();
-  evaluation_.emplace(config_, text, mesh, train().tokenizer(), validation_ ? &*validation_ : nullptr);
+  evaluation_.emplace(config_, text, mesh, train().tokenizer(), validation_);
 }
 
 bool TextTask::validate(LogRow& row, const Attempt& attempt) const {
-  const auto loss = evaluation_->validation_loss();
-  if (!loss) return false;
+  const auto losses = evaluation_->validation_losses();
+  if (!losses) return false;
   std::optional<double> accuracy = not_measured;
   if (config_.eval.tasks > 0) attempt("task accuracy", [&] { accuracy = evaluation_->task_accuracy(); });
   if (!accuracy) return false;
-  row["val_loss"] = *loss;
+  row["val_loss"] = mean_validation_loss(*losses);
+  for (size_t i = 0; i < sources_.size(); ++i)
+    row.set_source(source_column("val_loss", sources_[i].name), losses->at(i));
   row["task_acc"] = *accuracy;
   return true;
+}
+
+// By the weights of the last phase: what the run is to end with, the same at every validation.
+double TextTask::mean_validation_loss(const std::vector<double>& losses) const {
+  if (sources_.empty()) return losses.at(0);
+  double sum = 0, weights = 0;
+  for (size_t i = 0; i < losses.size(); ++i) {
+    const double weight = validation_[i] ? order_.last_weights()[i] : 0;
+    if (weight > 0) sum += weight * losses[i], weights += weight;
+  }
+  return sum / weights;
+}
+
+std::vector<SourceUse> TextTask::source_use(int64_t samples) const {
+  std::vector<SourceUse> use;
+  if (sources_.empty()) return use;
+  const std::vector<int64_t> counts = order_.counts(samples);
+  const std::vector<double> epochs = order_.epochs(samples);
+  for (size_t i = 0; i < sources_.size(); ++i)
+    use.push_back({sources_[i].name, counts[i],
+                   static_cast<double>(counts[i]) / static_cast<double>(std::max<int64_t>(samples, 1)), epochs[i]});
+  return use;
 }
 
 std::optional<double> TextTask::chance() const {
@@ -67,12 +94,27 @@ void TextTask::count(LogRow& row, int64_t samples, double rate) const {
 }
 
 std::string TextTask::size_text() const {
-  return str(train().tokens(), " train tokens, sequences of ", train().seq_len());
+  int64_t tokens = 0;
+  for (int64_t i = 0; i < order_.sources(); ++i) tokens += order_.data(i).tokens();
+  return str(tokens, " train tokens", sources_.empty() ? "" : str(" in ", sources_.size(), " sources"),
+             ", sequences of ", order_.seq_len());
 }
 
 std::vector<std::string> TextTask::data_notes() const {
-  const std::string words = words_about_samples(train(), config_);
-  return words.empty() ? std::vector<std::string>() : std::vector{words};
+  std::vector<std::string> notes;
+  for (int64_t i = 0; i < order_.sources(); ++i)
+    if (const std::string words = words_about_samples(order_.data(i), config_); !words.empty())
+      notes.push_back(sources_.empty() ? words : "source " + sources_[static_cast<size_t>(i)].name + ": " + words);
+  const std::vector<SourceUse> use =
+      source_use(config_.train.steps * config_.train.accumulate * config_.train.batch_size);
+  for (size_t i = 0; i < use.size(); ++i) {
+    notes.push_back(str("source ", use[i].name, ": ", order_.data(static_cast<int64_t>(i)).tokens(),
+                        " train tokens; over the run ", use[i].text()));
+    if (!validation_.empty() && !validation_[i])
+      notes.push_back("note: source " + use[i].name + " has too few val tokens: val_loss leaves it out");
+  }
+  for (const std::string& warning : repetition_warnings(use)) notes.push_back(warning);
+  return notes;
 }
 
 std::vector<std::string> TextTask::start_notes() const {

@@ -2,10 +2,10 @@
 #pragma once
 #include <optional>
 
+#include "apps/train/config/data_sources.h"
 #include "apps/train/task/evaluation.h"
 #include "apps/train/task/task.h"
-#include "braid/models/data/text/dataset.h"
-#include "braid/models/data/text/training_order.h"
+#include "braid/models/data/text/mixed_order.h"
 
 namespace braid::apps {
 
@@ -13,13 +13,14 @@ class TextTask final : public TrainingTask {
  public:
   explicit TextTask(const TrainConfig& config);
 
-  int64_t samples() const override { return train().size(); }
-  int64_t sample_tokens() const override { return train().seq_len(); }
-  std::string fingerprint() const override { return train().fingerprint(); }
+  int64_t samples() const override { return order_.size(); }
+  int64_t sample_tokens() const override { return order_.seq_len(); }
+  std::string fingerprint() const override { return order_.fingerprint(); }
   void continue_after(const std::vector<models::EarlierLength>& earlier) override { order_.continue_after(earlier); }
   double samples_of_epochs(double epochs) const override { return order_.count_of_epochs(epochs); }
   std::vector<models::Batch> batches(int64_t first, const dist::ProcessMesh& mesh) const override;
-  int64_t sample_at(int64_t place) const override { return order_.at(place).second; }
+  int64_t sample_at(int64_t place) const override { return order_.places(place, 1)[0].index; }
+  std::vector<SourceUse> source_use(int64_t samples) const override;
   const models::text::Tokenizer* tokenizer() const override { return &train().tokenizer(); }
   std::unique_ptr<const models::ModelSpec> model_spec() const override;
   void check_model(const models::Model& model) const override;
@@ -35,11 +36,13 @@ class TextTask final : public TrainingTask {
   std::vector<std::string> start_notes() const override;
 
  private:
-  const models::text::Dataset& train() const { return order_.data(); }
+  double mean_validation_loss(const std::vector<double>& losses) const;
+  const models::text::Dataset& train() const { return order_.data(0); }
 
   const TrainConfig& config_;
-  models::text::TrainingOrder order_;
-  std::optional<models::text::Dataset> validation_;
+  const std::vector<DataSource> sources_;  // of a mixture; else, also of one folder, none
+  models::text::MixedOrder order_;
+  std::vector<std::optional<models::text::Dataset>> validation_;  // of each source
   std::optional<Evaluation> evaluation_;
   int64_t longest_ = 0;  // of the model that is judged
 };

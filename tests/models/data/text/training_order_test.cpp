@@ -4,9 +4,8 @@
 #include <boost/test/unit_test.hpp>
 #include <map>
 
-#include "braid/models/data/local_samples.h"
 #include "braid/models/data/prepare/samples.h"
-#include "braid/models/data/text/batches.h"
+#include "tests/models/data/text/counted_data.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 using namespace braid;
@@ -19,22 +18,7 @@ namespace {
 
 constexpr uint64_t kSeed = 9;
 
-// A data folder of the tokens 0 ... n-1, so that a target tells where it was read.
-void make_counted(const TempFolder& folder, int32_t n) {
-  const ByteTokenizer tokenizer;
-  ShardWriter writer(folder / "train.tok", tokenizer.vocab_size(), tokenizer.fingerprint());
-  std::vector<int32_t> tokens;
-  for (int32_t i = 0; i < n; ++i) tokens.push_back(i);
-  writer.write(tokens);
-  const ShardHeader header = writer.commit();
-  Manifest m;
-  m.tokenizer = tokenizer.name();
-  m.tokenizer_fingerprint = tokenizer.fingerprint();
-  m.vocab_size = tokenizer.vocab_size();
-  m.train = {.tokens = header.tokens, .documents = 1, .shards = {{"train.tok", header.tokens, header.checksum}}};
-  save_tokenizer(tokenizer, folder.path.string());
-  write_manifest(folder.path.string(), m);
-}
+void make_counted(const TempFolder& folder, int32_t n) { test::make_counted(folder, 0, n); }
 
 TrainingOrder order_of(const TempFolder& folder, int64_t T, const std::vector<EarlierLength>& earlier,
                        DocumentAttention documents = DocumentAttention::joined) {
@@ -162,24 +146,6 @@ BOOST_AUTO_TEST_CASE(samples_that_were_read_are_not_packed_again) {
     BOOST_TEST(times.size() > samples_read);
     BOOST_TEST(std::ssize(times) >= 60 - (now == 12 ? order.data().sample_counts().too_long : 0));
     BOOST_TEST(order.data().fingerprint() == first.data().fingerprint());
-  }
-}
-
-// Whatever the batches are: micro-batches that are read across the end of the rest, by one data rank.
-BOOST_AUTO_TEST_CASE(batches_follow_the_order) {
-  TempFolder folder;
-  make_counted(folder, 101);
-  const TrainingOrder order = order_of(folder, 20, {{10, 4}});  // three of the rest, then the next epoch
-  const auto one = step_batches(order, 4, 6, 1, {}), two = step_batches(order, 4, 3, 2, {}, RandomKey{1, 2});
-  BOOST_TEST(!one[0].has(models::kSampleKeys));
-  for (int64_t b = 0; b < 6; ++b) {
-    const models::Batch& part = two[static_cast<size_t>(b / 3)];
-    const auto ids = one[0].at("input_ids").sliced(0, b, b + 1).to_vector<int32_t>();
-    BOOST_TEST(ids == part.at("input_ids").sliced(0, b % 3, b % 3 + 1).to_vector<int32_t>());
-    BOOST_TEST(ids == read_one(order, 4 + b).ids);
-    const int64_t key = part.at(models::kSampleKeys).to_vector<int64_t>()[static_cast<size_t>(b % 3)];
-    BOOST_TEST(key == sample_keys({1, 2}, {4 + b}).to_vector<int64_t>()[0]);
-    BOOST_TEST(key != sample_keys({1, 2}, {5 + b}).to_vector<int64_t>()[0]);
   }
 }
 

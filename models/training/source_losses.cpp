@@ -1,0 +1,46 @@
+#include "braid/models/training/source_losses.h"
+
+#include "braid/autograd/detail/token_losses.h"
+#include "braid/autograd/ops.h"
+#include "braid/models/training/trainer.h"
+
+namespace braid::models {
+
+Tensor loss_and_samples(const Model& model, const Batch& batch, Tensor sample_losses) {
+  const int64_t B = sample_losses.numel();
+  if (B == 0) return model.loss_sum(batch);
+  const TokenLosses kept;
+  const Tensor loss = model.loss_sum(batch), &terms = kept.terms();  // terms (B T)
+  const NoGrad off;
+  if (terms && terms.numel() % B == 0)
+    sample_losses.copy_(sum(terms.reshaped({B, terms.numel() / B}), Axes{1}));
+  else
+    sample_losses.fill(NAN);
+  return loss;
+}
+
+// The sums over samples and ranks of loss and targets of each source -> means. Collective.
+std::vector<double> Trainer::source_losses(const std::vector<Batch>& batches,
+                                           const std::vector<double>& of_samples) const {
+  if (sources_ == 0) return {};
+  const auto n = static_cast<size_t>(sources_);
+  std::vector<double> sums(2 * n);  // losses, then targets
+  size_t sample = 0;
+  for (const Batch& b : batches) {
+    int64_t i = 0;
+    for (const int64_t source : b.at(kSources).to_vector<int64_t>()) {
+      check(source >= 0 && source < sources_, ErrorKind::input,
+            [&] { return str("a sample is from source ", source, ": expected 0 to ", sources_ - 1); });
+      sums[static_cast<size_t>(source)] += mesh_.tensor.rank() == 0 ? of_samples.at(sample) : 0.0;
+      if (mesh_.tensor.rank() == 0 && mesh_.context.rank() == 0)
+        sums[n + static_cast<size_t>(source)] += static_cast<double>(model_.count_targets(b.slice(i, i + 1)));
+      ++i, ++sample;
+    }
+  }
+  if (mesh_.world.size() > 1) sums = mesh_.world.all_reduce(from_vector(sums, {2 * sources_})).to_vector<double>();
+  std::vector<double> means;
+  for (size_t s = 0; s < n; ++s) means.push_back(sums[n + s] > 0 ? sums[s] / sums[n + s] : NAN);
+  return means;
+}
+
+}  // namespace braid::models
