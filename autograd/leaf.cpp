@@ -26,7 +26,7 @@ using Hooks = std::shared_ptr<const detail::GradHooks>;
 // The gradient of a leaf, which threads take, add to and put back: whoever finds one put back meanwhile adds that too.
 class LeafGradients {
  public:
-  LeafGradients() { detail::lock_at_fork(mutex_); }
+  LeafGradients() { detail::lock_at_fork(mutex_, detail::ForkLevel::first); }  // it may release memory
   // lent: the sum again where somebody else reads it, such as a hook on another thread, so that it is not added to in
   // place.
   struct Taken {

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <iterator>
@@ -14,18 +16,22 @@
 namespace braid::apps {
 namespace {
 
-volatile std::sig_atomic_t received = 0;
+// Set by the thread that gets the signals, read by the others.
+std::atomic<int> received = 0;
+static_assert(std::atomic<int>::is_always_lock_free);  // a handler sets it
 constexpr int listened[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 std::array<struct sigaction, 5> previous;
 
 // Only async-signal-safe calls here.
 void on_signal(int signal) {
+  const int of_interrupted = errno;
   if (signal == SIGINT) {
     struct sigaction fallback {};
     fallback.sa_handler = SIG_DFL;
     sigaction(SIGINT, &fallback, nullptr);
   }
   received = signal;
+  errno = of_interrupted;
 }
 
 sigset_t listened_set() {

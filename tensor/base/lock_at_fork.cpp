@@ -2,14 +2,15 @@
 
 #include <pthread.h>
 
+#include <map>
 #include <vector>
 
 namespace braid::detail {
 namespace {
 
 struct Locks {
-  std::mutex mutex;  // of the list
-  std::vector<std::mutex*> list;
+  std::mutex mutex;                                    // of the list
+  std::map<ForkLevel, std::vector<std::mutex*>> list;  // in the order in which threads may take them
 };
 // Never destroyed: tensors with static lifetime use the mutexes to the end.
 Locks& locks() {
@@ -19,19 +20,21 @@ Locks& locks() {
 
 void before_fork() {
   locks().mutex.lock();
-  for (std::mutex* mutex : locks().list) mutex->lock();
+  for (auto& [level, list] : locks().list)
+    for (std::mutex* mutex : list) mutex->lock();
 }
 void after_fork() {
-  for (std::mutex* mutex : locks().list) mutex->unlock();
+  for (auto& [level, list] : locks().list)
+    for (std::mutex* mutex : list) mutex->unlock();
   locks().mutex.unlock();
 }
 
 }  // namespace
 
-void lock_at_fork(std::mutex& mutex) {
+void lock_at_fork(std::mutex& mutex, ForkLevel level) {
   std::lock_guard lock(locks().mutex);
   if (locks().list.empty()) pthread_atfork(before_fork, after_fork, after_fork);
-  locks().list.push_back(&mutex);
+  locks().list[level].push_back(&mutex);
 }
 
 }  // namespace braid::detail

@@ -5,8 +5,10 @@
 
 namespace braid::detail {
 
-// From now on fork() waits until the mutex is free. It must live until the program ends, and no thread may wait for
-// another such mutex while it holds it.
-void lock_at_fork(std::mutex& mutex);
+// Mutexes of the first level are taken first: a thread that holds one may wait for one of the second, and for no other.
+enum class ForkLevel { first, second };
+
+// From now on fork() waits until the mutex is free. It must live until the program ends.
+void lock_at_fork(std::mutex& mutex, ForkLevel level = ForkLevel::second);
 
 }  // namespace braid::detail

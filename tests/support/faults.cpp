@@ -20,47 +20,69 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
-#include <sstream>
-#include <string>
+#include <cstring>
+#include <initializer_list>
 
 namespace {
 
+// Without memory from the heap, C++ objects or their guards: a sanitizer calls some of these functions before it is
+// ready for any of that, the address sanitizer even before there is an environment.
 struct Fault {
-  std::string call, part;
-  int pass = 0, fail = 0, cause = 0;
+  char call[32], part[256];
+  int pass, fail, cause;
 };
 
+// The next word of the text, which may be null.
+template <size_t N>
+void word(const char*& text, char (&into)[N]) {
+  size_t n = 0;
+  while (text && *text == ' ') ++text;
+  for (; text && *text != 0 && *text != ' ' && n + 1 < N; ++text) into[n++] = *text;
+}
+
 const Fault& fault() {
-  static const Fault none;
-  if (!environ) return none;  // not yet: the address sanitizer maps memory before there is one
-  static const Fault instance = [] {
-    Fault f;
-    if (const char* text = std::getenv("BRAID_FAULT"))
-      std::istringstream(text) >> f.call >> f.part >> f.pass >> f.fail >> f.cause;
-    return f;
-  }();
+  static Fault none, instance;
+  static bool read = false;  // by the first call with an environment, while there is one thread
+  if (!environ) return none;
+  if (!read) {
+    const char* text = std::getenv("BRAID_FAULT");
+    word(text, instance.call);
+    word(text, instance.part);
+    for (int* number : {&instance.pass, &instance.fail, &instance.cause}) {
+      char digits[16] = {};
+      word(text, digits);
+      *number = std::atoi(digits);
+    }
+    read = true;
+  }
   return instance;
 }
 
-std::string path_of(int fd) {
-  char path[4096];
-  const ssize_t n = ::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path, sizeof path);
-  return n > 0 ? std::string(path, static_cast<size_t>(n)) : "";
-}
+struct Path {
+  char text[4096] = {};
+  explicit Path(int fd) {
+    char link[32];
+    std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    const ssize_t n = ::readlink(link, text, sizeof text - 1);
+    text[n > 0 ? n : 0] = 0;
+  }
+};
 
-bool fails(const std::string& path) {
-  static std::atomic<int> calls = 0;
+bool fails(const char* path) {
+  static std::atomic<int> calls;
   const Fault& f = fault();
-  if (path.find(f.part) == std::string::npos) return false;
+  if (!std::strstr(path, f.part)) return false;
   const int number = calls++;
   if (number < f.pass || number >= f.pass + f.fail) return false;
   if (f.cause < 0) ::kill(::getpid(), -f.cause);
   errno = f.cause;
   return true;
 }
-bool fails_at(const char* call, const std::string& path) { return fault().call == call && fails(path); }
-bool fails_on(const char* call, int fd) { return fault().call == call && fails(path_of(fd)); }
+bool is(const char* call) { return std::strcmp(fault().call, call) == 0; }
+bool fails_at(const char* call, const char* path) { return is(call) && fails(path); }
+bool fails_on(const char* call, int fd) { return is(call) && fails(Path(fd).text); }
 
 }  // namespace
 
@@ -84,9 +106,9 @@ int fallocate(int fd, int mode, off_t offset, off_t n) {
 
 int fsync(int fd) {
   if (const char* file = std::getenv("BRAID_FSYNCS")) {
-    const std::string line = path_of(fd) + "\n";
+    const Path path(fd);
     const int out = ::open(file, O_WRONLY | O_CREAT | O_APPEND, 0666);
-    ::syscall(SYS_write, out, line.data(), line.size());
+    ::dprintf(out, "%s\n", path.text);
     ::close(out);
   }
   return fails_on("fsync", fd) ? -1 : static_cast<int>(::syscall(SYS_fsync, fd));
@@ -119,7 +141,8 @@ dirent* readdir(DIR* folder) {
 }
 
 int unlinkat(int folder, const char* name, int flags) noexcept {
-  const std::string path = (folder == AT_FDCWD ? "" : path_of(folder) + "/") + name;
+  char path[8192];
+  std::snprintf(path, sizeof path, "%s/%s", folder == AT_FDCWD ? "" : Path(folder).text, name);
   return fails_at("unlinkat", path) ? -1 : static_cast<int>(::syscall(SYS_unlinkat, folder, name, flags));
 }
 
