@@ -44,14 +44,6 @@ const ModelFamily* find(const std::vector<ModelFamily>& families, const std::str
   return at == families.end() ? nullptr : &*at;
 }
 
-// The family that reads folders of this model_type.
-const ModelFamily* find_reader(const std::vector<ModelFamily>& families, const std::string& model_type) {
-  for (const ModelFamily& family : families)
-    for (const auto& [also, condition] : family.also_reads)
-      if (also == model_type) return &family;
-  return find(families, model_type);
-}
-
 }  // namespace
 
 std::vector<ModelFamily> model_families() {
@@ -80,16 +72,11 @@ std::unique_ptr<const ModelSpec> read_model_spec(const std::string& config_json,
   check(object.contains("model_type"), ErrorKind::input,
         [&] { return "missing key in " + file_name + ": expected 'model_type', found none"; });
   const nlohmann::json& type = object["model_type"];
-  const ModelFamily* family = type.is_string() ? find_reader(families, type.get<std::string>()) : nullptr;
+  const ModelFamily* family = type.is_string() ? find(families, type.get<std::string>()) : nullptr;
   check(family != nullptr, ErrorKind::input, [&] {
     const std::string found = detail::preview(type.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-    std::vector<std::string> known;
-    for (const ModelFamily& f : families) {
-      known.push_back(f.model_type);
-      for (const auto& [also, condition] : f.also_reads) known.push_back(also + " (" + condition + ")");
-    }
-    return "the model_type in " + file_name + " is not supported: expected one of " + detail::join(known, ", ") +
-           ", found " + found +
+    return "the model_type in " + file_name + " is not supported: expected one of " +
+           detail::join(types_of(families), ", ") + ", found " + found +
            (type == "attention" ? "; this folder holds inputs of one attention, not a model (see braid dump)" : "");
   });
   return family->read(config_json, file_name);

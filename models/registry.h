@@ -10,9 +10,7 @@
 namespace braid::models {
 
 struct ModelFamily {
-  std::string model_type;  // unique
-  // Values of model_type in published folders that this family can read, and on which condition ("without ...").
-  std::vector<std::pair<std::string, std::string>> also_reads = {};
+  std::string model_type;                   // unique
   std::vector<std::string> presets = {};    // names, unique over all families
   std::vector<ModelSetting> settings = {};  // every setting with its default and help
   std::vector<std::string> profiles = {};   // values of the setting profile.name, where there is one

@@ -43,6 +43,7 @@ struct AttentionOptions {
   int64_t window = 0;         // unmasked keys of a query in a full pass, 0: no limit
   int64_t decode_window = 0;  // the same in one-token steps against a cache
   Linear::Options projection = {};
+  bool output_bias = true;  // of the output projection, where projections have biases
   AttentionImpl impl = AttentionImpl::automatic;
   int64_t workspace = 0;  // of SdpaOptions
 };

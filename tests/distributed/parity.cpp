@@ -50,6 +50,7 @@ models::DcformerConfig parity_config(const std::string& kind) {
   if (kind == "grouped") {  // over two ranks query heads 0-2 and 3-5 read key/value heads 0, 0, 1 and 1, 2, 2
     c.n_head = 6;
     c.n_kv_head = 3;
+    c.qkv_bias = true;
     c.profile.num_groups = 2;  // on four ranks they span ranks
     c.hidden_act = models::Activation::gelu_tanh;
     c.compose_init = models::ComposeInit::identity;

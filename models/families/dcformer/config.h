@@ -62,6 +62,7 @@ struct DcformerConfig {
   std::vector<std::string> attention = {};        // variants by name (nn/attention/variant.h), beside Compose
   std::string attention_layers = "all";           // that have them
   bool attention_bias = false, mlp_bias = false;  // of their projections; the published key of both: use_linear_bias
+  bool qkv_bias = false;                          // of queries, keys and values alone
   bool tie_word_embeddings = false;               // the output projection is the token embedding
   bool use_parallel_residual = false;
   std::string residual = "plain";             // connections over depth: plain, or by name (nn/transformer/depth.h)

@@ -30,17 +30,10 @@ const std::vector<std::string> irrelevant_in_profile = {"kind"};
 // The settings that `compose` stands for say the same to older readers; plain attention is what these expect.
 bool is_written(const Setting& key) {
   static const DcformerConfig defaults;
-  static const std::set<std::string> newer = {"attention",
-                                              "attention_layers",
-                                              "compose_layers",
-                                              "profile.gates",
-                                              "residual",
-                                              "expand_last",
-                                              "round64",
-                                              "dynamic_mlp_dim",
-                                              "rope_beta_fast",
-                                              "rope_beta_slow",
-                                              "rope_attention_factor"};
+  static const std::set<std::string> newer = {"attention",      "attention_layers", "compose_layers",
+                                              "profile.gates",  "qkv_bias",         "residual",
+                                              "expand_last",    "round64",          "dynamic_mlp_dim",
+                                              "rope_beta_fast", "rope_beta_slow",   "rope_attention_factor"};
   if (newer.contains(key.name)) return value_text(key.get()) != get_key(defaults, key.name);
   return key.name != "compose";
 }
@@ -146,7 +139,7 @@ void read_keys(const json& object, DcformerConfig& config, const std::string& fi
 DcformerConfig read_config(const std::string& text, const std::string& file) {
   const json object = parse_config(text, file);
   const json& type = required_key(object, "model_type", file);
-  if (const Dialect* dialect = type.is_string() ? find_reading_dialect(type.get<std::string>()) : nullptr)
+  if (const Dialect* dialect = type.is_string() ? find_dialect(type.get<std::string>()) : nullptr)
     return read_dialect_config(*dialect, object, file);
   DcformerConfig unused;
   const Setting family = key_table(unused).front();

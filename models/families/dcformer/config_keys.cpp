@@ -104,6 +104,7 @@ std::vector<Setting> key_table(DcformerConfig& c) {
        [&c](const Value& value) { c.attention_bias = c.mlp_bias = std::get<bool>(value); }},
       {"attention_bias", &c.attention_bias, "biases of q, k, v and of the output projection of attention"},
       {"mlp_bias", &c.mlp_bias, "biases of the FFN"},
+      {"qkv_bias", &c.qkv_bias, "biases of q, k, v, also without attention_bias"},
       {"tie_word_embeddings", &c.tie_word_embeddings, "the output projection is the token embedding"},
       {"use_parallel_residual", &c.use_parallel_residual, "attention and FFN side by side"},
       {"residual", &c.residual, "connections over depth: what each layer reads of those before it", residual_rule()},

@@ -73,7 +73,6 @@ std::vector<ModelSetting> settings_of(DcformerConfig config) {
 ModelFamily family_of(const ModelType& type) {
   ModelFamily family{.model_type = type.name, .read = nullptr, .configure = nullptr};
   family.presets = preset_names(type);
-  if (const Dialect* dialect = find_dialect(type.name)) family.also_reads = dialect->also_reads;
   DcformerConfig defaults;
   set_family(defaults, type.name);
   family.settings = settings_of(defaults);
@@ -140,7 +139,7 @@ ModelSpec::PythonCode DcformerSpec::python_code() const {
            (mixes_heads(config_) ? ", without Compose: expected a model without it, or of type dcformer or dcpythia"
                                  : "");
   });
-  for (const char* key : {"attention", "compose_layers", "profile.gates", "residual", "dynamic_mlp_dim"}) {
+  for (const char* key : {"attention", "compose_layers", "profile.gates", "residual", "dynamic_mlp_dim", "qkv_bias"}) {
     const std::string found = get_key(config_, key), usual = get_key(DcformerConfig(), key);
     check(found == usual, ErrorKind::setting,
           [&] { return str("the Python code of a folder knows no other ", key, " than ", usual, ", found ", found); });

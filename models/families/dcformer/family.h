@@ -32,7 +32,7 @@ class DcformerSpec final : public ModelSpec {
 
  private:
   DcformerConfig config_;
-  const Dialect* dialect_;  // of the folders of LLaMA and GPT-NeoX; null: DCFormer's own
+  const Dialect* dialect_;  // of folders that transformers reads; null: DCFormer's own
 };
 
 std::vector<ModelFamily> dcformer_families();  // one for each of model_types()

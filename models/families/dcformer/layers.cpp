@@ -63,7 +63,8 @@ nn::BlockOptions block_options(const DcformerConfig& c, int64_t layer, bool init
   a.causal = c.profile.causal;
   a.window = c.keys_of_layer(layer, false);
   a.decode_window = c.keys_of_layer(layer, true);
-  a.projection = {.bias = c.attention_bias, .init = projection_init(c)};
+  a.projection = {.bias = c.attention_bias || c.qkv_bias, .init = projection_init(c)};
+  a.output_bias = c.attention_bias;
   if (!initialise) {
     nn::CompositionOptions& o = a.composition_options;
     a.projection.init = o.dw1 = o.qkw = o.dd = o.base = nn::Init::none();

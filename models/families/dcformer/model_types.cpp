@@ -40,12 +40,33 @@ constexpr PresetSize llama_sizes[] = {
     {"llama-3.2-1b", 16, 2048, 32, 131072, 128256},
     {"llama-3-8b", 32, 4096, 32, 8192, 128256},
 };
+constexpr PresetSize mistral_sizes[] = {
+    {"mistral-tiny", 4, 256, 8, 512, 258},
+    {"mistral-7b", 32, 4096, 32, 32768, 32000},
+};
+constexpr PresetSize qwen2_sizes[] = {
+    {"qwen2-tiny", 4, 256, 8, 512, 258},
+    {"qwen2.5-0.5b", 24, 896, 14, 32768, 151936},
+};
+constexpr PresetSize qwen3_sizes[] = {
+    {"qwen3-tiny", 4, 256, 8, 512, 258},
+    {"qwen3-0.6b", 28, 1024, 16, 40960, 151936},
+};
 // The published Pythia suite.
 constexpr PresetSize gpt_neox_sizes[] = {
     {"tiny", 4, 256, 8, 512, 258},       {"70m", 6, 512, 8, 2048, 50304},     {"160m", 12, 768, 12, 2048, 50304},
     {"410m", 24, 1024, 16, 2048, 50304}, {"1b", 16, 2048, 8, 2048, 50304},    {"1.4b", 24, 2048, 16, 2048, 50304},
     {"2.8b", 32, 2560, 32, 2048, 50304}, {"6.9b", 32, 4096, 32, 2048, 50432}, {"12b", 36, 5120, 40, 2048, 50688},
 };
+
+// LLaMA's keys, and those in which a successor differs.
+KeyTexts like_llama(const KeyTexts& more = {}) {
+  KeyTexts keys = {{"use_dcmha", "false"},        {"use_qk_norm", "false"},    {"window_size", "null"},
+                   {"norm_eps", "1e-6"},          {"initializer_std", "0.02"}, {"compose_init", "identity"},
+                   {"profile.rope_table", "auto"}};
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
 
 }  // namespace
 
@@ -91,18 +112,11 @@ const std::vector<ModelType>& model_types() {
        "muddpythia",
        "",
        muddpythia_sizes},
-      {"llama",
-       "LlamaForCausalLM",
-       {{"use_dcmha", "false"},
-        {"use_qk_norm", "false"},
-        {"window_size", "null"},
-        {"norm_eps", "1e-6"},
-        {"initializer_std", "0.02"},
-        {"compose_init", "identity"},
-        {"profile.rope_table", "auto"}},
-       "",
-       "",
-       llama_sizes},
+      {"llama", "LlamaForCausalLM", like_llama(), "", "", llama_sizes},
+      {"mistral", "MistralForCausalLM", like_llama(), "", "", mistral_sizes},
+      {"qwen2", "Qwen2ForCausalLM", like_llama({{"qkv_bias", "true"}}), "", "", qwen2_sizes},
+      {"qwen3", "Qwen3ForCausalLM", like_llama({{"use_qk_norm", "true"}, {"profile.qk_norm_eps", "1e-6"}}), "", "",
+       qwen3_sizes},
       {"gpt_neox",
        "GPTNeoXForCausalLM",
        {{"norm", "layer"},

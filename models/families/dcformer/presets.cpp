@@ -37,6 +37,15 @@ const std::vector<Special>& specials() {
       {"llama-3.2-1b", {{"rope_scaling_factor", "32"}, {"rope_original_block_size", "8192"}}},
       {"llama-3-8b", {{"n_kv_head", "8"}, {"intermediate_size", "14336"}, {"norm_eps", "1e-5"}}},
       {"llama-3-8b", {{"rope_base", "500000"}}},
+      {"mistral-tiny", {{"n_kv_head", "2"}, {"norm_eps", "1e-5"}, {"window_size", "128"}, {"window_type", "L"}}},
+      {"mistral-7b", {{"n_kv_head", "8"}, {"intermediate_size", "14336"}, {"norm_eps", "1e-5"}}},
+      {"mistral-7b", {{"window_size", "4096"}, {"window_type", "L"}}},
+      {"qwen2-tiny", {{"n_kv_head", "2"}}},
+      {"qwen2.5-0.5b", {{"n_kv_head", "2"}, {"intermediate_size", "4864"}, {"rope_base", "1e6"}}},
+      {"qwen2.5-0.5b", {{"tie_word_embeddings", "true"}}},
+      {"qwen3-tiny", {{"n_kv_head", "2"}}},
+      {"qwen3-0.6b", {{"n_kv_head", "8"}, {"head_dim", "128"}, {"intermediate_size", "3072"}}},
+      {"qwen3-0.6b", {{"rope_base", "1e6"}, {"tie_word_embeddings", "true"}}},
   };
   return table;
 }

@@ -42,11 +42,9 @@ const std::vector<std::string> elsewhere = detail::split(
 // Keys that are read, or that do not matter for what a model computes.
 const std::set<std::string> without_note = keys_without_note(
     "rope_theta rope_scaling rope_parameters rotary_emb_base rotary_pct partial_rotary_factor layer_types "
-    "sliding_window "
-    "use_sliding_window max_window_layers add_cross_attention tie_encoder_decoder use_cache classifier_dropout "
-    "is_decoder "
-    "pretraining_tp pad_token_id pruned_heads attention_dropout hidden_dropout _attn_implementation_autoset "
-    "num_key_value_heads");
+    "sliding_window use_sliding_window max_window_layers use_mrope add_cross_attention tie_encoder_decoder use_cache "
+    "classifier_dropout is_decoder pretraining_tp pad_token_id pruned_heads attention_dropout hidden_dropout "
+    "_attn_implementation_autoset num_key_value_heads");
 
 bool is_null_or_false(const json* value) { return !value || value->is_null() || *value == false; }
 
@@ -76,19 +74,6 @@ void reject_unsupported(const Dialect& d, const json& object, const std::string&
       bad_config(str("bad value for ", key), file, "false", shown(*value), "only decoders are supported");
   }
   reject_quantized(object, file);
-  const json* window = find_key(object, "sliding_window");
-  if (window && !window->is_null() && find_key(object, "use_sliding_window") != nullptr &&
-      object["use_sliding_window"] == false)
-    window = nullptr;
-  const bool by_default = !object.contains("sliding_window") && object["model_type"] == "mistral";
-  if (by_default || (window && !window->is_null()))
-    bad_config("bad value for sliding_window", file, "null", by_default ? "none, which means 4096" : shown(*window),
-               "this kind of local attention is not supported");
-  if (const json* types = find_key(object, "layer_types"); types && !types->is_null()) {
-    for (const json& type : types->is_array() ? *types : json::array({*types}))
-      if (type != "full_attention")
-        bad_config("bad value for layer_types", file, "full_attention in every layer", shown(type));
-  }
   reject_other_tasks(d, object, file);
 }
 
@@ -157,6 +142,7 @@ DcformerConfig plain(const Dialect& d, const DcformerConfig& c) {
   plain.rope_base = c.rope_base;
   plain.rotary_pct = c.rotary_pct;
   plain.rope_scaling = c.rope_scaling;
+  set_windows(d, c, plain);
   resolve(plain);
   return plain;
 }
@@ -176,6 +162,7 @@ ordered_json described(const Dialect& d, const DcformerConfig& config) {
         std::ranges::find(activations, std::get<std::string>(value), &std::pair<std::string, std::string>::second);
     object[key.key] = theirs->first;
   }
+  write_windows(d, config, object);
   write_rotary(d, config, object);
   const ordered_json profile = add_values(object, table, [&](const Setting& setting) {
     return is_own(d, setting.name) && setting.get() != find_setting(usual, setting.name)->get();
@@ -186,19 +173,14 @@ ordered_json described(const Dialect& d, const DcformerConfig& config) {
 
 }  // namespace
 
-DcformerConfig read_dialect_config(const Dialect& d, const json& given, const std::string& file) {
-  json object = given;
+DcformerConfig read_dialect_config(const Dialect& d, const json& object, const std::string& file) {
   reject_unsupported(d, object, file);
-  if (object["model_type"] == "mistral") {  // whose defaults differ
-    for (const auto& [key, value] :
-         {std::pair{"num_key_value_heads", 8}, {"intermediate_size", 14336}, {"max_position_embeddings", 131072}})
-      if (!object.contains(key)) object[key] = value;
-  }
   DcformerConfig config;
   set_family(config, d.model_type);
   const std::vector<Setting> table = key_table(config);
   read_keys(d, object, table, file);
   read_rotary(d, object, config, file);
+  read_windows(d, object, config, file);
   read_own_keys(d, object, table, file);
   check_sizes(d, config, file);
   check_read(file, [&] { resolve(config); });
@@ -253,6 +235,16 @@ std::vector<std::string> dialect_notes(const Dialect& d, const json& object, con
 }
 
 void check_dialect(const Dialect& d, const DcformerConfig& c) {
+  check_windows(d, c);
+  for (const KeyName& key : d.keys) {
+    const std::string& first = std::ranges::find(d.keys, key.key, &KeyName::key)->setting;
+    if (first == key.setting) continue;
+    const std::string expected = get_key(c, first), found = get_key(c, key.setting);
+    check(found == expected, ErrorKind::setting, [&] {
+      return str("bad ", key.setting, ": expected ", first, " = ", expected, " in a model of type ", d.model_type,
+                 ", whose folders store both as ", key.key, ", found ", found);
+    });
+  }
   check(!d.one_kv_per_q || c.n_kv_head == c.n_head, ErrorKind::setting, [&] {
     return str("bad n_kv_head: expected n_head = ", c.n_head, " in a model of type ", d.model_type,
                ", whose folders store as many keys and values as queries, found ", c.n_kv_head);

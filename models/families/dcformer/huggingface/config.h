@@ -1,5 +1,5 @@
-// config.json of LLaMA and GPT-NeoX folders. Both generations of keys are read, those of transformers 4 are written:
-// transformers 5 reads these too, while 4 takes defaults for the rotary keys of 5 without a message.
+// config.json of folders that transformers reads. Both generations of keys are read, those of transformers 4 are
+// written: transformers 5 reads these too, while 4 takes defaults for the rotary keys of 5 without a message.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -31,5 +31,14 @@ void check_dialect(const Dialect& dialect, const DcformerConfig& config);
 // rotary.cpp: the keys of the rotary position embedding, in every place where versions of transformers put them.
 void read_rotary(const Dialect& dialect, const nlohmann::json& object, DcformerConfig& config, const std::string& file);
 void write_rotary(const Dialect& dialect, const DcformerConfig& config, nlohmann::ordered_json& object);
+
+// windows.cpp: which layers are local. Sets window_size, window_type and layer_windows.
+void read_windows(const Dialect& dialect, const nlohmann::json& object, DcformerConfig& config,
+                  const std::string& file);
+void write_windows(const Dialect& dialect, const DcformerConfig& config, nlohmann::ordered_json& object);
+// Gives `plain` the windows of `config` as read_windows() sets them.
+void set_windows(const Dialect& dialect, const DcformerConfig& config, DcformerConfig& plain);
+// Error(setting) unless the folders of the dialect can hold the windows.
+void check_windows(const Dialect& dialect, const DcformerConfig& config);
 
 }  // namespace braid::models

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "braid/models/families/dcformer/model_types.h"
+
 namespace braid::models {
 
 namespace {
@@ -10,11 +12,11 @@ using How = TensorRow::How;
 
 constexpr const char* kBiases = "attention_bias and mlp_bias of config.json name the biases";
 
-Dialect llama() {
+// LLaMA ("llama", "Llama"), whose layout its successors share under their names.
+Dialect llama(const std::string& model_type, const std::string& name) {
   Dialect d;
-  d.model_type = "llama";
-  d.also_reads = {{"mistral", "without sliding_window"}};
-  d.architectures = {"LlamaForCausalLM", "MistralForCausalLM"};
+  d.model_type = model_type;
+  d.architectures = {name + "ForCausalLM"};
   d.keys = {{"vocab_size", "vocab_size", "32000"},
             {"hidden_size", "dim", "4096"},
             {"intermediate_size", "intermediate_size", "11008"},
@@ -33,8 +35,8 @@ Dialect llama() {
             {"eos_token_id", "eos_token_id", "null"}};
   d.theta_key = "rope_theta";
   d.partial_absent = "1";
-  d.weights = {.architecture = "LlamaForCausalLM",
-               .base = "LlamaModel",
+  d.weights = {.architecture = d.architectures[0],
+               .base = name + "Model",
                .prefix = "model.",
                .last = "lm_head",
                .layers = "model.layers.",
@@ -50,6 +52,49 @@ Dialect llama() {
                          {"ffn_norm", {"post_attention_layernorm"}}},
                .ignored = {".rotary_emb.inv_freq"},
                .surplus = {{"_proj.bias", kBiases}}};
+  return d;
+}
+
+// With these local layers, without some keys and with other values of missing ones.
+Dialect llama_like(const std::string& model_type, const std::string& name, LocalLayers local,
+                   const std::vector<std::string>& without, const KeyTexts& absent) {
+  Dialect d = llama(model_type, name);
+  d.local = local;
+  std::erase_if(d.keys, [&](const KeyName& row) { return std::ranges::count(without, row.key) > 0; });
+  for (const auto& [key, value] : absent) std::ranges::find(d.keys, key, &KeyName::key)->absent = value;
+  d.weights.surplus = {{"_proj.bias", "models of type " + model_type + " do not have it"}};
+  return d;
+}
+
+Dialect mistral() {
+  return llama_like("mistral", "Mistral", LocalLayers::all, {"attention_bias", "mlp_bias"},
+                    {{"intermediate_size", "14336"},
+                     {"num_key_value_heads", "8"},
+                     {"max_position_embeddings", "131072"},
+                     {"bos_token_id", "1"},
+                     {"eos_token_id", "2"}});
+}
+
+KeyTexts qwen_absent() {
+  return {{"vocab_size", "151936"},
+          {"intermediate_size", "22016"},
+          {"num_key_value_heads", "32"},
+          {"max_position_embeddings", "32768"}};
+}
+
+// q, k and v have biases (model_types.cpp), and no key says so.
+Dialect qwen2() {
+  return llama_like("qwen2", "Qwen2", LocalLayers::each, {"attention_bias", "mlp_bias"}, qwen_absent());
+}
+
+Dialect qwen3() {
+  KeyTexts absent = qwen_absent();
+  absent.emplace_back("head_dim", "128");
+  Dialect d = llama_like("qwen3", "Qwen3", LocalLayers::each, {"mlp_bias"}, absent);
+  d.keys.push_back({"rms_norm_eps", "profile.qk_norm_eps", "1e-6"});
+  // Before the row of attention, since the first match counts.
+  d.weights.layer.insert(d.weights.layer.begin(), {{"attention.q_norm.scale", {"self_attn.q_norm.weight"}},
+                                                   {"attention.k_norm.scale", {"self_attn.k_norm.weight"}}});
   return d;
 }
 
@@ -97,7 +142,7 @@ Dialect gpt_neox() {
 }
 
 const std::vector<Dialect>& dialects() {
-  static const std::vector<Dialect> table = {llama(), gpt_neox()};
+  static const std::vector<Dialect> table = {llama("llama", "Llama"), mistral(), qwen2(), qwen3(), gpt_neox()};
   return table;
 }
 
@@ -116,13 +161,6 @@ FolderTable dialect_folder(const Dialect& d, const DcformerConfig& c) {
   table.kv_heads = c.n_kv_head;
   table.head_size = c.head_dim;
   return table;
-}
-
-const Dialect* find_reading_dialect(const std::string& model_type) {
-  for (const Dialect& d : dialects())
-    for (const auto& [also, condition] : d.also_reads)
-      if (also == model_type) return &d;
-  return find_dialect(model_type);
 }
 
 }  // namespace braid::models

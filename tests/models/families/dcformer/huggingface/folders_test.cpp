@@ -1,5 +1,5 @@
-// Folders of LLaMA and GPT-NeoX in and out: every rejection, byte-equal round trips, types, shards, forms of old and
-// foreign programs, and Compose in them.
+// Folders of LLaMA, Mistral, Qwen2, Qwen3 and GPT-NeoX in and out: every rejection, byte-equal round trips, types,
+// shards, forms of old and foreign programs, and Compose in them.
 #include <boost/test/unit_test.hpp>
 
 #include "braid/models/cost/size.h"
@@ -71,7 +71,6 @@ BOOST_AUTO_TEST_CASE(more_rejections) {
     set_keys(data, keys);
     return data;
   };
-  rejects(with("llama_mha_old", {{"model_type", "mistral"}}), {"sliding_window", "4096"});
   rejects(with("llama_mha_old", {{"sliding_window", 16}}), {"sliding_window"});
   rejects(with("llama_mha_old", {{"layer_types", {"full_attention", "sliding_attention"}}}), {"sliding_attention"});
   rejects(with("llama_mha_old", {{"rope_scaling", {{"type", "linear"}, {"factor", 2}, {"mscale", 2}}}}), {"mscale"});
@@ -87,7 +86,7 @@ BOOST_AUTO_TEST_CASE(more_rejections) {
   rejects(with("llama_mha_old", {{"vocab_size", 1e300}}), {"vocab_size"});
   rejects(with("llama_mha_old", {{"profile", {{"rnak", 2}}}}), {"profile.rnak", "did you mean"});
   rejects(with("gptneox_parallel", {{"n_kv_head", 1}}), {"n_kv_head"});
-  for (const char* type : {"qwen2", "qwen3", "gemma2", "phi3"})
+  for (const char* type : {"qwen2_moe", "qwen3_moe", "gemma2", "olmo2", "phi3"})
     rejects(with("llama_mha_old", {{"model_type", type}}), {type});
 
   // The base model alone, and a folder of changes to a model.
@@ -118,7 +117,7 @@ BOOST_AUTO_TEST_CASE(more_rejections) {
 // Folders that transformers wrote come out as they were, to the byte, when nothing is changed; old tables are left out.
 BOOST_AUTO_TEST_CASE(round_trips_are_equal_to_the_byte) {
   for (const char* name : {"llama_mha_old", "llama_gqa_tied", "llama_bias_headdim", "llama_bf16", "llama_sharded",
-                           "gptneox_parallel", "gptneox_sequential"}) {
+                           "gptneox_parallel", "gptneox_sequential", "mistral_window", "qwen2_window", "qwen3_tied"}) {
     BOOST_TEST_CONTEXT(name) {
       const ScratchFolder scratch;
       const models::LoadedModel loaded = models::load_model(kHuggingFace + name);
@@ -205,11 +204,21 @@ BOOST_AUTO_TEST_CASE(both_generations_of_keys_say_the_same) {
   const models::DcformerConfig mistral =
       models::read_config(R"({"model_type": "mistral", "sliding_window": null})", "c");
   BOOST_TEST((mistral.n_kv_head == 8 && mistral.intermediate_size == 14336 && mistral.block_size == 131072));
+  BOOST_TEST((mistral.bos_token_id == 1 && mistral.eos_token_id == 2 && !mistral.attention_bias));
+  const models::DcformerConfig qwen2 = models::read_config(R"({"model_type": "qwen2"})", "c");
+  BOOST_TEST((qwen2.vocab_size == 151936 && qwen2.intermediate_size == 22016 && qwen2.block_size == 32768));
+  BOOST_TEST((qwen2.n_kv_head == 32 && qwen2.head_dim == 128 && qwen2.qkv_bias && !qwen2.attention_bias));
+  BOOST_TEST((!qwen2.use_qk_norm && qwen2.window_size == 0));
+  const models::DcformerConfig qwen3 =
+      models::read_config(R"({"model_type": "qwen3", "hidden_size": 2048, "rms_norm_eps": 1e-5})", "c");
+  BOOST_TEST((qwen3.head_dim == 128 && qwen3.dim == 2048 && qwen3.use_qk_norm && !qwen3.qkv_bias));
+  BOOST_TEST((qwen3.norm_eps == 1e-5 && qwen3.profile.qk_norm_eps == 1e-5));
 }
 
 BOOST_AUTO_TEST_CASE(written_configurations_read_back) {
   for (const char* preset :
-       {"llama-tiny", "smollm2-135m", "llama-3.2-1b", "llama-3-8b", "gpt-neox-tiny", "gpt-neox-1.4b"}) {
+       {"llama-tiny", "smollm2-135m", "llama-3.2-1b", "llama-3-8b", "gpt-neox-tiny", "gpt-neox-1.4b", "mistral-tiny",
+        "mistral-7b", "qwen2-tiny", "qwen2.5-0.5b", "qwen3-tiny", "qwen3-0.6b"}) {
     for (const bool composed : {false, true}) {
       models::SettingTexts keys;
       if (composed) keys = {{"use_dcmha", "true"}, {"profile.key_side", "false"}, {"use_qk_norm", "true"}};
@@ -226,12 +235,15 @@ BOOST_AUTO_TEST_CASE(written_configurations_read_back) {
   BOOST_TEST(models::model_size(*models::configure_model("llama-3.2-1b", {})).parameters == 1235814400);
   BOOST_TEST(models::model_size(*models::configure_model("smollm2-135m", {})).parameters == 134515008);
   BOOST_TEST(models::model_size(*models::configure_model("gpt-neox-6.9b", {})).parameters == 6857302016);
+  BOOST_TEST(models::model_size(*models::configure_model("mistral-7b", {})).parameters == 7241732096);
+  BOOST_TEST(models::model_size(*models::configure_model("qwen2.5-0.5b", {})).parameters == 494032768);
+  BOOST_TEST(models::model_size(*models::configure_model("qwen3-0.6b", {})).parameters == 596049920);
 }
 
 // Compose in a loaded model: its keys and tensors are kept beside those of transformers, and the model is the same
 // again. With the start that changes nothing, so are the logits of the plain folder.
 BOOST_AUTO_TEST_CASE(compose_is_kept_in_folders) {
-  for (const char* name : {"llama_gqa_tied", "gptneox_parallel"}) {
+  for (const char* name : {"llama_gqa_tied", "gptneox_parallel", "mistral_window", "qwen2_window", "qwen3_tied"}) {
     BOOST_TEST_CONTEXT(name) {
       const ScratchFolder scratch;
       const auto spec = models::load_model(kHuggingFace + name, {.dtype = DType::f64}).model->spec();
@@ -244,13 +256,72 @@ BOOST_AUTO_TEST_CASE(compose_is_kept_in_folders) {
       for (const auto& [tensor, x] : data.tensors)
         composed += tensor.find("attn.dyn_w_proj.") != std::string::npos ||
                     tensor.find("attention.dyn_w_proj.") != std::string::npos;
-      BOOST_TEST(composed == 6);
+      BOOST_TEST(composed == 3 * json::parse(data.config)["num_hidden_layers"].get<int>());
       const models::LoadedModel loaded = models::load_model(scratch.path() / "one");
       BOOST_TEST(is_close(logits_of(*loaded.model), logits_of(*model), 0));
       models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "two");
       BOOST_TEST((bytes(scratch.path() / "one/model.safetensors") == bytes(scratch.path() / "two/model.safetensors")));
     }
   }
+}
+
+// Which layers are local: read, written, read again, and what the folders cannot say.
+BOOST_AUTO_TEST_CASE(windows_of_layers) {
+  using Windows = std::vector<int64_t>;
+  const std::string window = "sliding_attention", full = "full_attention";
+  struct Case {
+    const char* type;
+    json keys;
+    Windows windows;
+  };
+  const std::vector<Case> cases = {
+      {"mistral", {}, {4096, 4096, 4096}},
+      {"mistral", {{"sliding_window", 5}}, {5, 5, 5}},
+      {"mistral", {{"sliding_window", nullptr}, {"layer_types", {full, full, full}}}, {0, 0, 0}},
+      {"qwen2", {{"sliding_window", 5}, {"max_window_layers", 0}}, {0, 0, 0}},
+      {"qwen2", {{"use_sliding_window", true}}, {0, 0, 0}},
+      {"qwen2", {{"use_sliding_window", true}, {"max_window_layers", 2}}, {0, 0, 4096}},
+      {"qwen2", {{"use_sliding_window", true}, {"sliding_window", nullptr}, {"max_window_layers", 0}}, {0, 0, 0}},
+      {"qwen3", {{"use_sliding_window", true}, {"sliding_window", 5}, {"max_window_layers", 0}}, {5, 5, 5}},
+      {"qwen3",
+       {{"use_sliding_window", true}, {"sliding_window", 5}, {"layer_types", {window, full, window}}},
+       {5, 0, 5}}};
+  for (const auto& [type, keys, windows] : cases) {
+    json object = {{"model_type", type}, {"num_hidden_layers", 3}};
+    if (!keys.is_null()) object.update(keys);
+    BOOST_TEST_CONTEXT(object.dump()) {
+      const models::DcformerConfig c = models::read_config(object.dump(), "c");
+      BOOST_TEST(c.layer_windows == windows, boost::test_tools::per_element());
+      const std::string text = models::write_config(c);
+      BOOST_TEST(text.find("profile.layer_windows") == std::string::npos);
+      BOOST_TEST((models::read_config(text, "c") == c), text);
+      // Rewriting changes them in the same file.
+      if (type == std::string("mistral")) continue;
+      const models::DcformerConfig other = models::configure(c, {{"profile.layer_windows", "9,null,null"}});
+      BOOST_TEST((models::read_config(models::rewrite_config(object.dump(), "c", other), "c") == other));
+    }
+  }
+
+  const auto fails = [](const char* type, json keys, const std::string& words) {
+    keys["model_type"] = type, keys["num_hidden_layers"] = 2;
+    BRAID_CHECK_FAILS(models::read_config(keys.dump(), "c"), ErrorKind::input, words);
+  };
+  fails("mistral", {{"use_sliding_window", false}}, "use_sliding_window");
+  fails("mistral", {{"layer_types", {full, full}}}, "bad value for layer_types");
+  fails("mistral", {{"sliding_window", 0}}, "sliding_window");
+  fails("qwen2", {{"use_sliding_window", 1}}, "use_sliding_window");
+  fails("qwen2", {{"layer_types", {full, window}}}, "without a sliding_window in use");
+  fails("qwen2", {{"use_sliding_window", true}, {"layer_types", {window}}}, "num_hidden_layers = 2");
+  fails("qwen3", {{"layer_types", {full, "chunked_attention"}}}, "chunked_attention");
+  fails("qwen3", {{"use_sliding_window", true}, {"max_window_layers", -1}}, "max_window_layers");
+  const auto cannot_be = [](const char* preset, const models::SettingTexts& keys, const std::string& words) {
+    BRAID_CHECK_FAILS(models::configure_model(preset, keys), ErrorKind::setting, words);
+  };
+  cannot_be("mistral-tiny", {{"window_type", "LG"}}, "the same in all layers of a model of type mistral");
+  cannot_be("qwen3-tiny", {{"profile.layer_windows", "8,null,9,null"}}, "one size in all local layers");
+  cannot_be("qwen3-tiny", {{"norm_eps", "1e-5"}}, "bad profile.qk_norm_eps: expected norm_eps = 1e-05");
+  const auto mixed = models::configure_model("qwen3-tiny", {{"window_size", "8"}, {"window_type", "LGLL"}});
+  BOOST_TEST(models::differing_settings(*mixed, *models::read_model_spec(mixed->config_json(), "c")).empty());
 }
 
 BOOST_AUTO_TEST_CASE(forms_of_other_programs) {
@@ -278,9 +349,10 @@ BOOST_AUTO_TEST_CASE(forms_of_other_programs) {
   FolderData mistral = huggingface_folder("llama_gqa_tied");
   set_keys(mistral,
            {{"model_type", "mistral"}, {"sliding_window", nullptr}, {"architectures", {"MistralForCausalLM"}}});
+  remove_keys(mistral, {"attention_bias", "mlp_bias"});
   const models::LoadedModel same = written(mistral, scratch.path() / "mistral");
   BOOST_TEST(is_close(logits_of(*same.model), logits, 0));
-  BOOST_TEST(same.model->spec()->model_type() == "llama");
+  BOOST_TEST(same.model->spec()->model_type() == "mistral");
   BOOST_TEST(same.notes.empty());
 }
 
