@@ -34,8 +34,7 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
                    .grouped_units = o.kv_heads,
                    .joined = variants_.queries_per_head(),
                    .scores = 2};
-  rows.shard = {.axis = 1, .unit = "head", .units = o.heads};
-  rows.bias = o.projection.bias && o.output_bias;
+  rows.shard = {.axis = 1, .unit = "head", .units = o.heads}, rows.bias = rows.bias && o.output_bias;
   qkv_ = Linear(o.width, (queries + 2 * o.kv_heads) * o.head_dim, columns, child(key, "wqkv"));
   out_ = Linear(o.heads * o.head_dim, o.width, rows, child(key, "wo"));
   if (o.qk_norm) {
