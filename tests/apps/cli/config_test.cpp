@@ -150,9 +150,10 @@ BOOST_AUTO_TEST_CASE(wrong_values_name_key_place_and_what_is_allowed) {
              "bad value for optimizer.lr in run.toml line 2: expected a number above 0, found inf");
   BOOST_TEST(load_failure("[optimizer]\nbeta1 = 1\n") ==
              "bad value for optimizer.beta1 in run.toml line 2: expected a number from 0 to below 1, found 1");
-  BOOST_TEST(load_failure("[optimizer]\nname = \"adamv\"\n") ==
-             "bad value for optimizer.name in run.toml line 2: expected one of adamw, adam, muon, sgd, found \"adamv\"; did "
-             "you mean 'adamw'?");
+  BOOST_TEST(
+      load_failure("[optimizer]\nname = \"adamv\"\n") ==
+      "bad value for optimizer.name in run.toml line 2: expected one of adamw, adam, muon, sgd, found \"adamv\"; did "
+      "you mean 'adamw'?");
   BOOST_TEST(load_failure("", {"train.recompute=maybe"}) ==
              "bad value for train.recompute in the command line: expected true or false, found \"maybe\"");
   BOOST_TEST(load_failure("[run]\ndevice = \"gpu\"\n") ==

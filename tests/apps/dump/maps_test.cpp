@@ -140,8 +140,10 @@ Mixing of_layer(const io::SafetensorsFile& file, const std::string& stage) {
 }
 
 // A model with every term, random weights and a tokenizer: static, two groups, local and global layers.
-void write_model(const fs::path& folder, const std::string& attention = "plain") {
+void write_model(const fs::path& folder, const std::string& attention = "plain",
+                 const std::string& residual = "plain") {
   const auto spec = models::configure_model("dcformer-tiny", {{"attention", attention},
+                                                              {"residual", residual},
                                                               {"dim", "32"},
                                                               {"n_head", "4"},
                                                               {"n_layer", "2"},
@@ -334,8 +336,13 @@ BOOST_AUTO_TEST_CASE(every_name_is_in_the_table) {
   };
   write_model(scratch / "model");
   write_model(scratch / "varied", "diff-v2,gated,gated-head,value-embedding");
-  dump(false, {(scratch / "model").string() + " --ids 1,2,3,4,5,6,7 --decode 5 6", kGolden + "attn_static_g2",
-               (scratch / "varied").string() + " --ids 1,2,3"});
+  std::vector<std::string> inputs = {(scratch / "model").string() + " --ids 1,2,3,4,5,6,7 --decode 5 6",
+                                     kGolden + "attn_static_g2", (scratch / "varied").string() + " --ids 1,2,3"};
+  for (const char* residual : {"attnres", "mhc"}) {
+    write_model(scratch / residual, "plain", residual);
+    inputs.push_back((scratch / residual).string() + " --ids 1,2,3");
+  }
+  dump(false, inputs);
   BOOST_TEST(missing.empty(), "no tensor has the name " + (missing.empty() ? "" : *missing.begin()));
 
   write_image_model(scratch / "vit");
