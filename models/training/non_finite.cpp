@@ -74,7 +74,7 @@ double Trainer::largest_squarable() const {
 }
 
 StepMetrics Trainer::step(const std::vector<Batch>& micro_batches, double lr) {
-  const StepMetrics metrics = forward_backward(micro_batches);
+  StepMetrics metrics = forward_backward(micro_batches);
   if (const std::optional<std::string> reason = non_finite_reason(metrics, micro_batches)) {
     discard();
     fail(ErrorKind::numerical, *reason + "; lower the learning rate");

@@ -10,7 +10,8 @@ Tensor loss_and_samples(const Model& model, const Batch& batch, Tensor sample_lo
   const int64_t B = sample_losses.numel();
   if (B == 0) return model.loss_sum(batch);
   const TokenLosses kept;
-  const Tensor loss = model.loss_sum(batch), &terms = kept.terms();  // terms (B T)
+  Tensor loss = model.loss_sum(batch);
+  const Tensor& terms = kept.terms();  // (B T)
   const NoGrad off;
   if (terms && terms.numel() % B == 0)
     sample_losses.copy_(sum(terms.reshaped({B, terms.numel() / B}), Axes{1}));

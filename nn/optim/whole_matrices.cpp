@@ -13,7 +13,7 @@ std::vector<MatrixPart> matrix_parts(const ShardRule& rule, const Shape& shape, 
   const int axis = std::max(0, rule.axis);
   const int64_t n = shape[axis], others = rule.grouped_units > 0 ? rule.grouped_units : rule.units;
   const int64_t units = rule.joined * rule.units + (rule.repeats - 1) * others;  // those of the first block as several
-  const std::vector<MatrixPart> whole{{axis, 0, n}};
+  std::vector<MatrixPart> whole{{axis, 0, n}};
   if (rule.axis < 0 || n % std::max<int64_t>(1, rule.units > 0 ? units : rule.repeats) != 0) return whole;
   std::vector<MatrixPart> parts;
   for (int block = 0; block < rule.repeats; ++block) {
