@@ -2,30 +2,23 @@
 
 #include <limits>
 
+#include "braid/nn/rule_list.h"
 #include "braid/tensor/base/strings.h"
 
 namespace braid::nn {
 
-static std::vector<AttentionVariantRule>& rules() {
-  static std::vector<AttentionVariantRule> all = detail::built_in_attention_variants();
-  return all;
+static RuleList<AttentionVariantRule>& rules() {
+  static RuleList<AttentionVariantRule> list("attention variants", detail::built_in_attention_variants());
+  return list;
 }
 
-void register_attention_variant(const AttentionVariantRule& rule) {
-  for (const AttentionVariantRule& other : rules())
-    check(other.name != rule.name, ErrorKind::setting,
-          [&] { return "two attention variants are called " + rule.name; });
-  rules().push_back(rule);
-}
+void register_attention_variant(const AttentionVariantRule& rule) { rules().add(rule); }
 
-const std::vector<AttentionVariantRule>& attention_variants() { return rules(); }
+const std::vector<AttentionVariantRule>& attention_variants() { return rules().all(); }
 
 const AttentionVariantRule& attention_variant_named(const std::string& name) {
-  std::vector<std::string> names;
-  for (const AttentionVariantRule& rule : rules()) {
-    if (rule.name == name) return rule;
-    names.push_back(rule.name);
-  }
+  if (const AttentionVariantRule* rule = rules().find(name)) return *rule;
+  const std::vector<std::string> names = rules().names();
   fail(ErrorKind::setting, "unknown attention variant '" + braid::detail::preview(name) + "'" +
                                braid::detail::did_you_mean(name, names) + ": expected some of " +
                                braid::detail::join(names, ", "));

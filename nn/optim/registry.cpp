@@ -2,25 +2,25 @@
 
 #include <algorithm>
 
+#include "braid/nn/rule_list.h"
+
 namespace braid::nn {
 
 namespace {
 
 // The default first, then the others in the order of their names, then those registered.
-std::vector<OptimizerRule>& rules() {
-  static std::vector<OptimizerRule> all = [] {
+RuleList<OptimizerRule>& rules() {
+  static RuleList<OptimizerRule> list("optimizers", [] {
     std::vector<OptimizerRule> built_in = detail::built_in_optimizers();
     std::stable_partition(built_in.begin(), built_in.end(),
                           [](const OptimizerRule& rule) { return rule.name == OptimizerOptions().name; });
     return built_in;
-  }();
-  return all;
+  }());
+  return list;
 }
 
 const OptimizerRule& rule_named(const std::string& name) {
-  for (const OptimizerRule& rule : rules()) {
-    if (rule.name == name) return rule;
-  }
+  if (const OptimizerRule* rule = rules().find(name)) return *rule;
   const std::vector<std::string> names = optimizer_names();
   std::string choices;  // "a, b or c"
   for (size_t i = 0; i < names.size(); ++i) choices += (i == 0 ? "" : i + 1 < names.size() ? ", " : " or ") + names[i];
@@ -29,17 +29,9 @@ const OptimizerRule& rule_named(const std::string& name) {
 
 }  // namespace
 
-void register_optimizer(const OptimizerRule& rule) {
-  for (const OptimizerRule& other : rules())
-    check(other.name != rule.name, ErrorKind::setting, [&] { return "two optimizers are called " + rule.name; });
-  rules().push_back(rule);
-}
+void register_optimizer(const OptimizerRule& rule) { rules().add(rule); }
 
-std::vector<std::string> optimizer_names() {
-  std::vector<std::string> names;
-  for (const OptimizerRule& rule : rules()) names.push_back(rule.name);
-  return names;
-}
+std::vector<std::string> optimizer_names() { return rules().names(); }
 
 std::unique_ptr<Optimizer> make_optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions& options) {
   return rule_named(options.name).make(std::move(parameters), options);

@@ -3,30 +3,23 @@
 #include "braid/autograd/composed.h"
 #include "braid/autograd/ops.h"
 #include "braid/autograd/recompute.h"
+#include "braid/nn/rule_list.h"
 #include "braid/tensor/base/strings.h"
 
 namespace braid::nn {
 
-static std::vector<DepthRule>& rules() {
-  static std::vector<DepthRule> all = detail::built_in_depth_rules();
-  return all;
+static RuleList<DepthRule>& rules() {
+  static RuleList<DepthRule> list("connections over depth", detail::built_in_depth_rules());
+  return list;
 }
 
-void register_depth_rule(const DepthRule& rule) {
-  for (const DepthRule& other : rules())
-    check(other.name != rule.name, ErrorKind::setting,
-          [&] { return "two connections over depth are called " + rule.name; });
-  rules().push_back(rule);
-}
+void register_depth_rule(const DepthRule& rule) { rules().add(rule); }
 
-const std::vector<DepthRule>& depth_rules() { return rules(); }
+const std::vector<DepthRule>& depth_rules() { return rules().all(); }
 
 const DepthRule& depth_rule_named(const std::string& name) {
-  std::vector<std::string> names;
-  for (const DepthRule& rule : rules()) {
-    if (rule.name == name) return rule;
-    names.push_back(rule.name);
-  }
+  if (const DepthRule* rule = rules().find(name)) return *rule;
+  const std::vector<std::string> names = rules().names();
   fail(ErrorKind::setting, "unknown connections over depth '" + braid::detail::preview(name) + "'" +
                                braid::detail::did_you_mean(name, names) + ": expected plain, or one of " +
                                braid::detail::join(names, ", "));
@@ -56,6 +49,10 @@ Tensor through(const DepthConnections& connections, const std::vector<Block>& bl
     if (pass.observer) pass.observe(state->hidden(), "hidden.", i + 1);
   }
   return state->hidden();
+}
+
+Tensor unweighted_rms_norm(const Tensor& x, double eps) {
+  return rms_norm(x, full({x.dim(-1)}, 1, x.dtype(), x.device()), eps);
 }
 
 std::vector<Tensor> weighted_sums(const Tensor& w, const std::vector<Tensor>& x) {

@@ -70,6 +70,15 @@ struct DepthRule {
   std::unique_ptr<DepthConnections> (*make)(const DepthSizes& sizes, RandomKey key) = nullptr;
 };
 
+// The row of a class with a constructor (sizes, key).
+template <class Connections>
+DepthRule depth_rule(DepthRule rule) {
+  rule.make = [](const DepthSizes& sizes, RandomKey key) -> std::unique_ptr<DepthConnections> {
+    return std::make_unique<Connections>(sizes, key);
+  };
+  return rule;
+}
+
 namespace detail {
 std::vector<DepthRule> built_in_depth_rules();  // made by cmake/braid-rules.cmake
 }
@@ -84,6 +93,8 @@ const DepthRule& depth_rule_named(const std::string& name);
 // what the blocks give. If the pass recomputes, the inputs of layers are kept, and their insides computed again.
 Tensor through(const DepthConnections& connections, const std::vector<Block>& blocks, const Tensor& x,
                const Pass& pass);
+
+Tensor unweighted_rms_norm(const Tensor& x, double eps);  // x / sqrt(mean(x^2) + eps) over the last axis
 
 // y_c = sum_j w[., c, j] x_j      w (B, t, C, J), x_j (B, t, D) -> C tensors (B, t, D)
 //   dx_j = sum_c w[., c, j] dy_c,  dw[., c, j] = dy_c . x_j

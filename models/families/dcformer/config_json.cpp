@@ -55,9 +55,7 @@ void reject_unknown(const json& object, const std::string& prefix, const std::ve
   }
 }
 
-// Folders of the authors' MUDDFormer and MUDDPythia: what their code fixes, and other words for keys.
-bool is_mudd(const std::string& model_type) { return model_type == "muddformer" || model_type == "muddpythia"; }
-
+// Folders of the authors' MUDD code: what it fixes, and other words for keys.
 void read_mudd(const json& object, DcformerConfig& config, const std::string& file) {
   const auto need = [&](const char* key, const json& expected) {
     const json* value = find_value(object, key);
@@ -96,17 +94,15 @@ DcformerConfig published_defaults(const std::string& model_type, const json& obj
   config.rope_base = later ? 500000 : 10000;
   set_profile(config, later ? "H-inf" : "T1");
   config.profile.merged_weights = later;
-  if (is_mudd(model_type)) {
-    config.expand_last = config.round64 = false;
-    config.profile.rope_table = model_type == "muddformer" ? RopeTable::bf16 : RopeTable::f16;
-  }
+  const std::vector<Setting> table = key_table(config);
+  for (const auto& [key, text] : model_type_named(model_type).absent) set_key(table, key, text);
   return config;
 }
 
 void read_keys(const json& object, DcformerConfig& config, const std::string& file) {
   const json* profile = find_key(object, "profile");
   if (profile && !profile->is_object()) bad_config("bad value for profile", file, "an object", shown(*profile));
-  const bool mudd = is_mudd(config.model_type);
+  const bool mudd = model_type_named(config.model_type).mudd_folders;
   std::vector<std::string> ignored = irrelevant;
   for (const char* key : {"dense", "dynamic_dense", "sepln", "dense_type", "stack_hidden", "use_layer_cache"})
     if (mudd) ignored.emplace_back(key);

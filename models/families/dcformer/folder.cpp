@@ -1,5 +1,6 @@
 #include "braid/models/families/dcformer/folder.h"
 
+#include "braid/models/families/dcformer/model_types.h"
 #include "braid/tensor/base/strings.h"
 
 namespace braid::models {
@@ -31,7 +32,7 @@ FolderTable dcformer_folder(const DcformerConfig& c) {
   const int64_t C = c.dynamic_branches(), K = c.generator_hidden(), M = c.group_heads();
   FolderTable table{.heads = c.query_heads(), .kv_heads = c.n_kv_head, .head_size = c.head_dim};
   table.other = {{"attention.wqkv", {"attention.wq", "attention.wk", "attention.wv"}, How::parts}};
-  if (c.model_type.starts_with("mudd")) {  // the only form of their code
+  if (model_type_named(c.model_type).mudd_folders) {  // the only form of their code
     table.writes_other = true;
     for (const char* norm : {"attention.q_norm", "attention.k_norm"})
       table.other.push_back({str(norm, ".scale"), {str(norm, ".weight")}});

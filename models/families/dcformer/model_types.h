@@ -23,6 +23,9 @@ struct ModelType {
   std::string presets;       // "dcformer": its presets are dcformer-tiny, ...; "": the names of the sizes are complete
   std::string baseline;      // "transformer": transformer-tiny, ... have the same sizes and plain attention; "": none
   std::span<const PresetSize> sizes;
+  // Folders are those of the authors' MUDD code (folder.h); `absent` are its values of keys that a file lacks.
+  bool mudd_folders = false;
+  KeyTexts absent = {};
 };
 const std::vector<ModelType>& model_types();
 const ModelType& model_type_named(const std::string& name);  // one of model_types(), else Error(misuse)

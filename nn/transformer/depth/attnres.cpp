@@ -24,9 +24,7 @@ class Attnres final : public DepthConnections {
   void visit(Visitor& v) const override { v("depth.queries", queries_); }
 
   // v (B, t, D) -> w_l . rmsnorm(v) for all l, (B, t, 2L)
-  Tensor scores(const Tensor& v) const {
-    return linear(rms_norm(v, full({v.dim(2)}, 1, v.dtype(), v.device()), norm_eps_), queries_);
-  }
+  Tensor scores(const Tensor& v) const { return linear(unweighted_rms_norm(v, norm_eps_), queries_); }
 
  private:
   double norm_eps_;
@@ -75,11 +73,8 @@ std::unique_ptr<DepthPass> Attnres::begin(const Tensor& x, const Pass& pass) con
 }  // namespace
 
 DepthRule attnres_depth() {
-  return {.name = "attnres",
-          .help = "each layer attends to the outputs of all layers before it (attention residuals)",
-          .make = [](const DepthSizes& sizes, RandomKey key) -> std::unique_ptr<DepthConnections> {
-            return std::make_unique<Attnres>(sizes, key);
-          }};
+  return depth_rule<Attnres>(
+      {.name = "attnres", .help = "each layer attends to the outputs of all layers before it (attention residuals)"});
 }
 
 }  // namespace braid::nn

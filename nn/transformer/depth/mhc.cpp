@@ -77,8 +77,8 @@ class Mhc final : public DepthConnections {
   // x (B, t, n, D)
   Weights weights(size_t l, const Tensor& x) const {
     const Layer& layer = layers_[l];
-    const int64_t B = x.dim(0), t = x.dim(1), nD = n * x.dim(3);
-    const Tensor normed = rms_norm(reshape(x, {B, t, nD}), full({nD}, 1, x.dtype(), x.device()), norm_eps_);
+    const int64_t B = x.dim(0), t = x.dim(1);
+    const Tensor normed = unweighted_rms_norm(reshape(x, {B, t, n * x.dim(3)}), norm_eps_);
     const DType wide = accumulate_type(x.dtype());
     const Tensor z = cast(layer.products(normed), wide), bias = cast(layer.bias, wide), a = cast(layer.factors, wide);
     const auto part = [&](int64_t of, int64_t first, int64_t size, const Shape& shape) {
@@ -130,11 +130,9 @@ std::unique_ptr<DepthPass> Mhc::begin(const Tensor& x, const Pass& pass) const {
 }  // namespace
 
 DepthRule mhc_depth() {
-  return {.name = "mhc",
-          .help = "four residual streams, mixed by doubly stochastic matrices of the token (hyper-connections)",
-          .make = [](const DepthSizes& sizes, RandomKey key) -> std::unique_ptr<DepthConnections> {
-            return std::make_unique<Mhc>(sizes, key);
-          }};
+  return depth_rule<Mhc>(
+      {.name = "mhc",
+       .help = "four residual streams, mixed by doubly stochastic matrices of the token (hyper-connections)"});
 }
 
 }  // namespace braid::nn

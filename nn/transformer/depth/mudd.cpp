@@ -54,8 +54,7 @@ class Mudd final : public DepthConnections {
   // x = X_{i+1} (B, t, D) -> w (B, t, C, J)
   Tensor weights(size_t i, const Tensor& x) const {
     const Generator& g = generators_[i];
-    const Tensor no_weight = full({x.dim(2)}, 1, x.dtype(), x.device());
-    const Tensor dynamic = g.w2(gelu(g.w1(rms_norm(x, no_weight, norm_eps_))));
+    const Tensor dynamic = g.w2(gelu(g.w1(unweighted_rms_norm(x, norm_eps_))));
     return add(reshape(dynamic, {x.dim(0), x.dim(1), g.streams, g.tensors}), g.bias);
   }
   bool parallel() const { return parallel_; }
@@ -98,14 +97,12 @@ std::unique_ptr<DepthPass> Mudd::begin(const Tensor& x, const Pass& pass) const 
 }  // namespace
 
 DepthRule mudd_depth() {
-  return {.name = "mudd",
-          .help = "dynamic dense connections: q, k, v and residual each read a sum of all blocks (MUDDFormer)",
-          .parallel = true,
-          .separate_inputs = true,
-          .identity_start = true,
-          .make = [](const DepthSizes& sizes, RandomKey key) -> std::unique_ptr<DepthConnections> {
-            return std::make_unique<Mudd>(sizes, key);
-          }};
+  return depth_rule<Mudd>(
+      {.name = "mudd",
+       .help = "dynamic dense connections: q, k, v and residual each read a sum of all blocks (MUDDFormer)",
+       .parallel = true,
+       .separate_inputs = true,
+       .identity_start = true});
 }
 
 }  // namespace braid::nn

@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(a_start_equals_plain_residuals_where_the_row_says_so) {
   }
   BOOST_TEST(found > 0);
   // Hyper-connections start near them.
-  BOOST_TEST(is_close(Stack("mhc")(input()), Stack("plain")(input()), 0.2));
+  BOOST_TEST(is_close(Stack("mhc")(input()), Stack("plain")(input()), 3e-3));
 }
 
 BOOST_AUTO_TEST_CASE(mudd_sums_all_blocks_with_weights_of_the_token) {

@@ -2,14 +2,12 @@
 // names; what the folders are called, and what their configurations may say.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
-#include <fstream>
 #include <map>
 
 #include "braid/autograd.h"
 #include "braid/models/families/dcformer/cost.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/models/registry.h"
-#include "braid/tensor/io/json.h"
 #include "braid/tensor/io/safetensors.h"
 #include "tests/models/folders/support.h"
 #include "tests/models/made_models.h"
