@@ -11,8 +11,8 @@ import tempfile
 import unittest
 
 SCRIPTS, BRAID = (os.path.abspath(path) for path in sys.argv[1:3])
-# A study of models with billions of parameters is traced by one thread: a quarter of an hour under the thread sanitizer.
-LESS = unittest.skipIf("--less" in sys.argv[3:], "less under the thread sanitizer")
+# A study of models with billions of parameters is traced by one thread: a quarter of an hour under a sanitizer.
+LESS = unittest.skipIf("--less" in sys.argv[3:], "less under a sanitizer")
 
 
 def write_tokenizer(folder, ids):
