@@ -3,6 +3,8 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/text.h"
+#include "apps/study/metric.h"
+#include "apps/study/pace.h"
 #include "apps/study/study_cost.h"
 #include "apps/study/study_report.h"
 #include "apps/train/train.h"
@@ -25,11 +27,12 @@ Part part_of(const Arguments& arguments) {
   return part;
 }
 
-// The finished ones of these runs.
+// The finished ones of these runs, their losses in the unit of the study.
 std::vector<StudyResult> results_of(const Study& study, const std::vector<StudyRun>& runs) {
   std::vector<StudyResult> results;
   for (const StudyRun& run : runs)
     if (const std::optional<StudyResult> result = read_result(study, run)) results.push_back(*result);
+  convert_losses(study, results);
   return results;
 }
 
@@ -61,16 +64,28 @@ int run_part(const Study& study, const std::vector<StudyRun>& runs, const Part& 
   return 0;
 }
 
+int wait_for_others(const char* which, const std::vector<StudyResult>& finished, const std::vector<StudyRun>& all) {
+  std::printf(
+      "stopped: %zu of %zu runs %s are finished, the others belong to other parts; run the same command again when "
+      "they are\n",
+      finished.size(), all.size(), which);
+  return exit_stopped;
+}
+
 int study_with(const Arguments& arguments, const Job& job) {
   Study study = read_study(arguments.get("STUDY"));
   for (const char* name : {"threads", "device"})
     if (arguments.has(name)) study.base.settings.push_back(str("run.", name, "=", arguments.get(name)));
+  if (arguments.has("budget"))
+    study.budget_unit = "minutes", study.budgets = {minutes_of(arguments.get("budget"), "--budget")};
+  if (arguments.has("metric")) study.bits_per_byte = arguments.get("metric") == "bits-per-byte";
   const Part part = part_of(arguments);
-  const std::vector<StudyRun> search = search_runs(study);
+  const std::vector<StudyRun> pace = pace_runs(study);
   if (arguments.has("dry-run")) {
     at_root(job.world(), [&] {
-      std::vector<StudyRun> all = search;
-      for (StudyRun& run : main_runs(study, best_rates(study, results_of(study, search))))
+      const Paces paces = planned_paces(study, paces_of(results_of(study, pace)));
+      std::vector<StudyRun> all = search_runs(study, paces);
+      for (StudyRun& run : main_runs(study, best_rates(study, results_of(study, all)), paces))
         all.push_back(std::move(run));
       std::fputs(study_plan(study, all).c_str(), stdout);
     });
@@ -78,10 +93,16 @@ int study_with(const Arguments& arguments, const Job& job) {
   }
   const bool report_only = arguments.has("report");
   at_root(job.world(), [&] {
-    std::vector<StudyRun> all = search;
-    for (StudyRun& run : main_runs(study, {})) all.push_back(std::move(run));
+    std::vector<StudyRun> all = search_runs(study, {});
+    for (StudyRun& run : main_runs(study, {}, {})) all.push_back(std::move(run));
     open_study(study, all);
   });
+  if (!report_only)
+    if (const int code = run_part(study, pace, part, job, arguments.line()); code != 0) return code;
+  const std::vector<StudyResult> paced = results_of(study, pace);
+  if (paced.size() < pace.size() && !report_only) return wait_for_others("that measure a step", paced, pace);
+  const Paces paces = paces_of(paced);
+  const std::vector<StudyRun> search = search_runs(study, paces);
   if (!report_only)
     if (const int code = run_part(study, search, part, job, arguments.line()); code != 0) return code;
   const std::vector<StudyResult> searched = results_of(study, search);
@@ -89,14 +110,8 @@ int study_with(const Arguments& arguments, const Job& job) {
   const bool waits = study.search && rates.empty();
   for (const auto& [variant, rate] : rates)
     std::printf("learning rate of %s: %s\n", variant.c_str(), shortest(rate).c_str());
-  if (waits && !report_only) {
-    std::printf(
-        "stopped: %zu of %zu runs of the learning-rate search are finished, the others belong to other parts; "
-        "run the same command again when they are\n",
-        searched.size(), search.size());
-    return exit_stopped;
-  }
-  const std::vector<StudyRun> runs = main_runs(study, rates);
+  if (waits && !report_only) return wait_for_others("of the learning-rate search", searched, search);
+  const std::vector<StudyRun> runs = main_runs(study, rates, paces);
   if (!report_only)
     if (const int code = run_part(study, runs, part, job, arguments.line()); code != 0) return code;
   at_root(job.world(), [&] {
@@ -127,6 +142,14 @@ Command study_command() {
                  .value = "I/N",
                  .help =
                      "train every N-th run from the I-th on: N processes or hosts with the same folder share a study"},
+                {.name = "budget",
+                 .value = "TIME",
+                 .help = "90s, 10m, 2h: each run trains as many steps as fit into it here, in place of the file's "
+                         "budgets"},
+                {.name = "metric",
+                 .value = "UNIT",
+                 .help = "of losses in the report, in place of the file's",
+                 .rule = models::one_of({"nats-per-token", "bits-per-byte"})},
                 {.name = "device", .value = "DEVICE", .help = "same as run.device=DEVICE for every run"},
                 integer_flag("threads", "N", "same as run.threads=N for every run; 0 = all that the process may use",
                              "", 0, 4096)},

@@ -6,6 +6,7 @@
 
 #include "apps/cli/plan_report.h"
 #include "apps/cli/text.h"
+#include "apps/study/pace.h"
 #include "apps/study/study_state.h"
 #include "apps/train/config/flops.h"
 #include "apps/train/plan/machine.h"
@@ -13,7 +14,6 @@
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/run_data.h"
 #include "braid/tensor/error.h"
-#include "braid/tensor/parallel.h"
 
 namespace braid::apps {
 
@@ -57,7 +57,7 @@ std::string study_plan(const Study& study, const std::vector<StudyRun>& runs) {
   std::string text = row("run", "parameters", "tokens", "steps", "FLOPs", "time here", "");
   std::vector<Elsewhere> elsewhere;
   for (const int64_t gpus : {8, 64}) elsewhere.push_back({.gpus = gpus, .machine = {}});
-  std::optional<Machine> here;
+  StepFormula formula;
   double seconds = 0, left = 0, flops = 0;
   bool by_formula = false, no_data = false;
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -76,9 +76,7 @@ std::string study_plan(const Study& study, const std::vector<StudyRun>& runs) {
     if (const auto at = measured.find({run.size, run.variant}); at != measured.end()) {
       of_step = at->second;
     } else {
-      if (config.run.threads > 0) set_threads(static_cast<int>(config.run.threads));
-      if (!here) here = this_machine({}, parse_device(config.run.device), type);
-      of_step = plan_step(config, *spec, T, {1, 1, 1}, *here, sample).seconds();
+      of_step = formula.seconds(settings);
       by_formula = true;
     }
     const double time = of_step * static_cast<double>(run.steps);

@@ -20,10 +20,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::vector<std::string> kUnits = {"tokens_per_parameter", "tokens", "steps"};
+const std::vector<std::string> kUnits = {"tokens_per_parameter", "tokens", "steps", "minutes"};
 const std::vector<std::string> kStudyKeys = {
-    "name",   "out",   "baseline",        "config",  "seeds", "tokens_per_parameter",
-    "tokens", "steps", "warmup_fraction", "families"};
+    "name",  "out",     "baseline",        "config",   "seeds",  "tokens_per_parameter", "tokens",
+    "steps", "minutes", "warmup_fraction", "families", "metric", "fingerprint"};
 const std::vector<std::string> kSearchKeys = {"size", "budget", "rates", "seeds", "variants"};
 // Settings of which a study decides, and those in which variants must agree for their losses to be comparable.
 const std::vector<std::string> kDecided = {"run.out", "run.seed", "train.steps", "train.epochs"};
@@ -124,6 +124,13 @@ class Reader {
       study_.warmup_fraction = number(entry);
       if (!(study_.warmup_fraction >= 0 && study_.warmup_fraction < 1)) reject(entry, "a number from 0 to below 1");
     }
+    if (key == "metric") {
+      const std::vector<std::string> metrics = {"nats-per-token", "bits-per-byte"};
+      const std::string metric = text(entry);
+      if (std::ranges::count(metrics, metric) == 0) reject(entry, "one of " + join(metrics, ", "));
+      study_.bits_per_byte = metric == metrics[1];
+    }
+    if (key == "fingerprint") study_.fingerprint = text(entry);
     if (key == "families") {
       const auto* on = std::get_if<bool>(&entry.value);
       if (!on) reject(entry, "true or false");
@@ -235,9 +242,15 @@ std::vector<std::string> settings_of(const Study& study, const std::string& size
   return all;
 }
 
-// Steps of a budget at a size: those of the baseline, so that all variants see the same tokens.
-int64_t steps_of(const Study& study, const std::string& size, double budget) {
+// Steps of a budget at a size: those of the baseline, so that all variants see the same tokens. Minutes are those of
+// the variant.
+int64_t steps_of(const Study& study, const std::string& size, const std::string& variant, double budget,
+                 const Paces& paces) {
   if (study.budget_unit == "steps") return static_cast<int64_t>(std::llround(budget));
+  if (study.budget_unit == "minutes") {
+    const auto pace = paces.find({size, variant});
+    return pace == paces.end() ? 1 : std::max<int64_t>(1, static_cast<int64_t>(60 * budget / pace->second));
+  }
   const RunSettings run(study, settings_of(study, size, study.baseline));
   const auto spec = model_spec(run.config, vocabulary_here(run.config));
   const double per_step = static_cast<double>(run.config.train.batch_size * run.config.train.accumulate *
@@ -248,13 +261,15 @@ int64_t steps_of(const Study& study, const std::string& size, double budget) {
 }
 
 StudyRun make_run(const Study& study, const std::string& size, const std::string& variant, double budget, int64_t seed,
-                  std::optional<double> rate, bool search) {
+                  std::optional<double> rate, bool search, const Paces& paces) {
   StudyRun run{
       .name = {}, .size = size, .variant = variant, .budget = budget, .seed = seed, .rate = rate, .search = search};
-  const std::string unit = study.budget_unit == "tokens_per_parameter" ? "x" : study.budget_unit[0] == 't' ? "t" : "";
+  const std::string unit = study.budget_unit == "tokens_per_parameter" ? "x"
+                           : study.budget_unit == "steps"              ? ""
+                                                                       : study.budget_unit.substr(0, 1);
   run.name = str(search ? "search-" : "", size, "-", variant, "-", shortest(budget), unit, "-s", seed,
                  search ? "-lr" + shortest(*rate) : "");
-  run.steps = steps_of(study, size, budget);
+  run.steps = steps_of(study, size, variant, budget, paces);
   run.settings = settings_of(study, size, variant);
   if (rate) run.settings.push_back("optimizer.lr=" + shortest(*rate));
   run.settings.push_back(str("train.steps=", run.steps));
@@ -285,18 +300,53 @@ int64_t vocabulary_here(const TrainConfig& config) {
   return names_data(config) && io::exists(fs::path(data_folder(config)) / "dataset.json") ? vocabulary_of(config) : 0;
 }
 
-std::vector<StudyRun> search_runs(const Study& study) {
+double minutes_of(const std::string& text, const std::string& key) {
+  const std::map<char, double> units = {{'s', 1.0 / 60}, {'m', 1}, {'h', 60}};
+  const auto unit = text.empty() ? units.end() : units.find(text.back());
+  const std::optional<double> number =
+      unit == units.end() ? std::nullopt : parse_float(text.substr(0, text.size() - 1));
+  check(number && *number > 0 && std::isfinite(*number), ErrorKind::setting, [&] {
+    return "bad value for " + key + ": expected a time such as 90s, 10m or 2h, found '" + preview(text) + "'";
+  });
+  return *number * unit->second;
+}
+
+std::vector<StudyRun> pace_runs(const Study& study) {
+  std::vector<StudyRun> runs;
+  if (study.budget_unit != "minutes") return runs;
+  constexpr int64_t steps = 30;
+  for (const Study::Section& size : study.sizes)
+    for (const Study::Section& variant : study.variants) {
+      StudyRun run{.name = "pace-" + size.name + "-" + variant.name,
+                   .size = size.name,
+                   .variant = variant.name,
+                   .seed = study.seeds.front(),
+                   .steps = steps,
+                   .rate = {},
+                   .pace = true,
+                   .settings = settings_of(study, size.name, variant.name)};
+      for (const std::string& setting :
+           {str("train.steps=", steps), std::string("schedule.warmup=1"), std::string("eval.samples=1"),
+            str("run.seed=", run.seed), "run.out=" + (fs::path(study.out) / "runs" / run.name).string()})
+        run.settings.push_back(setting);
+      runs.push_back(std::move(run));
+    }
+  return runs;
+}
+
+std::vector<StudyRun> search_runs(const Study& study, const Paces& paces) {
   std::vector<StudyRun> runs;
   if (!study.search) return runs;
   const Study::Search& search = *study.search;
   for (const std::string& variant : search.variants)
     for (const double rate : search.rates)
       for (const int64_t seed : search.seeds)
-        runs.push_back(make_run(study, search.size, variant, search.budget, seed, rate, true));
+        runs.push_back(make_run(study, search.size, variant, search.budget, seed, rate, true, paces));
   return runs;
 }
 
-std::vector<StudyRun> main_runs(const Study& study, const std::vector<std::pair<std::string, double>>& rates) {
+std::vector<StudyRun> main_runs(const Study& study, const std::vector<std::pair<std::string, double>>& rates,
+                                const Paces& paces) {
   std::vector<StudyRun> runs;
   for (const Study::Section& size : study.sizes)
     for (const double budget : study.budgets)
@@ -305,7 +355,7 @@ std::vector<StudyRun> main_runs(const Study& study, const std::vector<std::pair<
           std::optional<double> rate;
           for (const auto& [name, value] : rates)
             if (name == variant.name) rate = value;
-          runs.push_back(make_run(study, size.name, variant.name, budget, seed, rate, false));
+          runs.push_back(make_run(study, size.name, variant.name, budget, seed, rate, false, paces));
         }
   return runs;
 }

@@ -3,9 +3,11 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/train/config/train_config.h"
@@ -27,10 +29,12 @@ struct Study {
   std::string file, name, out, baseline;
   std::string config;  // a TOML file of braid train below the sections; "": none
   std::vector<int64_t> seeds;
-  std::string budget_unit;  // tokens_per_parameter (of the baseline's), tokens or steps
+  std::string budget_unit;  // tokens_per_parameter (of the baseline's), tokens, steps or minutes
   std::vector<double> budgets;
   double warmup_fraction = 0;  // of the steps; 0: schedule.warmup
   bool families = false;       // in-context accuracy by family at every checkpoint of a run
+  bool bits_per_byte = false;  // the unit of losses in the report; else nats per token
+  std::string fingerprint;     // of the data that it is defined on; "": any
   Section base;
   std::vector<Section> sizes, variants;
   std::optional<Search> search;
@@ -38,6 +42,11 @@ struct Study {
 
 // Error(input) where the file cannot be read, Error(setting) for what it may not say.
 Study read_study(const std::filesystem::path& file);
+// "10m", "90s", "2h" in minutes. Error(setting) that names `key` for anything else.
+double minutes_of(const std::string& text, const std::string& key);
+
+// Seconds of a step, by size and variant: a budget in minutes is floor(60 minutes / pace) steps (pace.h).
+using Paces = std::map<std::pair<std::string, std::string>, double>;
 
 struct StudyRun {
   std::string name;  // of its folder, below runs/
@@ -46,6 +55,7 @@ struct StudyRun {
   int64_t seed = 0, steps = 0;
   std::optional<double> rate;         // of the search
   bool search = false;                // a run of the search
+  bool pace = false;                  // a run that measures how long a step takes
   std::vector<std::string> settings;  // of braid train, key=value; a later one counts
 };
 
@@ -58,10 +68,14 @@ struct RunSettings {
   RunSettings& operator=(const RunSettings&) = delete;
 };
 
-// The runs of the search, in order. Error(setting) for settings that train would reject.
-std::vector<StudyRun> search_runs(const Study& study);
+// A run of a few steps for each size and variant; none unless budgets are in minutes.
+std::vector<StudyRun> pace_runs(const Study& study);
+// The runs of the search, in order; one step each where a pace is needed and not known. Error(setting) for settings
+// that train would reject.
+std::vector<StudyRun> search_runs(const Study& study, const Paces& paces);
 // The runs of the study. `rates`: the learning rate of each variant of the search, empty while it is not known.
-std::vector<StudyRun> main_runs(const Study& study, const std::vector<std::pair<std::string, double>>& rates);
+std::vector<StudyRun> main_runs(const Study& study, const std::vector<std::pair<std::string, double>>& rates,
+                                const Paces& paces);
 
 // V of the data of these settings, 0 where there are none here.
 int64_t vocabulary_here(const TrainConfig& config);

@@ -11,6 +11,7 @@
 #include "apps/chart/csv.h"
 #include "apps/cli/plan_report.h"
 #include "apps/cli/text.h"
+#include "apps/study/metric.h"
 #include "apps/study/rates.h"
 #include "apps/study/report_text.h"
 #include "braid/models/study/compute_law.h"
@@ -33,11 +34,10 @@ class Reporter {
   }
 
   std::string write(int64_t missing) {
-    text_ = str("# ", study_.name, "\n\n", results_.size(), " runs",
-                missing > 0 ? str(", ", missing, " not finished") : "", " in ", duration(total_seconds()),
-                " of training. Losses are of validation, in nats per token. Intervals in brackets are of 95 %. The "
-                "baseline is ",
-                study_.baseline, ".\n");
+    text_ =
+        str("# ", study_.name, "\n\n", results_.size(), " runs", missing > 0 ? str(", ", missing, " not finished") : "",
+            " in ", duration(total_seconds()), " of training. Losses are of validation, in ", loss_unit(study_),
+            ". Intervals in brackets are of 95 %. The baseline is ", study_.baseline, ".\n");
     runs();
     rates();
     losses();
@@ -220,7 +220,7 @@ class Reporter {
     write_file("differences.csv", csv.text());
     if (!bars.empty())
       write_file("differences.svg",
-                 interval_chart(study_.name + ": loss less that of " + study_.baseline, "nats per token", bars));
+                 interval_chart(study_.name + ": loss less that of " + study_.baseline, loss_unit(study_), bars));
   }
 
   void multipliers() {

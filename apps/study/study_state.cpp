@@ -130,6 +130,12 @@ void open_study(const Study& study, const std::vector<StudyRun>& runs) {
     for (const std::string& path : data_folders(settings.config))
       if (!data.contains(path)) data[path] = models::text::read_manifest(path).fingerprint;
   }
+  for (const auto& [path, fingerprint] : data)
+    check(study.fingerprint.empty() || fingerprint == study.fingerprint, ErrorKind::setting, [&, &path = path] {
+      return "the study " + study.name + " is defined on other data than those in " + path +
+             ": expected study.fingerprint " + study.fingerprint + ", found " + data[path] +
+             "; prepare them as the study's page says";
+    });
   if (!io::exists(file)) {
     const bool empty = !io::exists(out) || (io::is_folder(out) && io::list_folder(out).empty());
     check(empty, ErrorKind::setting, [&] {
@@ -162,6 +168,15 @@ void begin_run(const Study& study, const StudyRun& run) {
 }
 
 namespace {
+// Seconds of a step: the median, which a stop of the machine and the slow first steps do not move.
+double median_step(const std::vector<LogRow>& rows) {
+  std::vector<double> seconds;
+  for (size_t i = 1; i < rows.size(); ++i) seconds.push_back(rows[i]["elapsed_s"] - rows[i - 1]["elapsed_s"]);
+  const auto middle = seconds.begin() + std::ssize(seconds) / 2;
+  std::ranges::nth_element(seconds, middle);
+  return *middle;
+}
+
 void write_result(const Study& study, const StudyRun& run, const json& measured) {
   const RunCost cost = cost_of(RunSettings(study, run.settings));
   json result = {{"run", run.name},
@@ -179,7 +194,8 @@ void finish_diverged(const Study& study, const StudyRun& run) { write_result(stu
 void finish_run(const Study& study, const StudyRun& run) {
   const fs::path folder = folder_of(study, run);
   const RunSettings settings(study, run.settings);
-  const LogRow row = read_log(folder).back();
+  const std::vector<LogRow> rows = read_log(folder);
+  const LogRow& row = rows.back();
   check(row.step == run.steps && std::isfinite(row["val_loss"]), ErrorKind::input,
         [&] { return str("the log of ", folder.string(), " does not end with a validation at step ", run.steps); });
   if (study.families)
@@ -187,7 +203,7 @@ void finish_run(const Study& study, const StudyRun& run) {
   write_result(study, run,
                {{"validation_loss", row["val_loss"]},
                 {"task_accuracy", std::isfinite(row["task_acc"]) ? json(row["task_acc"]) : json()},
-                {"seconds", row["elapsed_s"]}});
+                {"seconds", run.pace ? static_cast<double>(run.steps) * median_step(rows) : row["elapsed_s"]}});
 }
 
 std::optional<StudyResult> read_result(const Study& study, const StudyRun& run) {

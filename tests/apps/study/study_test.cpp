@@ -1,6 +1,10 @@
 // braid study: runs from one file, resumed, shared between processes, collected; and what it rejects.
 #include <boost/test/unit_test.hpp>
 
+#include <nlohmann/json.hpp>
+#include <numbers>
+
+#include "braid/models/data/text/manifest.h"
 #include "tests/apps/train/runs.h"
 
 using namespace braid;
@@ -82,6 +86,65 @@ BOOST_AUTO_TEST_CASE(runs_are_trained_once_and_collected) {
   BOOST_TEST(second.output.find("run 1 of 8") == std::string::npos, second.output);
   BOOST_TEST(slurp(out / "report/runs.csv") == before);
   BOOST_TEST(run("study " + file.string() + " --dry-run").output.find("finished") != std::string::npos);
+}
+
+// A budget in minutes: each variant trains as many steps as its measured pace allows, and the same again when resumed.
+BOOST_AUTO_TEST_CASE(a_time_is_a_budget_of_its_own_for_each_variant) {
+  const fs::path out = world().fresh(), file = file_of(study_text(out));
+  const Outcome plan = run("study " + file.string() + " --budget 0.6s --dry-run");
+  BOOST_TEST(plan.code == 0, plan.output);
+  BOOST_TEST(plan.output.find("a-plain-0.01m-s1") != std::string::npos, plan.output);
+  const Outcome part = run("study " + file.string() + " --budget 0.6s --part 1/2");
+  BOOST_TEST(part.code == 75, part.output);
+  BOOST_TEST(part.output.find("2 of 4 runs that measure a step are finished") != std::string::npos, part.output);
+  const Outcome done = run("study " + file.string() + " --budget 0.6s");
+  BOOST_TEST(done.code == 0, done.output);
+  const auto json_of = [&](const std::string& path) { return nlohmann::json::parse(slurp(out / "runs" / path)); };
+  for (const std::string cell : {"a-plain", "a-full", "b-plain", "b-full"}) {
+    const double pace = json_of("pace-" + cell + "/result.json")["seconds"].get<double>() / 30;
+    const auto steps = std::max<int64_t>(1, static_cast<int64_t>(0.6 / pace));
+    for (const std::string seed : {"-s1", "-s2"}) {
+      const auto settings = json_of(cell + "-0.01m" + seed + "/study.json")["settings"];
+      BOOST_TEST(std::ranges::count(settings, nlohmann::json("train.steps=" + std::to_string(steps))) == 1,
+                 settings.dump());
+    }
+  }
+  const std::string before = slurp(out / "report/runs.csv");
+  BOOST_TEST(run("study " + file.string() + " --budget 0.6s").code == 0);
+  BOOST_TEST(slurp(out / "report/runs.csv") == before);
+  for (const char* wrong : {"10", "m", "-1m", "0s", "1d", "infm"})
+    check_rejected(file, "expected a time such as 90s, 10m or 2h, found '" + std::string(wrong) + "'",
+                   " --budget " + std::string(wrong));
+}
+
+BOOST_AUTO_TEST_CASE(losses_are_stated_in_bits_per_byte) {
+  const fs::path out = world().fresh(), file = file_of(study_text(out, "metric = \"bits-per-byte\"\n"));
+  BOOST_TEST(run("study " + file.string()).code == 0);
+  const std::string page = slurp(out / "report/report.md");
+  BOOST_TEST(page.find("in bits per byte") != std::string::npos, page);
+  const auto loss = [&] {
+    const auto lines = split(slurp(out / "report/losses.csv"), '\n');
+    const auto names = split(lines[0], ','), cells = split(lines[1], ',');
+    return std::stod(cells[static_cast<size_t>(std::ranges::find(names, "loss") - names.begin())]);
+  };
+  const double bits = loss();
+  BOOST_TEST(run("study " + file.string() + " --report --metric nats-per-token").code == 0);
+  BOOST_TEST(slurp(out / "report/report.md").find("in nats per token") != std::string::npos);
+  // The tokenizer is of bytes, and a special token ends every document: of one byte less than its tokens.
+  const models::text::Manifest data = models::text::read_manifest(world().data().string());
+  const auto tokens = static_cast<double>(data.val.tokens), ends = static_cast<double>(data.val.documents);
+  BOOST_TEST(ends > 0);
+  BOOST_TEST(bits == loss() * tokens / (tokens - ends) / std::numbers::ln2, boost::test_tools::tolerance(1e-9));
+  check_rejected(file_of(study_text(world().fresh(), "metric = \"bits\"\n")), "one of nats-per-token, bits-per-byte");
+}
+
+// A study that is defined on certain data takes no others.
+BOOST_AUTO_TEST_CASE(the_fingerprint_of_its_data_may_be_part_of_a_study) {
+  const std::string of_data = models::text::read_manifest(world().data().string()).fingerprint;
+  check_rejected(file_of(study_text(world().fresh(), "fingerprint = \"0123456789abcdef\"\n")),
+                 "expected study.fingerprint 0123456789abcdef, found " + of_data);
+  const fs::path file = file_of(study_text(world().fresh(), "fingerprint = \"" + of_data + "\"\n"));
+  BOOST_TEST(run("study " + file.string() + " --report").code == 0);
 }
 
 BOOST_AUTO_TEST_CASE(a_killed_study_goes_on_where_it_stopped) {

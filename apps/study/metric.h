@@ -1,0 +1,19 @@
+// Losses in bits per byte, which models of different tokenizers share.
+//
+//   bits per byte = (nats per token) (tokens / bytes) / ln 2
+//
+// of the validation split; special tokens count as tokens of no bytes. Exact where eval.samples covers the split.
+#pragma once
+#include <span>
+
+#include "apps/study/study_state.h"
+
+namespace braid::apps {
+
+// The word for a loss of this study: "nats per token", "bits per byte".
+const char* loss_unit(const Study& study);
+// Converts the losses of results, in nats per token, into the unit of the study. Error(setting) for data that are not
+// plain text of one folder.
+void convert_losses(const Study& study, std::span<StudyResult> results);
+
+}  // namespace braid::apps
