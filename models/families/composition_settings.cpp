@@ -1,5 +1,7 @@
 #include "braid/models/families/composition_settings.h"
 
+#include "braid/models/families/layer_pattern.h"
+
 namespace braid::models {
 
 nn::CompositionOptions CompositionSettings::composition() const {
@@ -10,6 +12,10 @@ nn::CompositionOptions CompositionSettings::composition() const {
           .key_side = key_side,
           .static_term = static_proj,
           .identity_start = compose_init == "identity"};
+}
+
+std::vector<bool> CompositionSettings::composing(int64_t layers) const {
+  return layers_of("compose_layers", compose_layers, std::vector<int64_t>(static_cast<size_t>(layers), 0));
 }
 
 const std::vector<ComposePreset>& composition_presets() {
@@ -38,17 +44,18 @@ std::vector<Setting> composition_keys(CompositionSettings& s, const std::string&
       {"profile.query_side", &s.query_side, query_help},
       {"profile.key_side", &s.key_side, key_help},
       {"profile.static_proj", &s.static_proj, "static mixing of heads"},
+      {"compose_layers", &s.compose_layers, "layers with DCMHA; the others have plain attention", layer_pattern_rule()},
   };
 }
 
 bool composition_in_use(const CompositionSettings& s, const std::string& name) {
-  if (name == "compose_init") return s.mixes_heads();
+  if (name == "compose_init" || name == "compose_layers") return s.mixes_heads();
   if (name == "profile.rank") return s.use_dcmha && !s.composition().active_branches().empty();
   return s.use_dcmha || !name.starts_with("profile.");
 }
 
 bool composition_may_change(const std::string& name) {
-  return name == "compose" || name == "use_dcmha" || name == "compose_init";
+  return name == "compose" || name == "use_dcmha" || name == "compose_init" || name == "compose_layers";
 }
 
 }  // namespace braid::models

@@ -16,9 +16,14 @@ struct CompositionSettings {
   std::string compose_init = "random";  // or identity
   int64_t rank = 2;                     // of the dynamic terms
   bool pre_compose = true, post_compose = true, query_side = true, key_side = true, static_proj = true;
+  std::string compose_layers = "all";  // that have DCMHA: layer_pattern.h
 
   bool operator==(const CompositionSettings&) const = default;
   nn::CompositionOptions composition() const;
+  // Whether this one of a stack's layers, which have no windows, has DCMHA.
+  bool composes(int64_t layer, int64_t layers) const { return use_dcmha && composing(layers).at(size_t(layer)); }
+  // Each of the layers. Error(setting) where compose_layers reaches beyond them.
+  std::vector<bool> composing(int64_t layers) const;
   bool mixes_heads() const { return use_dcmha && composition().mixes_heads(); }
 };
 

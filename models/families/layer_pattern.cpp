@@ -19,27 +19,26 @@ std::optional<int64_t> number(std::string_view text, int64_t least) {
   return whole && n >= least && n < kMaxLayers ? std::optional(n) : std::nullopt;
 }
 
-// The numbers of a list, ascending.
-std::optional<std::vector<int64_t>> listed(const std::string& text) {
-  std::vector<int64_t> layers;
-  for (const std::string& part : detail::split(text, ',')) {
-    const std::optional<int64_t> layer = number(detail::trim(part), 0);
-    if (!layer || (!layers.empty() && *layer <= layers.back())) return std::nullopt;
-    layers.push_back(*layer);
-  }
-  return layers;
-}
-
 bool is_pattern(const std::string& text) {
   for (const char* name : {"all", "even", "odd", "local", "global"})
     if (text == name) return true;
   for (const char* end : {"first:", "last:"})
     if (text.starts_with(end))
       return number(std::string_view(text).substr(std::string_view(end).size()), 1).has_value();
-  return listed(text).has_value();
+  return listed_layers(text).has_value();
 }
 
 }  // namespace
+
+std::optional<std::vector<int64_t>> listed_layers(const std::string& pattern) {
+  std::vector<int64_t> layers;
+  for (const std::string& part : detail::split(pattern, ',')) {
+    const std::optional<int64_t> layer = number(detail::trim(part), 0);
+    if (!layer || (!layers.empty() && *layer <= layers.back())) return std::nullopt;
+    layers.push_back(*layer);
+  }
+  return layers;
+}
 
 ValueRule layer_pattern_rule() {
   return {.accepts = is_pattern,
@@ -59,7 +58,7 @@ std::vector<bool> layers_of(const std::string& setting, const std::string& patte
     within(count);
     const int64_t first = pattern.starts_with("first") ? 0 : layers - count;
     for (int64_t i = first; i < first + count; ++i) of[static_cast<size_t>(i)] = true;
-  } else if (const std::optional<std::vector<int64_t>> list = listed(pattern)) {
+  } else if (const std::optional<std::vector<int64_t>> list = listed_layers(pattern)) {
     for (const int64_t i : *list) {
       within(i + 1);
       of[static_cast<size_t>(i)] = true;

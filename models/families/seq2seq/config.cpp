@@ -54,6 +54,7 @@ void check_config(const Seq2SeqConfig& config) {
   check_rules(seq2seq_keys(c));
   need_setting(c.hidden_size % c.num_attention_heads == 0, "num_attention_heads",
                str("a divisor of hidden_size = ", c.hidden_size), std::to_string(c.num_attention_heads));
+  for (const int64_t layers : {c.encoder_layers, c.decoder_layers}) c.composing(layers);
 }
 
 std::vector<std::string> seq2seq_preset_names() { return presets().names(); }
@@ -65,7 +66,9 @@ std::string write_seq2seq_config(const Seq2SeqConfig& config) {
   object["model_type"] = "seq2seq";
   Seq2SeqConfig copy = config;
   // Without the name of the settings that are written.
-  const auto is_written = [](const Setting& setting) { return setting.name != "compose"; };
+  const auto is_written = [&](const Setting& setting) {
+    return setting.name != "compose" && (setting.name != "compose_layers" || config.compose_layers != "all");
+  };
   object["profile"] = add_values(object, seq2seq_keys(copy), is_written);
   return object.dump(2) + "\n";
 }

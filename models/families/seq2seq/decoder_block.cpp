@@ -11,11 +11,11 @@ nn::Linear::Options projection(const Seq2SeqConfig& c) {
   return {.bias = true, .init = nn::Init::normal(1 / std::sqrt(static_cast<double>(c.hidden_size)))};
 }
 
-nn::CrossAttentionOptions cross_options(const Seq2SeqConfig& c) {
+nn::CrossAttentionOptions cross_options(const Seq2SeqConfig& c, int64_t layer) {
   nn::CrossAttentionOptions o;
   o.width = c.hidden_size;
   o.heads = c.num_attention_heads;
-  o.compose = c.use_dcmha;
+  o.compose = c.composes(layer, c.decoder_layers);
   o.composition_options = c.composition();
   o.projection = projection(c);
   return o;
@@ -31,12 +31,12 @@ nn::MlpOptions mlp_options(const Seq2SeqConfig& c) {
 
 }  // namespace
 
-nn::BlockOptions seq2seq_block(const Seq2SeqConfig& c, bool causal) {
+nn::BlockOptions seq2seq_block(const Seq2SeqConfig& c, int64_t layer, bool causal) {
   nn::BlockOptions o;
   o.attention.width = c.hidden_size;
   o.attention.heads = c.num_attention_heads;
   o.attention.causal = causal;
-  o.attention.compose = c.use_dcmha;
+  o.attention.compose = c.composes(layer, causal ? c.decoder_layers : c.encoder_layers);
   o.attention.composition_options = c.composition();
   o.attention.projection = projection(c);
   o.mlp = mlp_options(c);
@@ -45,9 +45,9 @@ nn::BlockOptions seq2seq_block(const Seq2SeqConfig& c, bool causal) {
   return o;
 }
 
-Seq2SeqDecoderBlock::Seq2SeqDecoderBlock(const Seq2SeqConfig& c, RandomKey key)
-    : attention_(seq2seq_block(c, true).attention, child(key, "attention")),
-      cross_attention_(cross_options(c), child(key, "cross_attention")),
+Seq2SeqDecoderBlock::Seq2SeqDecoderBlock(const Seq2SeqConfig& c, int64_t layer, RandomKey key)
+    : attention_(seq2seq_block(c, layer, true).attention, child(key, "attention")),
+      cross_attention_(cross_options(c, layer), child(key, "cross_attention")),
       mlp_(mlp_options(c), child(key, "feed_forward")),
       attention_norm_(c.hidden_size, c.layer_norm_eps),
       cross_norm_(c.hidden_size, c.layer_norm_eps),

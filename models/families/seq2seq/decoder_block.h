@@ -7,12 +7,12 @@
 
 namespace braid::models {
 
-// Self-attention, causal or not, and the rest of a block.
-nn::BlockOptions seq2seq_block(const Seq2SeqConfig& config, bool causal);
+// Self-attention and the rest of a block of the encoder, or causal attention of one of the decoder.
+nn::BlockOptions seq2seq_block(const Seq2SeqConfig& config, int64_t layer, bool causal);
 
 class Seq2SeqDecoderBlock final : public nn::Module {
  public:
-  Seq2SeqDecoderBlock(const Seq2SeqConfig& config, RandomKey key);
+  Seq2SeqDecoderBlock(const Seq2SeqConfig& config, int64_t layer, RandomKey key);
   // The encoder's states (B, S, D), of which `lengths` are not padding, as every query of this block reads them.
   nn::CrossAttention::Source source(const Tensor& states, const std::vector<int64_t>& lengths) const {
     return cross_attention_.source(states, lengths);

@@ -52,8 +52,8 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, RandomKey key, const dist::Process
   source_positions_ = positions(c.max_source_length, "source_positions");
   target_positions_ = positions(c.max_target_length, "target_positions");
   const RandomKey encoder = child(key, "encoder"), decoder = child(key, "decoder");
-  for (int64_t i = 0; i < c.encoder_layers; ++i) encoder_.emplace_back(seq2seq_block(c, false), child(encoder, i));
-  for (int64_t i = 0; i < c.decoder_layers; ++i) decoder_.emplace_back(c, child(decoder, i));
+  for (int64_t i = 0; i < c.encoder_layers; ++i) encoder_.emplace_back(seq2seq_block(c, i, false), child(encoder, i));
+  for (int64_t i = 0; i < c.decoder_layers; ++i) decoder_.emplace_back(c, i, child(decoder, i));
   encoder_norm_ = nn::LayerNorm(D, c.layer_norm_eps);
   norm_ = nn::LayerNorm(D, c.layer_norm_eps);
   output_ = nn::Linear(D, c.vocab_size, {.init = init, .takes_lora = false}, child(key, "output"));

@@ -13,7 +13,7 @@ nn::AttentionOptions attention_options(const VitConfig& c, int64_t layer) {
   o.width = c.hidden_size;
   o.heads = c.num_attention_heads;
   o.causal = false;
-  o.compose = c.composes(layer);
+  o.compose = c.composes(layer, c.num_hidden_layers);
   o.composition_options = c.composition();
   o.composition_options.dropout = c.compose_dropout;
   // Each of queries, keys and values as xavier_uniform would spread it by itself.

@@ -70,15 +70,6 @@ nn::Activation VitConfig::activation() const {
   return std::ranges::find(kActivations, hidden_act, &std::pair<std::string, nn::Activation>::first)->second;
 }
 
-bool VitConfig::composes(int64_t layer) const {
-  return use_dcmha && (compose_layers.empty() || std::ranges::find(compose_layers, layer) != compose_layers.end());
-}
-
-int64_t VitConfig::composing_layers() const {
-  if (!use_dcmha) return 0;
-  return compose_layers.empty() ? num_hidden_layers : static_cast<int64_t>(compose_layers.size());
-}
-
 // Bounds keep every product of sizes far below 2^63.
 std::vector<Setting> vit_keys(VitConfig& c) {
   constexpr double kMaxSide = 1 << 14;
@@ -102,9 +93,6 @@ std::vector<Setting> vit_keys(VitConfig& c) {
       {"rep_size", &c.rep_size, "a tanh layer before the classifier"},
   };
   for (Setting& key : composition_keys(c)) table.push_back(std::move(key));
-  table.push_back({"compose_layers", &c.compose_layers,
-                   "blocks with DCMHA, from 0 on in ascending order; the others have plain attention; empty: all",
-                   between(0, 1 << 14)});
   const Setting of_training[] = {
       {"hidden_dropout_prob", &c.hidden_dropout_prob, "dropout in training, after embedding, attention and FFN",
        from_below(0, 1)},
@@ -143,10 +131,7 @@ void check_config(const VitConfig& config) {
                      " pixels after the convolutions of stem_channels"),
                  value_text(c.patch_size));
   }
-  need_setting(std::ranges::is_sorted(c.compose_layers, std::less_equal()) &&
-                   (c.compose_layers.empty() || c.compose_layers.back() < c.num_hidden_layers),
-               "compose_layers", str("ascending numbers below num_hidden_layers = ", c.num_hidden_layers),
-               value_text(c.compose_layers));
+  c.composing(c.num_hidden_layers);
   need_setting(c.posemb != "sincos2d" || (c.hidden_size % 4 == 0 && c.hidden_size > 4), "hidden_size",
                "a multiple of 4 above 4 with posemb=sincos2d", std::to_string(c.hidden_size));
   need_setting(c.posemb != "sincos2d" || !c.class_token(), "posemb", "learn with pool_type=tok", "sincos2d");

@@ -21,11 +21,10 @@ struct VitConfig : CompositionSettings {
   bool qkv_bias = true;                                        // all other linear layers have biases
   std::string hidden_act = "gelu";
   double layer_norm_eps = 1e-12;
-  std::vector<int64_t> stem_channels;   // of the convolutions before the patches (stem.h)
-  std::string pool_type = "tok";        // tok: a class token; gap: mean of the patches
-  std::string posemb = "learn";         // or sincos2d
-  bool rep_size = false;                // tanh(linear) before the classifier
-  std::vector<int64_t> compose_layers;  // blocks with DCMHA; empty: all
+  std::vector<int64_t> stem_channels;  // of the convolutions before the patches (stem.h)
+  std::string pool_type = "tok";       // tok: a class token; gap: mean of the patches
+  std::string posemb = "learn";        // or sincos2d
+  bool rep_size = false;               // tanh(linear) before the classifier
   double hidden_dropout_prob = 0, drop_path_rate = 0, compose_dropout = 0;  // of training
   std::vector<std::string> class_names;  // by label, no setting (id2label of config.json); empty: not known
 
@@ -41,8 +40,6 @@ struct VitConfig : CompositionSettings {
   bool class_token() const { return pool_type == "tok"; }
   int64_t tokens() const { return patches() + class_token(); }  // T
   nn::Activation activation() const;
-  bool composes(int64_t layer) const;
-  int64_t composing_layers() const;
   // Dropout of any kind: a training step depends on the keys of its samples.
   bool random_training() const { return hidden_dropout_prob > 0 || drop_path_rate > 0 || compose_dropout > 0; }
 

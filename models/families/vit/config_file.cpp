@@ -3,6 +3,7 @@
 #include <set>
 
 #include "braid/models/families/config_file.h"
+#include "braid/models/families/layer_pattern.h"
 #include "braid/models/families/vit/config.h"
 #include "braid/models/folders/merge_json.h"
 #include "braid/tensor/base/strings.h"
@@ -32,6 +33,14 @@ void reject_unsupported(const json& object, const std::string& file) {
       bad_config("bad value for architectures", file, kArchitecture, shown(item),
                  item == "ViTModel" ? str("this is the model without its classifier; save it as ", kArchitecture)
                                     : "models of other tasks are not supported");
+}
+
+// The pattern for an array of layers, or one of them.
+std::string layers_text(const json& layers, const std::string& file) {
+  const std::optional<Value> value = from_json(layers.is_array() ? layers : json::array({layers}));
+  const auto* list = value ? std::get_if<std::vector<int64_t>>(&*value) : nullptr;
+  if (!list) bad_config("bad value for compose_layers", file, layer_pattern_rule().condition, shown(layers));
+  return list->empty() ? "all" : value_text(*list);
 }
 
 // The names of id2label by number; none where they are those that transformers gives classes without names.
@@ -64,6 +73,9 @@ ordered_json described(const VitConfig& config) {
     if (setting.name == "compose") return false;  // the settings that it stands for are written
     return !own || setting.get() != find_setting(usual, setting.name)->get();
   });
+  // A list of layers is an array, as that of image_size.
+  if (object.contains("compose_layers"))
+    if (const auto layers = listed_layers(config.compose_layers)) object["compose_layers"] = *layers;
   for (auto& [key, value] : object.items())
     if (value.is_array() && value.size() == 1 && value[0].is_number()) value = ordered_json(value[0]);
   for (size_t k = 0; k < config.class_names.size(); ++k) {
@@ -85,7 +97,9 @@ VitConfig read_vit_config(const std::string& text, const std::string& file) {
   for (const Setting& setting : table) {
     const json* value = find_value(object, setting.name);
     if (!value || value->is_null()) continue;
-    read_setting(setting, setting.name, is_list(setting) && value->is_number() ? json::array({*value}) : *value, file);
+    json given = is_list(setting) && value->is_number() ? json::array({*value}) : *value;
+    if (setting.name == "compose_layers" && !given.is_string()) given = layers_text(given, file);
+    read_setting(setting, setting.name, given, file);
   }
   if (const json* labels = find_key(object, "id2label"); labels && !labels->is_null()) {
     config.class_names = read_class_names(*labels, file);

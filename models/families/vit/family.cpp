@@ -13,14 +13,12 @@ namespace {
 constexpr const char* kBiases = "qkv_bias of config.json names the biases";
 
 bool in_use(const VitConfig& c, const std::string& name) {
-  if (name == "compose_layers") return c.use_dcmha;
   return composition_in_use(c, name == "compose_dropout" ? "profile.rank" : name);  // both are of the dynamic terms
 }
 
 // Settings of training may have other values when a trained model continues, and those of where new weights are.
 bool may_change(const std::string& name) {
-  static const std::set<std::string> of_training = {"hidden_dropout_prob", "drop_path_rate", "compose_dropout",
-                                                    "compose_layers"};
+  static const std::set<std::string> of_training = {"hidden_dropout_prob", "drop_path_rate", "compose_dropout"};
   return of_training.contains(name) || composition_may_change(name);
 }
 

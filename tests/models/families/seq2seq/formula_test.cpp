@@ -140,6 +140,14 @@ class Loops {
     return f;
   }
 
+  // By hand: the encoder has one layer, the decoder two.
+  bool composes(const std::string& attention) const {
+    const bool second = attention.starts_with("decoder.layers.1.");
+    if (c_.compose_layers == "even") return c_.use_dcmha && !second;
+    if (c_.compose_layers == "last:1") return c_.use_dcmha && (second || attention.starts_with("encoder."));
+    return c_.use_dcmha;
+  }
+
   // Queries and query-wise weights from x, keys, values and key-wise weights from h: of self-attention the same.
   Rows attention(const std::string& name, const Rows& x, const Rows& h, bool causal) const {
     const int64_t N = c_.num_attention_heads, D = c_.hidden_size, d = D / N;
@@ -160,7 +168,7 @@ class Loops {
         scores.push_back(a);
       }
       const auto compose = [&](Rows& rows, int64_t stage) {
-        if (!c_.use_dcmha) return;
+        if (!composes(name)) return;
         const Factors own = factors(of_query, x[t], cross ? stage : 2 * stage, C);
         const Row& base = all_.at(of_query + (stage == 0 ? "pre_proj.w" : "post_proj.w"));
         for (size_t s = 0; s < keys; ++s) {
@@ -198,8 +206,11 @@ class Loops {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(it_is_its_formula) {
-  for (const bool compose : {false, true}) {
-    const Seq2Seq model = random_seq2seq(small_seq2seq(compose));
+  for (const char* layers :
+       {"none", "all", "even", "last:1"}) {  // of each stack: one of the encoder, two of the decoder
+    Seq2SeqConfig config = small_seq2seq(std::string(layers) != "none");
+    if (config.use_dcmha) config.compose_layers = layers;
+    const Seq2Seq model = random_seq2seq(config);
     const Batch b = seq2seq_batch(model.config());
     NoGrad off;
     const Tensor got = logits_of(model, b);  // (2, 4, 9)

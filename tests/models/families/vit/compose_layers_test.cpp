@@ -19,7 +19,7 @@ namespace {
 
 VitConfig second_block() {
   VitConfig c = small_vit();
-  c.compose_layers = {1};
+  c.compose_layers = "1";
   return c;
 }
 
@@ -53,15 +53,47 @@ BOOST_AUTO_TEST_CASE(derivative_of_the_model) {
   BOOST_TEST(result.error < 1e-7, result.where);
 }
 
-BOOST_AUTO_TEST_CASE(folders) { check_vit_folder(second_block()); }
+BOOST_AUTO_TEST_CASE(folders) {
+  for (const char* layers : {"1", "last:1", "0,1"}) {
+    VitConfig c = small_vit();
+    c.compose_layers = layers;
+    check_vit_folder(c);
+  }
+}
+
+// Lists are arrays, one layer is a number, as in folders that were written before there were other patterns.
+BOOST_AUTO_TEST_CASE(a_list_is_an_array_in_a_folder) {
+  for (const auto& [pattern, text] :
+       {std::pair{"1", ": 1"}, {"0,1", ": [\n    0,\n    1\n  ]"}, {"even", ": \"even\""}}) {
+    VitConfig c = small_vit();
+    c.compose_layers = pattern;
+    const std::string json = models::write_vit_config(c);
+    BOOST_TEST(json.find("\"compose_layers\"" + std::string(text)) != std::string::npos, json);
+    BOOST_TEST(models::read_vit_config(json, "config.json").compose_layers == pattern);
+  }
+  std::string json = models::write_vit_config(second_block());
+  for (const auto& [value, read] : {std::pair{"[]", "all"}, {"[0, 1]", "0,1"}, {"null", "all"}}) {
+    std::string other = json;
+    other.replace(other.find("\"compose_layers\": 1"), 19, std::string("\"compose_layers\": ") + value);
+    BOOST_TEST(models::read_vit_config(other, "config.json").compose_layers == read);
+  }
+  json.replace(json.find("\"compose_layers\": 1"), 19, "\"compose_layers\": 1.5");
+  BOOST_TEST(throws_with([&] { models::read_vit_config(json, "config.json"); }, "bad value for compose_layers"));
+}
 
 BOOST_AUTO_TEST_CASE(settings_are_checked) {
-  for (const char* bad : {"6", "2,1", "1,1"})
+  for (const char* bad : {"6", "last:7"})
     BOOST_TEST(throws_with(
         [&] {
           models::configure_model("dc-vit-28", {{"compose_layers", bad}});
         },
-        "ascending numbers below num_hidden_layers = 6"));
+        "bad compose_layers: expected layers of the model's 6"));
+  for (const char* bad : {"2,1", "1,1"})
+    BOOST_TEST(throws_with(
+        [&] {
+          models::configure_model("dc-vit-28", {{"compose_layers", bad}});
+        },
+        "ascending numbers from 0"));
   BOOST_TEST(throws_with([] { models::configure_model("dc-vit-28", {{"compose_layers", "-1"}}); }, "compose_layers"));
 }
 
@@ -71,9 +103,9 @@ BOOST_AUTO_TEST_CASE(flops) {
     return models::forward_flops(models::VitSpec(config), 1).total();
   };
   const double all = flops_of(c), none = flops_of(small_vit(false));
-  c.compose_layers = {0};
+  c.compose_layers = "0";
   BOOST_TEST(flops_of(c) == (all + none) / 2);
-  c.compose_layers = {0, 1};
+  c.compose_layers = "0,1";
   BOOST_TEST(flops_of(c) == all);
   c.use_dcmha = false;
   BOOST_TEST(flops_of(c) == none);
