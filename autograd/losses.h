@@ -19,7 +19,19 @@ struct CrossEntropyOptions {
 //   loss = -(1 - e) w[t] log p[t] - e / V sum_c w[c] log p[c]
 // mean: the sum over counted targets divided by the sum of their w[t]. In f32 (f64 for f64).
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options);
-// The same of logarithms of probabilities (..., V), in their type.
+
+struct LinearLossOptions {
+  int64_t chunk_rows = 1024;
+  double softcap = 0;  // c: the logits are c tanh(x / c), 0: x
+  double z_loss = 0;   // z, the coefficient of the z-loss
+};
+// The loss of ops.h with, of the weight's products x = hidden weight^T, logits y = softcap(x):
+//   sum over counted targets of logsumexp(y) - y[target] + z logsumexp(y)^2
+// The z-loss (Chowdhery et al. 2022) keeps the logsumexp near 0, where 16-bit logits have their digits.
+Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets,
+                            const LinearLossOptions& options);
+
+// cross_entropy() with these options of logarithms of probabilities (..., V), in their type.
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets, const CrossEntropyOptions& options = {});
 
 Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction);                   // (x - y)^2

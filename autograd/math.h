@@ -57,6 +57,7 @@ Tensor elu(const Tensor& x, double alpha = 1);            // alpha (exp(x) - 1) 
 Tensor celu(const Tensor& x, double alpha = 1);           // alpha (exp(x / alpha) - 1) for x < 0
 Tensor selu(const Tensor& x);                             // Klambauer et al. 2017
 Tensor mish(const Tensor& x);                             // x tanh(softplus(x))
+Tensor softcap(const Tensor& x, double cap);              // cap tanh(x / cap), cap > 0: between -cap and cap
 Tensor softsign(const Tensor& x);                         // x / (1 + |x|)
 Tensor hardtanh(const Tensor& x, double low = -1, double high = 1);
 Tensor hardsigmoid(const Tensor& x);  // clamp(x / 6 + 1/2, 0, 1)

@@ -2,6 +2,7 @@
 
 #include "braid/models/folders/lora.h"
 #include "braid/models/model_spec.h"
+#include "braid/tensor/base/strings.h"
 
 namespace braid::models {
 
@@ -9,6 +10,13 @@ void Model::set_dropout(double p) {
   check(p == 0, ErrorKind::setting, [&] {
     return str("a model of type ", spec()->model_type(), " has no dropout by model.dropout: expected 0, found ",
                std::to_string(p));
+  });
+}
+
+void Model::set_z_loss(double z) {
+  check(z == 0, ErrorKind::setting, [&] {
+    return str("a model of type ", spec()->model_type(), " has no z-loss: expected 0 for train.z_loss, found ",
+               detail::shortest(z));
   });
 }
 

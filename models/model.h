@@ -69,6 +69,9 @@ class Model : public nn::Module {
   // Not of attention's probabilities: its kernels form none. Error(setting) for p > 0 where the model has no such
   // dropout.
   virtual void set_dropout(double p);
+  // z: loss_sum() adds z logsumexp(logits)^2 of each counted target (autograd/losses.h), by default 0. A loss that is
+  // to be compared is without it (autograd/detail/token_losses.h). Error(setting) for z > 0 where the model cannot.
+  virtual void set_z_loss(double z);
   // Bytes of attention scores that a device may hold at a time, 0: the device's own choice. No effect without
   // attention.
   virtual void set_attention_workspace(int64_t) {}

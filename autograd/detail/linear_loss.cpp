@@ -1,19 +1,28 @@
 #include "braid/autograd/detail/linear_loss.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
+#include "braid/autograd/detail/check.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid::detail {
 
-LinearLoss::LinearLoss(const Tensor& hidden, const Tensor& weight, int64_t chunk_rows)
-    : hidden_(hidden),
+LinearLoss::LinearLoss(const char* op, const Tensor& hidden, const Tensor& weight, const LinearLossOptions& options)
+    : op_(op),
+      hidden_(hidden),
       weight_(weight),
       h_(hidden.detach().contiguous().reshaped({hidden.numel() / weight.dim(1), weight.dim(1)})),
       w_(weight.detach().contiguous()),
       type_(accumulate_type(hidden.dtype())),
-      chunk_rows_(chunk_rows) {
+      options_(options) {
+  check(options.chunk_rows >= 1, op, [&] { return str("chunk_rows must be at least 1, got ", options.chunk_rows); });
+  for (const auto& [name, value] : {std::pair{"softcap", options.softcap}, {"z_loss", options.z_loss}})
+    check(value >= 0 && std::isfinite(value), op,
+          [&] { return str(name, " must be finite and at least 0, got ", shortest(value)); });
   if (!braid::recording({hidden, weight})) return;
   if (requires_grad(hidden)) dhidden_ = empty(h_.shape(), type_, hidden.device());
   if (requires_grad(weight)) {
@@ -25,23 +34,29 @@ LinearLoss::LinearLoss(const Tensor& hidden, const Tensor& weight, int64_t chunk
 Tensor LinearLoss::padded(int64_t rows, DType type) const {
   const int64_t vocabulary = w_.dim(0), multiple = backend(h_.device()).loss.row_multiple;
   const int64_t pitch = (vocabulary + multiple - 1) / multiple * multiple;
-  return empty({rows, pitch}, type, h_.device()).sliced(1, 0, vocabulary);
+  return empty({rows, pitch}, type, h_.device());
 }
 
 void LinearLoss::for_each_chunk(const std::function<void(int64_t, int64_t, Tensor&)>& chunk) {
   const Backend& b = backend(h_.device());
   MemoryScope scope(MemoryUse::workspace);
   const bool rounded = h_.dtype() == DType::bf16 && b.loss.bf16_logits;
-  Tensor buffer = padded(std::min(chunk_rows_, rows()), rounded ? DType::bf16 : type_);
-  for (int64_t begin = 0; begin < rows(); begin += chunk_rows_) {
-    int64_t end = std::min(rows(), begin + chunk_rows_);
-    Tensor h = h_.sliced(0, begin, end), logits = buffer.sliced(0, 0, end - begin);
-    b.matmul.product(h, w_.transposed(), false, logits);
+  const DType type = rounded ? DType::bf16 : type_;
+  const int64_t chunk_rows = std::min(options_.chunk_rows, rows());
+  const double cap = options_.softcap;
+  Tensor buffer = padded(chunk_rows, type), of_capped = cap > 0 && gradients() ? padded(chunk_rows, type) : buffer;
+  for (int64_t begin = 0; begin < rows(); begin += chunk_rows) {
+    int64_t end = std::min(rows(), begin + chunk_rows);
+    Tensor h = h_.sliced(0, begin, end), x = buffer.sliced(0, 0, end - begin), y = of_capped.sliced(0, 0, end - begin);
+    Tensor products = logits_of(x), logits = logits_of(y);
+    b.matmul.product(h, w_.transposed(), false, products);
+    if (cap > 0) b.pointwise.unary(UnaryOp::softcap, cap, 0, x, y);  // with the padding, whose values do not count
     chunk(begin, end, logits);
     if (!gradients()) continue;
+    if (cap > 0) b.pointwise.unary_backward(UnaryOp::softcap, cap, 0, x, y, y);
     Tensor dlogits = logits;
     if (logits.dtype() != h_.dtype()) {
-      dlogits = padded(end - begin, h_.dtype());
+      dlogits = logits_of(padded(end - begin, h_.dtype()));
       dlogits.copy_(logits);
     }
     if (dhidden_) {
@@ -52,7 +67,7 @@ void LinearLoss::for_each_chunk(const std::function<void(int64_t, int64_t, Tenso
   }
 }
 
-Tensor LinearLoss::record(const char* op, const Tensor& loss, Composed composed) {
+Tensor LinearLoss::record(const Tensor& loss, Composed composed) {
   Shape shape = hidden_.shape();
   DType stored = hidden_.dtype();
   auto backward = [dhidden = dhidden_, dweight = dweight_, shape, stored](const Tensor& dy) -> Grads {
@@ -65,12 +80,12 @@ Tensor LinearLoss::record(const char* op, const Tensor& loss, Composed composed)
     };
     return {dhidden ? times_dy(dhidden).reshaped(shape) : Tensor(), dweight ? times_dy(dweight) : Tensor()};
   };
-  if (!composed) return braid::record(op, loss, {hidden_, weight_}, std::move(backward));
+  if (!composed) return braid::record(op_, loss, {hidden_, weight_}, std::move(backward));
   const auto either = [backward, composed = std::move(composed), hidden = hidden_,
                        weight = weight_](const Tensor& dy) -> Grads {
     return recording() ? composed_gradients({hidden, weight}, composed, {dy}) : backward(dy);
   };
-  return braid::record(op, loss, {hidden_, weight_}, differentiable(either));
+  return braid::record(op_, loss, {hidden_, weight_}, differentiable(either));
 }
 
 }  // namespace braid::detail

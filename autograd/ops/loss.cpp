@@ -7,13 +7,14 @@
 #include "braid/autograd/detail/composed_gradients.h"
 #include "braid/autograd/detail/linear_loss.h"
 #include "braid/autograd/detail/token_losses.h"
+#include "braid/autograd/math.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid {
 
-constinit thread_local Tensor* detail::token_losses = nullptr;
+constinit thread_local detail::KeptLosses* detail::token_losses = nullptr;
 
 namespace {
 
@@ -46,7 +47,7 @@ Losses losses(const char* op, const Tensor& logits, const Tensor& targets) {
 Tensor logits_gradient(const Losses& saved, const Tensor& scale, const Shape& shape) {
   Tensor dlogits = empty_like(saved.logits);
   backend(scale.device())
-      .loss.cross_entropy_backward(saved.logits, saved.targets, saved.top, saved.log_sum, scale, dlogits);
+      .loss.cross_entropy_backward(saved.logits, saved.targets, saved.top, saved.log_sum, scale, 0, dlogits);
   return dlogits.reshaped(shape);
 }
 
@@ -63,6 +64,17 @@ Tensor total(const Tensor& loss) {
   Tensor sum = empty({1}, loss.dtype(), loss.device());
   backend(loss.device()).reduce.axes(ReduceOp::sum, loss, sum);
   return sum.reshaped({});
+}
+
+// sum + z sum (top + log_sum)^2; where a target is not counted, top and log_sum are 0.
+Tensor sum_with_z(const Tensor& sum, const Tensor& top, const Tensor& log_sum, double z) {
+  const PointwiseKernels& k = backend(sum.device()).pointwise;
+  Tensor squares = empty_like(top), result = empty_like(sum);
+  k.binary(BinaryOp::add, top, log_sum, squares);
+  k.unary(UnaryOp::square, 0, 0, squares, squares);
+  k.unary(UnaryOp::affine, z, 0, squares, squares);
+  k.binary(BinaryOp::add, sum, total(squares), result);
+  return result;
 }
 
 }  // namespace
@@ -111,10 +123,13 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets) {
       }));
 }
 
-// The sum over counted targets of the cross-entropy of x = h W^T, h (R, D), W (V, D), by chunks of rows:
-//   dx = softmax(x) - onehot;   the rest of the derivative is in detail/linear_loss.h.
-// loss and dx come from one kernel, which writes dx over x. Composed: cross_entropy_per_token(linear(h, W)), summed.
-Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets, int64_t chunk_rows) {
+// The sum over counted targets of logsumexp(y) - y[t] + z logsumexp(y)^2, y = softcap(x), x = h W^T, h (R, D), W (V,
+// D), by chunks of rows:
+//   dy = (1 + 2 z logsumexp(y)) softmax(y) - onehot;   the rest of the derivative is in detail/linear_loss.h.
+// loss and dy come from one kernel, which writes dy over y. Composed: cross_entropy_per_token(softcap(linear(h, W)))
+// and z logsumexp^2, summed.
+Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets,
+                            const LinearLossOptions& options) {
   const char* op = "linear_cross_entropy";
   const CalledOp called(op);
   check_same(op, hidden, weight);
@@ -127,11 +142,10 @@ Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Te
         [&] { return str("targets ", targets.shape(), " do not fit hidden ", hidden.shape(), ": need one per row"); });
   check(targets.device() == hidden.device(), op,
         [&] { return str("hidden is on ", hidden.device(), ", the targets on ", targets.device()); });
-  check(chunk_rows >= 1, op, [&] { return str("chunk_rows must be at least 1, got ", chunk_rows); });
   check_ids(op, "target", targets, weight.dim(0), true);
 
   const Backend& b = backend(hidden.device());
-  detail::LinearLoss chunks(hidden, weight, chunk_rows);
+  detail::LinearLoss chunks(op, hidden, weight, options);
   MemoryScope scope(MemoryUse::workspace);
   Tensor ids = targets.contiguous().reshaped({chunks.rows()});
   Tensor loss = empty(ids.shape(), chunks.type(), hidden.device()), top = empty_like(loss), log_sum = empty_like(loss);
@@ -139,17 +153,28 @@ Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Te
     auto rows = [&](const Tensor& x) { return x.sliced(0, begin, end); };
     Tensor chunk_ids = rows(ids), chunk_loss = rows(loss), chunk_top = rows(top), chunk_log_sum = rows(log_sum);
     if (chunks.gradients()) {
-      b.loss.in_place(logits, chunk_ids, chunk_loss);
+      b.loss.in_place(logits, chunk_ids, options.z_loss, chunk_loss, chunk_top, chunk_log_sum);
     } else {
       b.loss.cross_entropy(logits, chunk_ids, chunk_loss, chunk_top, chunk_log_sum);
     }
   });
-  TokenLosses::keep(loss);
-  const auto composed = [targets](const std::vector<Tensor>& in) {
+  Tensor y = total(loss);
+  TokenLosses::keep(loss, options.z_loss > 0 ? y : Tensor());
+  if (options.z_loss > 0) y = sum_with_z(y, top, log_sum, options.z_loss);
+  const auto composed = [targets, options](const std::vector<Tensor>& in) {
     const DType type = accumulate_type(in[0].dtype());
-    return std::vector<Tensor>{sum(cross_entropy_per_token(linear(cast(in[0], type), cast(in[1], type)), targets))};
+    Tensor logits = linear(cast(in[0], type), cast(in[1], type));
+    if (options.softcap > 0) logits = softcap(logits, options.softcap);
+    const Tensor plain = sum(cross_entropy_per_token(logits, targets));
+    if (options.z_loss == 0) return std::vector<Tensor>{plain};
+    const Tensor squares = masked_fill(square(logsumexp(logits, -1)), lt(targets, 0.0), 0);
+    return std::vector<Tensor>{add(plain, scale(sum(squares), options.z_loss))};
   };
-  return chunks.record(op, total(loss), composed);
+  return chunks.record(y, composed);
+}
+
+Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets, int64_t chunk_rows) {
+  return linear_cross_entropy(hidden, weight, targets, LinearLossOptions{.chunk_rows = chunk_rows});
 }
 
 }  // namespace braid

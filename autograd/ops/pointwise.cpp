@@ -1,11 +1,13 @@
 // Pointwise operations: each element of the result from one element of each input. The functions and their derivatives
 // are in tensor/kernels/pointwise_ops.h.
+#include <cmath>
 #include <tuple>
 
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/integer.h"
 #include "braid/autograd/detail/mul_reduce_to.h"
 #include "braid/autograd/detail/side_by_side.h"
+#include "braid/autograd/math.h"
 #include "braid/autograd/ops.h"
 #include "braid/autograd/saved.h"
 #include "braid/tensor/base/strings.h"
@@ -42,6 +44,8 @@ Tensor recorded_slope(UnaryOp op, double a, double b, const Tensor& x, const Ten
       return mul(dy, neg(div(a / x, x)));
     case UnaryOp::tanh:
       return mul(dy, 1 - square(tanh(x)));
+    case UnaryOp::softcap:
+      return mul(dy, 1 - square(tanh(x / a)));
     case UnaryOp::sigmoid: {
       const Tensor s = sigmoid(x);
       return mul(dy, mul(s, 1 - s));
@@ -254,6 +258,11 @@ Tensor abs(const Tensor& x) {
   return is_float(x.dtype()) ? unary("abs", UnaryOp::abs, x) : maximum(x, neg(x));
 }
 Tensor tanh(const Tensor& x) { return unary("tanh", UnaryOp::tanh, x); }
+Tensor softcap(const Tensor& x, double cap) {
+  check(cap > 0 && std::isfinite(cap), "softcap",
+        [&] { return "needs a finite cap > 0, got " + detail::shortest(cap); });
+  return unary("softcap", UnaryOp::softcap, x, cap);
+}
 Tensor erf(const Tensor& x) { return unary("erf", UnaryOp::erf, x); }
 Tensor sigmoid(const Tensor& x) { return unary("sigmoid", UnaryOp::sigmoid, x); }
 Tensor silu(const Tensor& x) { return activation("silu", UnaryOp::silu, x); }

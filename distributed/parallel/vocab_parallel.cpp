@@ -54,13 +54,15 @@ Tensor vocab_parallel_embedding(const Tensor& table, const Tensor& ids, const Pa
   return mul(cast(embedding(table, own.ids), type), unsqueeze(own.local, 2));
 }
 
-// With x = h W^T, each rank has the columns of its vocabulary. For every row
+// With x = h W^T, capped, each rank has the columns of its vocabulary. For every row
 //   top = max over ranks of top_r,   log_sum = log sum over ranks of exp(top_r - top + log_sum_r)
-//   loss = top - x[target] + log_sum   (a target is on one rank)
-//   dx = exp(x - top - log_sum) - onehot(target),   dh = sum over ranks of dx W,   dW = dx^T h
+//   loss = top - x[target] + log_sum + z (top + log_sum)^2   (a target is on one rank)
+//   dx = gain exp(x - top - log_sum) - onehot(target),   gain = 1 + 2 z (top + log_sum)
+//   dh = sum over ranks of dx W,   dW = dx^T h
 // By chunks of rows (autograd/detail/linear_loss.h), with one exchange of three values per row and rank.
 Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets,
-                                    const Partition& vocab, const Communicator& tensor, int64_t chunk_rows) {
+                                    const Partition& vocab, const Communicator& tensor,
+                                    const LinearLossOptions& options) {
   const char* op = "vocab_parallel_cross_entropy";
   check(hidden.rank() == 3 && hidden.dim(-1) == weight.dim(1) && targets.rank() == 2 &&
             targets.dim(0) == hidden.dim(0) && targets.dim(1) == hidden.dim(1),
@@ -68,18 +70,18 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
           return str("hidden ", hidden.shape(), ", weight ", weight.shape(), " and targets ", targets.shape(),
                      " do not fit: need (B, T, D), (v, D) and (B, T)");
         });
-  if (tensor.size() == 1) return linear_cross_entropy(hidden, weight, targets, chunk_rows);
+  if (tensor.size() == 1) return linear_cross_entropy(hidden, weight, targets, options);
   check_range(op, targets, vocab.total(), true);
 
   const Backend& b = backend(hidden.device());
   const Device device = hidden.device();
   const Range shard = vocab.single(tensor.rank());
   const int64_t P = tensor.size();
-  detail::LinearLoss linear(hidden, weight, chunk_rows);
+  detail::LinearLoss linear(op, hidden, weight, options);
   const DType type = linear.type();
   MemoryScope scope(MemoryUse::workspace);
   Tensor ids = targets.contiguous().reshaped({linear.rows()}), one = full({1}, 1, type, device);
-  double total = 0;
+  double total = 0, squares = 0;  // of the cross-entropy; of the logsumexp
   std::vector<double> terms(TokenLosses::wanted() ? static_cast<size_t>(linear.rows()) : 0);
   linear.for_each_chunk([&](int64_t begin, int64_t end, Tensor& logits) {
     int64_t n = end - begin;
@@ -96,7 +98,7 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
     std::vector<double> gathered =
         tensor.all_gather(statistics, 0, even_partition(P, static_cast<int>(P))).to_vector<double>();
     std::vector<int64_t> target_ids = chunk_ids.to_vector<int64_t>();
-    std::vector<double> tops(static_cast<size_t>(n)), log_sums(static_cast<size_t>(n));
+    std::vector<double> tops(static_cast<size_t>(n)), log_sums(static_cast<size_t>(n)), gains(static_cast<size_t>(n));
     for (int64_t i = 0; i < n; ++i) {
       auto at = [&](int64_t r, int64_t which) { return gathered[static_cast<size_t>((r * 3 + which) * n + i)]; };
       double largest = at(0, 0), sum = 0, logit = 0;
@@ -108,14 +110,16 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
       auto k = static_cast<size_t>(i);
       tops[k] = largest;
       log_sums[k] = std::log(sum);
+      gains[k] = 1 + 2 * options.z_loss * (largest + log_sums[k]);
       if (target_ids[k] < 0) continue;
+      squares += (largest + log_sums[k]) * (largest + log_sums[k]);
       total += largest - logit + log_sums[k];
       if (!terms.empty()) terms[static_cast<size_t>(begin) + k] = largest - logit + log_sums[k];
     }
     if (!linear.gradients()) return;
 
     // logits -> their gradient, in place. A row with a remote target takes column 0 as its target; the true gradient of
-    // that column, exp(x - top - log_sum), replaces the wrong one afterwards.
+    // that column, gain exp(x - top - log_sum), replaces the wrong one afterwards.
     Tensor top = from_vector(tops, {n}, device).to(type), log_sum = from_vector(log_sums, {n}, device).to(type);
     Tensor first = logits.sliced(1, 0, 1), of_first = first.to(type);
     Tensor remote = own.remote.reshaped({n, 1}), local = own.local.reshaped({n, 1}), kept = empty({n, 1}, type, device);
@@ -123,14 +127,17 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
     b.pointwise.binary(BinaryOp::sub, kept, log_sum.reshaped({n, 1}), kept);
     b.pointwise.unary(UnaryOp::exp, 0, 0, kept, kept);
     b.pointwise.binary(BinaryOp::mul, kept, remote, kept);
-    b.loss.cross_entropy_backward(logits, own.labels, top, log_sum, one, logits);
+    if (options.z_loss > 0) b.pointwise.binary(BinaryOp::mul, kept, from_vector(gains, {n, 1}, device).to(type), kept);
+    b.loss.cross_entropy_backward(logits, own.labels, top, log_sum, one, options.z_loss, logits);
     of_first = first.to(type).contiguous();
     b.pointwise.binary(BinaryOp::mul, of_first, local, of_first);
     b.pointwise.binary(BinaryOp::add, of_first, kept, of_first);
     first.copy_(of_first);
   });
-  if (!terms.empty()) TokenLosses::keep(from_vector(terms, {linear.rows()}));
-  return linear.record(op, full({}, total, type, device));
+  const Tensor plain = full({}, total, type, device);
+  if (!terms.empty()) TokenLosses::keep(from_vector(terms, {linear.rows()}), options.z_loss > 0 ? plain : Tensor());
+  if (options.z_loss == 0) return linear.record(plain);
+  return linear.record(full({}, total + options.z_loss * squares, type, device));
 }
 
 }  // namespace braid::dist

@@ -1,5 +1,6 @@
 // Embedding and loss of a language model whose vocabulary is sharded over tensor ranks.
 #pragma once
+#include "braid/autograd/losses.h"
 #include "braid/distributed/comm/communicator.h"
 
 namespace braid::dist {
@@ -11,11 +12,13 @@ namespace braid::dist {
 Tensor vocab_parallel_embedding(const Tensor& table, const Tensor& ids, const Partition& vocab,
                                 const Communicator& tensor, DType type);
 
-// linear_cross_entropy (autograd/ops.h) with this rank's rows of the weight: the sum over counted targets of the
-// cross-entropy of hidden weight^T. hidden (B, T, D), the same on all tensor ranks; weight (v, D); targets (B, T), ids
-// of the complete vocabulary, negative = not counted. The result () is the same on all ranks; backward gives each rank
-// its term of the gradient of hidden, so hidden comes from all_gather() or copy_to_group().
+// linear_cross_entropy (autograd/losses.h) with this rank's rows of the weight: the sum over counted targets of the
+// cross-entropy, and z-loss, of the logits hidden weight^T, capped. hidden (B, T, D), the same on all tensor ranks;
+// weight (v, D); targets (B, T), ids of the complete vocabulary, negative = not counted. The result () is the same on
+// all ranks; backward gives each rank its term of the gradient of hidden, so hidden comes from all_gather() or
+// copy_to_group().
 Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets,
-                                    const Partition& vocab, const Communicator& tensor, int64_t chunk_rows = 1024);
+                                    const Partition& vocab, const Communicator& tensor,
+                                    const LinearLossOptions& options = {});
 
 }  // namespace braid::dist

@@ -1,5 +1,6 @@
 // The mean loss over batches, without gradients.
 #include "braid/autograd/detail/check.h"
+#include "braid/autograd/detail/token_losses.h"
 #include "braid/autograd/ops.h"
 #include "braid/models/training/trainer.h"
 
@@ -16,7 +17,9 @@ double evaluate(const Model& model, const std::vector<Batch>& batches, const dis
     if (b.samples() == 0) continue;  // a data rank may have no sample of a batch
     model.check_batch(b);
     tokens += model.count_targets(b);
-    sum += model.loss_sum(b.to(model.device())).item();
+    const TokenLosses kept;
+    const Tensor loss = model.loss_sum(b.to(model.device()));
+    sum += kept.without_z(loss).item();
   }
   sum = mesh.world.sum(mesh.tensor.rank() == 0 ? sum : 0.0);  // equal on tensor ranks
   tokens = mesh.data.sum(tokens);                             // context and tensor ranks have the same targets

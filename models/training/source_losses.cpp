@@ -6,11 +6,12 @@
 
 namespace braid::models {
 
-Tensor loss_and_samples(const Model& model, const Batch& batch, Tensor sample_losses) {
+Tensor loss_and_samples(const Model& model, const Batch& batch, Tensor reported, Tensor sample_losses) {
   const int64_t B = sample_losses.numel();
-  if (B == 0) return model.loss_sum(batch);
   const TokenLosses kept;
   Tensor loss = model.loss_sum(batch);
+  reported.copy_(kept.without_z(loss).detach().reshaped({1}));
+  if (B == 0) return loss;
   const Tensor& terms = kept.terms();  // (B T)
   const NoGrad off;
   if (terms && terms.numel() % B == 0)

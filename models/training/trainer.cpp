@@ -68,9 +68,9 @@ void Trainer::compute_gradients(const StepBuffers& buffers) {
   for (int64_t i = 0; i < count; ++i) {
     MemoryScope scope(MemoryUse::activations);
     masters_.attach_cast(count == 1);
-    const Tensor samples = buffers.sample_losses.sliced(0, i * per_batch, (i + 1) * per_batch);
-    Tensor loss = loss_and_samples(model_, buffers.batches[static_cast<size_t>(i)], samples);  // ()
-    buffers.losses.sliced(0, i, i + 1).copy_(loss.detach().reshaped({1}));
+    const Tensor reported = buffers.losses.sliced(0, i, i + 1),
+                 samples = buffers.sample_losses.sliced(0, i * per_batch, (i + 1) * per_batch);
+    Tensor loss = loss_and_samples(model_, buffers.batches[static_cast<size_t>(i)], reported, samples);  // ()
     if (i + 1 == count) parallel_.start();  // gradients travel during this backward pass
     backward(loss, buffers.loss_scale.to(loss.dtype()));
   }

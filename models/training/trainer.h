@@ -30,8 +30,8 @@
 namespace braid::models {
 
 struct StepMetrics {
-  // Mean over the counted targets of all micro-batches of all ranks; in nats for text. NaN if a weight of any rank is
-  // NaN or Inf, even one that this step did not use.
+  // Mean over the counted targets of all micro-batches of all ranks, without the z-loss; in nats for text. NaN if a
+  // weight of any rank is NaN or Inf, even one that this step did not use.
   double loss = NAN;
   double grad_norm = NAN;  // of the trained parameters together, before clipping; NaN where the loss is NaN or infinite
   int64_t tokens = 0;      // counted targets
@@ -128,9 +128,9 @@ class Trainer {
   std::optional<double> grad_norm_;  // of the gradients that await apply() or discard()
 };
 
-// Mean loss over batches without gradients; NaN when no target is counted. Collective: every data rank has its own
-// samples of the same number of batches. stop: polled before each batch; where it is true on any rank, all ranks end
-// with NaN.
+// Mean loss over batches without gradients and z-loss; NaN when no target is counted. Collective: every data rank has
+// its own samples of the same number of batches. stop: polled before each batch; where it is true on any rank, all
+// ranks end with NaN.
 double evaluate(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh = {},
                 const std::function<bool()>& stop = {});
 

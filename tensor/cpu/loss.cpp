@@ -1,5 +1,6 @@
 // Softmax and cross-entropy in one pass over each row of logits (V):
-//   loss = log_sum - (x[target] - top),   dx_j = scale (exp(x_j - top - log_sum) - [j = target]).
+//   loss = log_sum - (x[target] - top),   dx_j = scale ((1 + 2 z (top + log_sum)) exp(x_j - top - log_sum) - [j =
+//   target]).
 // Differences of logits are formed first: they are exact, or at least accurate, however large the logits are.
 // A negative target is not counted: loss 0, gradient 0, whatever the logits are.
 #include <algorithm>
@@ -39,7 +40,7 @@ void cross_entropy(In logits, In targets, Out loss, Out top, Out log_sum) {
   });
 }
 
-void cross_entropy_backward(In logits, In targets, In top, In log_sum, In scale, Out dlogits) {
+void cross_entropy_backward(In logits, In targets, In top, In log_sum, In scale, double z, Out dlogits) {
   visit_float(logits.dtype(), "cross_entropy_backward", [&]<class T>() {
     using A = Accumulate<T>;
     visit_index(targets.dtype(), "cross_entropy_backward", [&]<class I>() {
@@ -57,11 +58,12 @@ void cross_entropy_backward(In logits, In targets, In top, In log_sum, In scale,
             std::fill_n(d, n, T(0));
             continue;
           }
-          A s = factor[r * step], m = tops[r], total = log_sums[r];
+          A s = factor[r * step], m = tops[r], total = log_sums[r], gain = A(1) + A(2 * z) * (m + total);
           int64_t t = static_cast<int64_t>(target[r]);
-          A hit = s * (math::exp(A(x[t]) - m - total) - A(1));  // before d, which may be x, is written
-          BRAID_IVDEP                                           // d is x or does not overlap it
-          for (int64_t j = 0; j < n; ++j) d[j] = T(s * math::exp(A(x[j]) - m - total));
+          A hit = s * (gain * math::exp(A(x[t]) - m - total) - A(1));  // before d, which may be x, is written
+          A of_softmax = s * gain;
+          BRAID_IVDEP  // d is x or does not overlap it
+          for (int64_t j = 0; j < n; ++j) d[j] = T(of_softmax * math::exp(A(x[j]) - m - total));
           d[t] = T(hit);
         }
       });
@@ -69,10 +71,10 @@ void cross_entropy_backward(In logits, In targets, In top, In log_sum, In scale,
   });
 }
 
-void in_place(Out logits, In targets, Out loss) {
-  Tensor top = empty_like(loss), log_sum = empty_like(loss), one = full({1}, 1, loss.dtype());
+void in_place(Out logits, In targets, double z, Out loss, Out top, Out log_sum) {
+  const Tensor one = full({1}, 1, loss.dtype());
   cross_entropy(logits, targets, loss, top, log_sum);
-  cross_entropy_backward(logits, targets, top, log_sum, one, logits);
+  cross_entropy_backward(logits, targets, top, log_sum, one, z, logits);
 }
 
 void count_targets(In targets, Out count) {

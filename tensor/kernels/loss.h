@@ -9,12 +9,13 @@ namespace braid {
 
 struct LossKernels {
   Kernel<"cross_entropy", void(In logits, In targets, Out loss, Out top, Out log_sum)> cross_entropy;
-  // dlogits = scale (softmax - onehot), 0 where not counted; dlogits may be the same tensor as logits. scale, in the
-  // type of loss: (1), or (R) with one factor per row.
-  Kernel<"cross_entropy_backward", void(In logits, In targets, In top, In log_sum, In scale, Out dlogits)>
+  // dlogits = scale ((1 + 2 z (top + log_sum)) softmax - onehot), 0 where not counted: the gradient of loss + z
+  // logsumexp^2. dlogits may be the same tensor as logits. scale, in the type of loss: (1), or (R) with one factor per
+  // row.
+  Kernel<"cross_entropy_backward", void(In logits, In targets, In top, In log_sum, In scale, double z, Out dlogits)>
       cross_entropy_backward;
-  // Both in one call: loss, and logits replaced by softmax - onehot (0 where not counted).
-  Kernel<"cross_entropy_in_place", void(Out logits, In targets, Out loss)> in_place;
+  // Both in one call: loss, top, log_sum, and logits replaced by their gradient of scale 1.
+  Kernel<"cross_entropy_in_place", void(Out logits, In targets, double z, Out loss, Out top, Out log_sum)> in_place;
 
   // count (1), in the type of loss: of the targets that are counted, 1 where there is none.
   Kernel<"count_targets", void(In targets, Out count)> count_targets;

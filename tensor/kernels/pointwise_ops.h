@@ -34,9 +34,10 @@ enum class UnaryOp : unsigned char {
   gelu_erf,   // x Phi(x)
   gelu_tanh,  // the tanh approximation of GELU
   relu,
-  pow,    // x^a
-  cube,   // x^3: what pow becomes there, see simplest()
-  clamp,  // min(max(x, a), b)
+  pow,      // x^a
+  cube,     // x^3: what pow becomes there, see simplest()
+  clamp,    // min(max(x, a), b)
+  softcap,  // a tanh(x / a)
   // (new functions of one input here)
   count  // of the functions above
 };
@@ -228,6 +229,15 @@ template <class A>
 struct Unary<UnaryOp::clamp, A> {
   BRAID_HD static A forward(A x, A a, A b) { return x < a ? a : x > b ? b : x; }
   BRAID_HD static A backward(A g, A x, A a, A b) { return x >= a && x <= b ? g : A(0); }
+};
+
+template <class A>
+struct Unary<UnaryOp::softcap, A> {  // slope: 1 - tanh(x / a)^2
+  BRAID_HD static A forward(A x, A a, A) { return a * math::tanh(x / a); }
+  BRAID_HD static A backward(A g, A x, A a, A) {
+    const A t = math::tanh(x / a);
+    return g * (A(1) - t * t);
+  }
 };
 
 // forward(x, y), and d_dx and d_dy: g times its derivatives.

@@ -53,7 +53,7 @@ Array mean_loss_reference(const std::vector<Array>& in) {
   return {{}, {losses.values.empty() ? 0 : sum / static_cast<double>(losses.values.size())}};
 }
 
-Array linear_loss_reference(const std::vector<Array>& in) {
+Array linear_loss_reference(const std::vector<Array>& in, double cap, double z) {
   const Array &h = in[0], &w = in[1];
   int64_t d = w.shape[1], v = w.shape[0];
   double sum = 0;
@@ -65,15 +65,19 @@ Array linear_loss_reference(const std::vector<Array>& in) {
             h.values[r * static_cast<size_t>(d) + static_cast<size_t>(l)] * w.values[static_cast<size_t>(j * d + l)];
       }
     }
-    sum += row_loss(logits.data(), v, static_cast<int64_t>(in[2].values[r]));
+    if (cap > 0)
+      for (double& x : logits) x = cap * std::tanh(x / cap);
+    const double loss = row_loss(logits.data(), v, static_cast<int64_t>(in[2].values[r]));
+    const double logsumexp = loss + logits[static_cast<size_t>(in[2].values[r])];
+    sum += loss + z * logsumexp * logsumexp;
   }
   return {{}, {sum}};
 }
 
-OpRow linear_loss_row(const std::string& name, int64_t chunk_rows) {
+OpRow linear_loss_row(const std::string& name, const LinearLossOptions& options) {
   return {.name = name,
-          .op = [chunk_rows](const auto& in) { return linear_cross_entropy(in[0], in[1], in[2], chunk_rows); },
-          .reference = linear_loss_reference,
+          .op = [options](const auto& in) { return linear_cross_entropy(in[0], in[1], in[2], options); },
+          .reference = [options](const auto& in) { return linear_loss_reference(in, options.softcap, options.z_loss); },
           .cases = {{{7, 4}, {5, 4}, {7}}, {{2, 3, 4}, {6, 4}, {2, 3}}, {{0, 4}, {5, 4}, {0}}, {{3}, {5, 3}, {}}},
           .index_limits = {0, 0, 5}};
 }
@@ -123,9 +127,12 @@ std::vector<OpRow> language_rows() {
        .reference = token_losses_reference,
        .cases = {{{4, 5}, {4}}, {{2, 3, 7}, {2, 3}}, {{3, 130}, {3}}, {{5}, {}}, {{0, 5}, {0}}},
        .index_limits = {0, 5}},
-      linear_loss_row("linear_cross_entropy", 1024),
-      linear_loss_row("linear_cross_entropy:3", 3),
-      linear_loss_row("linear_cross_entropy:1", 1),
+      linear_loss_row("linear_cross_entropy", {}),
+      linear_loss_row("linear_cross_entropy:3", {.chunk_rows = 3}),
+      linear_loss_row("linear_cross_entropy:1", {.chunk_rows = 1}),
+      linear_loss_row("linear_cross_entropy:softcap", {.chunk_rows = 2, .softcap = 2.5}),
+      linear_loss_row("linear_cross_entropy:z_loss", {.chunk_rows = 3, .z_loss = 0.2}),
+      linear_loss_row("linear_cross_entropy:both", {.softcap = 2.5, .z_loss = 0.2}),
   };
 }
 

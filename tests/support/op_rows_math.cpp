@@ -107,6 +107,9 @@ std::vector<OpRow> functions_of_one() {
           [](double x) { return x < 0 ? 2 * std::expm1(x / 2) : x; }),
       one("selu", selu, [](double x) { return 1.0507009873554805 * (x < 0 ? 1.6732632423543772 * std::expm1(x) : x); }),
       one("mish", mish, [](double x) { return x * std::tanh(softplus_of(x)); }),
+      one(
+          "softcap", [](const Tensor& x) { return softcap(x, 1.5); }, [](double x) { return 1.5 * std::tanh(x / 1.5); },
+          -5, 5),
       one("softsign", softsign, [](double x) { return x / (1 + std::fabs(x)); }),
       one(
           "hardtanh", [](const Tensor& x) { return hardtanh(x); },

@@ -103,6 +103,10 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                "decay of a moving average of the weights (0.999), which validation, samples and the saved model have; "
                "0 = none",
                from_below(0, 1)},
+              {"train.z_loss", &c.train.z_loss,
+               "coefficient of the squared logsumexp of the logits, whose mean over the targets is added to what is "
+               "minimised (1e-4); losses are printed without it; 0 = none",
+               between(0, 1)},
               {"train.init_from", &c.train.init_from,
                "folder of a model or run: the first weights and the settings of the model; \"\" = random weights"},
               {"train.init_base", &c.train.init_base,

@@ -45,6 +45,7 @@ struct TrainConfig {
     bool graph = true;
     int64_t attention_workspace = 0;
     double ema = 0;
+    double z_loss = 0;
     std::string init_from = "", init_base = "";
   } train;
   struct Lora {

@@ -242,6 +242,7 @@ std::unique_ptr<models::Model> make_model(const TrainConfig& config, const model
   made->to(device);
   made->set_recompute(config.train.recompute);
   made->set_dropout(config.model.dropout);
+  made->set_z_loss(config.train.z_loss);
   made->set_attention_workspace(attention_workspace(config, device));
   return made;
 }

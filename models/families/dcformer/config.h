@@ -64,6 +64,7 @@ struct DcformerConfig {
   bool attention_bias = false, mlp_bias = false;  // of their projections; the published key of both: use_linear_bias
   bool qkv_bias = false;                          // of queries, keys and values alone
   bool tie_word_embeddings = false;               // the output projection is the token embedding
+  double logit_softcap = 0;                       // c: logits are c tanh(x / c) of the output projection's x; 0: x
   bool use_parallel_residual = false;
   std::string residual = "plain";             // connections over depth: plain, or by name (nn/transformer/depth.h)
   bool expand_last = false, round64 = false;  // of those of MUDD

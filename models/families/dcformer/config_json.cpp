@@ -30,10 +30,10 @@ const std::vector<std::string> irrelevant_in_profile = {"kind"};
 // The settings that `compose` stands for say the same to older readers; plain attention is what these expect.
 bool is_written(const Setting& key) {
   static const DcformerConfig defaults;
-  static const std::set<std::string> newer = {"attention",      "attention_layers", "compose_layers",
-                                              "profile.gates",  "qkv_bias",         "residual",
-                                              "expand_last",    "round64",          "dynamic_mlp_dim",
-                                              "rope_beta_fast", "rope_beta_slow",   "rope_attention_factor"};
+  static const std::set<std::string> newer = {
+      "attention",      "attention_layers",      "compose_layers", "profile.gates",   "qkv_bias",
+      "residual",       "expand_last",           "round64",        "dynamic_mlp_dim", "rope_beta_fast",
+      "rope_beta_slow", "rope_attention_factor", "logit_softcap"};
   if (newer.contains(key.name)) return value_text(key.get()) != get_key(defaults, key.name);
   return key.name != "compose";
 }

@@ -106,6 +106,8 @@ std::vector<Setting> key_table(DcformerConfig& c) {
       {"mlp_bias", &c.mlp_bias, "biases of the FFN"},
       {"qkv_bias", &c.qkv_bias, "biases of q, k, v, also without attention_bias"},
       {"tie_word_embeddings", &c.tie_word_embeddings, "the output projection is the token embedding"},
+      {"logit_softcap", &c.logit_softcap, "c of logits that become c tanh(logits / c), 0 = none",
+       between(0, kMaxFactor)},
       {"use_parallel_residual", &c.use_parallel_residual, "attention and FFN side by side"},
       {"residual", &c.residual, "connections over depth: what each layer reads of those before it", residual_rule()},
       {"expand_last", &c.expand_last, "residual=mudd: 4 times the hidden units behind the last block"},

@@ -49,6 +49,7 @@ class Dcformer final : public LanguageModel {
   // Recompute each block in backward instead of keeping its activations: memory of one block, a third more time.
   void set_recompute(bool on) override { recompute_ = on; }
   void set_dropout(double p) override { dropout_ = p; }
+  void set_z_loss(double z) override { z_loss_ = z; }
   bool random_training() const override { return dropout_ > 0; }
   // Bytes of attention scores that a GPU may hold at a time, 0: its own choice. The CPU holds none.
   void set_attention_workspace(int64_t bytes) override {
@@ -102,7 +103,7 @@ class Dcformer final : public LanguageModel {
   nn::Linear output_;  // rows of the weight are sharded; empty when the embedding takes its place
   nn::Rope rope_;
   bool recompute_ = false;
-  double dropout_ = 0;
+  double dropout_ = 0, z_loss_ = 0;
 };
 
 }  // namespace braid::models

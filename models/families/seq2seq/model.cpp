@@ -118,7 +118,7 @@ Tensor Seq2Seq::loss_sum(const Batch& batch) const {
   const auto part = [&](const char* name) { return nn::Pass{.random = random.child(name), .dropout = dropout_}; };
   const Encoded source = encode(batch.at("source_ids"), source_lengths(batch), part("encoder"));
   const Tensor hidden = decode(batch.at("input_ids"), source, part("decoder"), 0);
-  return linear_cross_entropy(hidden, output_.weight(), batch.at("targets"));
+  return linear_cross_entropy(hidden, output_.weight(), batch.at("targets"), LinearLossOptions{.z_loss = z_loss_});
 }
 
 Batch Seq2Seq::blank_batch(int64_t samples, int64_t) const {

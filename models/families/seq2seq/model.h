@@ -50,6 +50,7 @@ class Seq2Seq final : public Model {
   }
   void set_attention_workspace(int64_t bytes) override;
   void set_dropout(double p) override { dropout_ = p; }
+  void set_z_loss(double z) override { z_loss_ = z; }
   void to(DType dtype) override { nn::to(*this, dtype); }
   void to(Device device) override { nn::to(*this, device); }
   std::unique_ptr<const ModelSpec> spec() const override;
@@ -70,7 +71,7 @@ class Seq2Seq final : public Model {
   std::vector<Seq2SeqDecoderBlock> decoder_;
   nn::LayerNorm encoder_norm_, norm_;
   nn::Linear output_;
-  double dropout_ = 0;
+  double dropout_ = 0, z_loss_ = 0;
 };
 
 }  // namespace braid::models

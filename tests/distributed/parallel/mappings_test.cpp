@@ -27,7 +27,7 @@ BOOST_AUTO_TEST_CASE(the_vocabulary_parallel_loss_keeps_its_digits_at_any_size_o
       Tensor hidden = full({1, 2, 1}, 1), weight = full({own.size(), 1}, size);
       require_grad(weight);
       const Tensor targets = from_values({0, 3}, {1, 2}, DType::i64);
-      const Tensor loss = dist::vocab_parallel_cross_entropy(hidden, weight, targets, vocab, world, 1);
+      const Tensor loss = dist::vocab_parallel_cross_entropy(hidden, weight, targets, vocab, world, {.chunk_rows = 1});
       expect_close({loss.item()}, {2 * std::log(4.0)}, 1e-6, "loss");
       backward(loss);
       const std::vector<double> gradient{-0.5, 0.5, 0.5, -0.5};  // of four columns
