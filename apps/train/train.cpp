@@ -43,7 +43,7 @@ int train_steps(TrainingRun& run, const TrainConfig& config, const dist::Process
       if (e.kind() == ErrorKind::input) run.save_before_error();
       throw;
     }
-    const double lr = run.learning_rate();
+    const nn::Rates lr = run.learning_rates();
 
     models::StepMetrics metrics;
     std::optional<std::string> failure;
@@ -56,11 +56,11 @@ int train_steps(TrainingRun& run, const TrainConfig& config, const dist::Process
     }
     if (failure) {
       trainer.discard();
-      run.fail_step(run.step() + 1, metrics, lr, *failure);
+      run.fail_step(run.step() + 1, metrics, lr.all, *failure);
     }
     trainer.apply(lr);
 
-    LogRow row = run.count_step(metrics, lr);
+    LogRow row = run.count_step(metrics, lr.all);
     run.measure(row);
     run.log(row);
     const bool stop = mesh.world.any(StopSignals::requested());

@@ -232,7 +232,7 @@ void TrainingRun::note_start() {
 
 std::vector<models::Batch> TrainingRun::batches() const { return task_->batches(state_.samples, mesh_); }
 
-double TrainingRun::learning_rate() const { return nn::learning_rate(schedule(config_), state_.step); }
+nn::Rates TrainingRun::learning_rates() const { return nn::learning_rates(schedule(config_), state_.step); }
 
 LogRow TrainingRun::count_step(const models::StepMetrics& metrics, double lr) {
   const int64_t samples = config_.train.batch_size * config_.train.accumulate;

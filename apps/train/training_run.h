@@ -44,7 +44,7 @@ class TrainingRun {
 
   // The next step's micro-batches of this data rank, and its learning rate.
   std::vector<models::Batch> batches() const;
-  double learning_rate() const;
+  nn::Rates learning_rates() const;
   // After the update: counts step, samples and time. Returns the log row of the step.
   LogRow count_step(const models::StepMetrics& metrics, double lr);
   // The validation, tasks and sample that are due at this step. A stop signal ends them; finish_measurements()

@@ -6,18 +6,20 @@
 
 namespace braid::models {
 
-Tensor loss_and_samples(const Model& model, const Batch& batch, Tensor reported, Tensor sample_losses) {
-  const int64_t B = sample_losses.numel();
+Tensor loss_of(const Model& model, int64_t i, const StepBuffers& buffers) {
   const TokenLosses kept;
-  Tensor loss = model.loss_sum(batch);
+  Tensor loss = model.loss_sum(buffers.batches.at(static_cast<size_t>(i)));
+  Tensor reported = buffers.losses.sliced(0, i, i + 1);
   reported.copy_(kept.without_z(loss).detach().reshaped({1}));
+  const int64_t B = buffers.sample_losses.numel() / std::ssize(buffers.batches);
   if (B == 0) return loss;
   const Tensor& terms = kept.terms();  // (B T)
+  Tensor samples = buffers.sample_losses.sliced(0, i * B, (i + 1) * B);
   const NoGrad off;
   if (terms && terms.numel() % B == 0)
-    sample_losses.copy_(sum(terms.reshaped({B, terms.numel() / B}), Axes{1}));
+    samples.copy_(sum(terms.reshaped({B, terms.numel() / B}), Axes{1}));
   else
-    sample_losses.fill(NAN);
+    samples.fill(NAN);
   return loss;
 }
 

@@ -1,11 +1,12 @@
 // The loss of a step as it is reported, also of each source (Trainer::separate_sources), from its own forward pass.
 #pragma once
 #include "braid/models/model.h"
+#include "braid/models/training/captured_step.h"
 
 namespace braid::models {
 
-// model.loss_sum(batch). reported: (1) f64, gets it without its z-loss. sample_losses: (B) f64, gets the part of each
-// sample in that, NaN where the model's loss is no sum of autograd/detail/token_losses.h; or (0).
-Tensor loss_and_samples(const Model& model, const Batch& batch, Tensor reported, Tensor sample_losses);
+// model.loss_sum() of micro-batch i. Fills in the buffers its loss without z-loss, and the part of each sample in that,
+// NaN where the model's loss is no sum of autograd/detail/token_losses.h.
+Tensor loss_of(const Model& model, int64_t i, const StepBuffers& buffers);
 
 }  // namespace braid::models

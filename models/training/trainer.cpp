@@ -64,14 +64,12 @@ StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {
 // Fills the gradients of the pieces and the metrics; nothing is read back from the device.
 void Trainer::compute_gradients(const StepBuffers& buffers) {
   const SkipIndexCheck checked;
-  const auto count = static_cast<int64_t>(buffers.batches.size()), per_batch = buffers.sample_losses.numel() / count;
+  const auto count = static_cast<int64_t>(buffers.batches.size());
   for (int64_t i = 0; i < count; ++i) {
     MemoryScope scope(MemoryUse::activations);
     masters_.attach_cast(count == 1);
-    const Tensor reported = buffers.losses.sliced(0, i, i + 1),
-                 samples = buffers.sample_losses.sliced(0, i * per_batch, (i + 1) * per_batch);
-    Tensor loss = loss_and_samples(model_, buffers.batches[static_cast<size_t>(i)], reported, samples);  // ()
-    if (i + 1 == count) parallel_.start();  // gradients travel during this backward pass
+    Tensor loss = loss_of(model_, i, buffers);  // ()
+    if (i + 1 == count) parallel_.start();      // gradients travel during this backward pass
     backward(loss, buffers.loss_scale.to(loss.dtype()));
   }
   parallel_.finish();
@@ -79,7 +77,7 @@ void Trainer::compute_gradients(const StepBuffers& buffers) {
   nn::sum_of_squared_values(optimizer_->parameters(), buffers.squared_weights, copies_);
 }
 
-void Trainer::apply(double lr) {
+void Trainer::apply(const nn::Rates& lr) {
   check(grad_norm_.has_value(), "trainer",
         "apply() needs the gradients of a forward_backward() that was neither applied nor discarded");
   const double factor = nn::clip_factor(*grad_norm_, clip_);

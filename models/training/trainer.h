@@ -78,7 +78,7 @@ class Trainer {
   std::optional<std::string> non_finite_reason(const StepMetrics& metrics,
                                                const std::vector<Batch>& micro_batches) const;
   // One update of the optimizer with the clipped gradients, which are then dropped.
-  void apply(double lr);
+  void apply(const nn::Rates& lr);
   // Drops the gradients. Weights and optimizer state are those of the step before.
   void discard();
   // forward_backward() and apply(); Error(numerical) instead of an update where there is a non_finite_reason().

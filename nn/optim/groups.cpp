@@ -14,8 +14,9 @@ constexpr const char* kSetting = "optimizer.groups";
 
 [[noreturn]] void reject(const std::string& text, const std::string& why) {
   fail(ErrorKind::setting, str("bad value for ", kSetting, ": '", detail::preview(text), "' ", why,
-                               "; expected PATTERN [lr=FACTOR] [weight_decay=W] [update=matrix | update=elements] "
-                               "[frozen_until=N | frozen | trained]"));
+                               "; expected PATTERN [lr=FACTOR] [tail=linear | tail=1-sqrt | tail=cosine] "
+                               "[weight_decay=W] [update=matrix | update=elements] [frozen_until=N | frozen | "
+                               "trained]"));
 }
 
 double number(const std::string& group, const std::string& word, const std::string& value) {
@@ -50,6 +51,10 @@ ParameterGroup parse_group(const std::string& text) {
       freeze(*updates);
     } else if (key == "lr" && !group.lr) {
       group.lr = number(text, word, value);
+    } else if (key == "tail" && !group.tail) {
+      if (value != "linear" && value != "1-sqrt" && value != "cosine")
+        reject(text, "has '" + word + "', not tail=linear, tail=1-sqrt or tail=cosine");
+      group.tail = parse_schedule_tail(value);
     } else if (key == "weight_decay" && !group.weight_decay) {
       group.weight_decay = number(text, word, value);
     } else if (key == "update" && !group.elementwise) {
@@ -61,7 +66,8 @@ ParameterGroup parse_group(const std::string& text) {
     }
   }
   if (group.pattern.empty()) reject(text, "has no pattern");
-  if (!group.lr && !group.weight_decay && !group.elementwise && !group.frozen_until) reject(text, "sets nothing");
+  if (!group.lr && !group.tail && !group.weight_decay && !group.elementwise && !group.frozen_until)
+    reject(text, "sets nothing");
   return group;
 }
 
@@ -70,6 +76,7 @@ ParameterRule rule_of(const std::vector<ParameterGroup>& groups, const std::stri
   for (const ParameterGroup& group : groups) {
     if (!matches(group.pattern, name)) continue;
     if (group.lr) rule.lr = *group.lr;
+    if (group.tail) rule.tail = group.tail;
     if (group.weight_decay) rule.weight_decay = group.weight_decay;
     if (group.elementwise) rule.elementwise = *group.elementwise;
     if (group.frozen_until) rule.frozen_until = *group.frozen_until;

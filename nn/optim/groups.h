@@ -1,5 +1,5 @@
-// Groups of parameters, by patterns of their names, with a learning rate, weight decay, kind of update or freezing of
-// their own:
+// Groups of parameters, by patterns of their names, with a learning rate, tail of a schedule, weight decay, kind of
+// update or freezing of their own:
 //
 //   {parse_group("* frozen_until=200"), parse_group("*.dyn_w_proj.* trained lr=10")}     only Compose, then everything
 //
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/nn/optim/schedule.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid::nn {
@@ -20,6 +21,7 @@ inline constexpr int64_t kNeverTrained = std::numeric_limits<int64_t>::max();
 struct ParameterGroup {
   std::string pattern;                       // name_pattern.h
   std::optional<double> lr = {};             // factor of the learning rate
+  std::optional<Schedule::Tail> tail = {};   // of a schedule wsd, instead of Schedule::tail
   std::optional<double> weight_decay = {};   // instead of OptimizerOptions::weight_decay, also for vectors
   std::optional<bool> elementwise = {};      // not as a matrix by rules that update whole matrices (muon)
   std::optional<int64_t> frozen_until = {};  // the number of first updates in which the parameters keep their values
@@ -28,13 +30,14 @@ struct ParameterGroup {
 // The rule for one parameter, from all groups.
 struct ParameterRule {
   double lr = 1;
+  std::optional<Schedule::Tail> tail = {};
   std::optional<double> weight_decay = {};
   bool elementwise = false;
   int64_t frozen_until = 0;  // kNeverTrained: no state, no gradient, never changed
 };
 
-// "PATTERN [lr=FACTOR] [weight_decay=W] [update=matrix | update=elements] [frozen_until=N | frozen | trained]"; trained
-// is frozen_until=0, frozen is kNeverTrained. Error(setting).
+// "PATTERN [lr=FACTOR] [tail=linear | tail=1-sqrt | tail=cosine] [weight_decay=W] [update=matrix | update=elements]
+// [frozen_until=N | frozen | trained]"; trained is frozen_until=0, frozen is kNeverTrained. Error(setting).
 ParameterGroup parse_group(const std::string& text);
 ParameterRule rule_of(const std::vector<ParameterGroup>& groups, const std::string& name);
 // Whether a rule that updates whole matrices takes the parameter as one: of rank 2, and not elementwise by its group.

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "braid/autograd/ops.h"
 #include "braid/autograd/record.h"
@@ -90,12 +91,13 @@ Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions
     const ParameterRule rule = rule_of(options.groups, p.name);
     const bool decays = options.decay == OptimizerOptions::Decay::all || p.value.rank() >= 2;
     decay_.push_back(rule.weight_decay.value_or(decays ? options.weight_decay : 0));
-    auto group = std::ranges::find_if(
-        groups_, [&](const Group& g) { return g.lr == rule.lr && g.frozen_until == rule.frozen_until; });
-    if (group == groups_.end()) group = groups_.insert(group, {rule.lr, rule.frozen_until, {}});
+    auto group = std::ranges::find_if(groups_, [&](const Group& g) {
+      return g.lr == rule.lr && g.tail == rule.tail && g.frozen_until == rule.frozen_until;
+    });
+    if (group == groups_.end()) group = groups_.insert(group, {rule.lr, rule.tail, rule.frozen_until, {}});
     group->members.push_back(decay_.size() - 1);
   }
-  std::ranges::sort(groups_, {}, [](const Group& g) { return std::pair(g.lr, g.frozen_until); });
+  std::ranges::sort(groups_, {}, [](const Group& g) { return std::tuple(g.lr, g.tail, g.frozen_until); });
   copies_.resize(parameters_.size());
   scalars_ = empty({static_cast<int64_t>(groups_.size()), 4}, DType::f64, device);
   check_separate(parameters_);
@@ -156,19 +158,19 @@ void Optimizer::check_gradients(MissingGradient missing, int64_t update) const {
   check(unlike.empty(), "optimizer", [&] { return "gradients do not fit their parameters: " + list(unlike); });
 }
 
-void Optimizer::step(double lr, double grad_scale, MissingGradient missing) {
+void Optimizer::step(const Rates& lr, double grad_scale, MissingGradient missing) {
   check_gradients(missing, steps_ + 1);  // before the update is counted; apply() checks for those who call it alone
   prepare(lr, grad_scale);
   apply(missing);
 }
 
-void Optimizer::prepare(double lr, double grad_scale) {
-  for (const Group& group : groups_) check_rate(lr * group.lr);
+void Optimizer::prepare(const Rates& lr, double grad_scale) {
+  for (const Group& group : groups_) check_rate(lr.of(group.tail) * group.lr);
   ++steps_;
   std::vector<double> scalars;
   for (const Group& group : groups_) {
     const auto [first, second] = bias_corrections(std::max<int64_t>(1, steps_ - group.frozen_until));
-    scalars.insert(scalars.end(), {lr * group.lr, grad_scale, first, second});
+    scalars.insert(scalars.end(), {lr.of(group.tail) * group.lr, grad_scale, first, second});
   }
   scalars_.copy_(from_vector(scalars, scalars_.shape()));
 }

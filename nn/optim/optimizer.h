@@ -63,14 +63,14 @@ class Optimizer {
   // another type, shape or device are an error that names them, before anything has changed. A parameter without a
   // gradient is such an error too, or is skipped. Parameters that are frozen in this update (options.groups) need none
   // and keep their values and states. Error(setting) when lr is not finite in the type of the update.
-  void step(double lr, double grad_scale = 1, MissingGradient missing = MissingGradient::error);
+  void step(const Rates& lr, double grad_scale = 1, MissingGradient missing = MissingGradient::error);
   void step() { step(options_.lr); }
 
   // The two halves of a step. prepare() counts the update and copies the scalars that differ between updates (rates,
   // bias corrections) to the parameters' device, after the work enqueued there. apply() enqueues the update, which
   // reads them there: a Graph (tensor/graph.h) may capture apply(), and prepare() and replay() are then a step, as long
   // as the gradients keep arriving in the tensors that were captured.
-  void prepare(double lr, double grad_scale = 1);
+  void prepare(const Rates& lr, double grad_scale = 1);
   void apply(MissingGradient missing = MissingGradient::error);
   void zero_grad();
 
@@ -130,9 +130,10 @@ class Optimizer {
   virtual std::array<double, 2> bias_corrections(int64_t t) const;
 
  private:
-  // Parameters that are updated together: one factor of the learning rate, one first update.
+  // Parameters that are updated together: one learning rate, one first update.
   struct Group {
-    double lr;
+    double lr;  // factor
+    std::optional<Schedule::Tail> tail;
     int64_t frozen_until;
     std::vector<size_t> members;  // of parameters_
   };

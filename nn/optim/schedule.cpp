@@ -15,10 +15,13 @@ Schedule::Kind parse_schedule(const std::string& text) {
   fail(ErrorKind::setting, "unknown schedule '" + text + "': expected cosine, linear, constant or wsd");
 }
 
+static constexpr std::array<const char*, 3> kTails = {"linear", "1-sqrt", "cosine"};  // in the order of the enum
+
+std::string tail_name(Schedule::Tail tail) { return kTails.at(static_cast<size_t>(tail)); }
+
 Schedule::Tail parse_schedule_tail(const std::string& text) {
-  if (text == "linear") return Schedule::Tail::linear;
-  if (text == "1-sqrt") return Schedule::Tail::square_root;
-  if (text == "cosine") return Schedule::Tail::cosine;
+  for (size_t i = 0; i < kTails.size(); ++i)
+    if (text == kTails.at(i)) return static_cast<Schedule::Tail>(i);
   fail(ErrorKind::setting, "unknown tail of a schedule '" + text + "': expected linear, 1-sqrt or cosine");
 }
 
@@ -46,6 +49,16 @@ double learning_rate(const Schedule& s, int64_t step) {
   else if (wsd && s.tail == Schedule::Tail::square_root)
     a = 1 - std::sqrt(u);
   return s.peak * (a + s.final_fraction * (1 - a));
+}
+
+Rates learning_rates(const Schedule& schedule, int64_t step) {
+  Rates rates = learning_rate(schedule, step);
+  for (size_t i = 0; i < rates.by_tail.size(); ++i) {
+    Schedule other = schedule;
+    other.tail = static_cast<Schedule::Tail>(i);
+    rates.by_tail.at(i) = learning_rate(other, step);
+  }
+  return rates;
 }
 
 }  // namespace braid::nn

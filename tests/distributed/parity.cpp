@@ -11,7 +11,7 @@ namespace braid::test {
 std::vector<std::string> parity_kinds() {
   return {"dcformer", "dcformer-g4", "dcpythia",         "transformer", "dcformer-static-mgate",
           "llama",    "grouped",     "vocabulary-50257", "variants",    "diff-v2",
-          "composed", "mudd",        "attnres",          "mhc"};
+          "composed", "mudd",        "attnres",          "mhc",         "capped"};
 }
 
 models::DcformerConfig parity_config(const std::string& kind) {
@@ -69,6 +69,10 @@ models::DcformerConfig parity_config(const std::string& kind) {
   if (kind == "diff-v2") c.attention = {kind};
   if (kind == "mudd" || kind == "attnres" || kind == "mhc") c.residual = kind;
   if (kind == "mudd") c.n_kv_head = 2;
+  if (kind == "capped") {  // with a z-loss, see train()
+    c.logit_softcap = 1.5;
+    c.tie_word_embeddings = true;
+  }
   if (kind == "dcformer-static-mgate") {
     c.profile.static_proj = true;
     c.mgate = true;
@@ -165,6 +169,7 @@ Record train(const models::DcformerConfig& config, const dist::ProcessMesh& mesh
   DType masters = dtype == DType::bf16 ? DType::f32 : dtype;
   std::unique_ptr<models::LanguageModel> model = make_model(config, mesh, masters, recompute);
   model->set_dropout(dropout);
+  model->set_z_loss(config.logit_softcap > 0 ? 0.1 : 0);
   models::Trainer trainer(*model, optimizer, 1.0, mesh, dtype);
   Record record;
   const auto batch = [&](int64_t step) {

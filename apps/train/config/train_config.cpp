@@ -144,7 +144,8 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                "factor of the learning rate from each block to the one before it; 1 = none",
                {.min = 0, .max = 1, .min_open = true}},
               {"optimizer.groups", &c.optimizer.groups,
-               "parameters by patterns of their names, the last one counts: \"PATTERN [lr=FACTOR] [weight_decay=W] "
+               "parameters by patterns of their names, the last one counts: \"PATTERN [lr=FACTOR] [tail=TAIL] "
+               "[weight_decay=W] "
                "[update=matrix | update=elements] [frozen_until=STEP | frozen | trained]\""},
 
               {"muon.momentum", &c.muon.momentum, "decay of the sum of the gradients of a matrix", from_below(0, 1)},
@@ -231,7 +232,11 @@ void check_relations(const TrainConfig& c) {
           return "run.out = " + c.run.out +
                  " holds data that braid prepare wrote: expected a folder for the run alone; choose another run.out";
         });
-  for (const std::string& text : c.optimizer.groups) nn::parse_group(text);
+  for (const std::string& text : c.optimizer.groups)
+    check(!nn::parse_group(text).tail || c.schedule.name == "wsd", ErrorKind::setting, [&] {
+      return str("optimizer.groups: '", text, "' names a tail of wsd: expected schedule.name = wsd, found ",
+                 c.schedule.name);
+    });
   data_sources(c);  // checks
   check(c.data.sources.empty() || c.train.epochs == 0, ErrorKind::setting,
         "train.epochs counts passes over data.path: expected train.steps beside data.sources, whose folders are read "

@@ -26,6 +26,7 @@ std::string label_of(const nn::ParameterRule& rule) {
                                                              : "trained";
   if (rule.frozen_until == nn::kNeverTrained) return label;
   if (rule.lr != 1) label += ", lr x " + number("%.4g", rule.lr);
+  if (rule.tail) label += str(", tail ", nn::tail_name(*rule.tail));
   if (rule.weight_decay) label += ", weight_decay " + shortest(*rule.weight_decay);
   return label;
 }

@@ -104,8 +104,7 @@ Tensor Dcformer::output_weight() const {
 }
 
 Tensor Dcformer::logits(const Tensor& hidden) const {
-  Tensor local = output_.weight() ? output_(hidden) : linear(hidden, output_weight());  // (..., V of this rank)
-  if (config_.logit_softcap > 0) local = softcap(local, config_.logit_softcap);
+  Tensor local = capped(output_.weight() ? output_(hidden) : linear(hidden, output_weight()));  // (..., own V)
   return dist::all_gather_replicated(local, local.rank() - 1, vocab_, mesh_.tensor);
 }
 
@@ -115,13 +114,13 @@ Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets, const Tensor
         [&] { return str("targets ", targets.shape(), " do not match token ids ", ids.shape(), ", both (B, T)"); });
   if (one_process() && output_.quantized())
     return sum(cross_entropy_per_token(logits(hidden(ids, positions, nullptr, nullptr)), targets));
-  const LinearLossOptions options{.softcap = config_.logit_softcap, .z_loss = z_loss_};
   if (one_process())
-    return linear_cross_entropy(forward(ids, pass(positions, nullptr, random)), output_weight(), targets, options);
+    return linear_cross_entropy(forward(ids, pass(positions, nullptr, random)), output_weight(), targets,
+                                loss_options());
   const auto rows = std::make_shared<const dist::SequenceParallel>(mesh_, ids.dim(1));
   const Tensor h = rows->gather_rows(forward(rows->local_tokens(ids), pass(positions, rows, random)));  // (B, Tc, D)
   return dist::vocab_parallel_cross_entropy(h, output_weight(), rows->local_tokens(targets), vocab_, mesh_.tensor,
-                                            options);
+                                            loss_options());
 }
 
 const dist::Shard* Dcformer::shard_of(const std::string& parameter) const {

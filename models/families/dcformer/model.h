@@ -5,6 +5,8 @@
 // all of these ranks. Training shards the rows of activations (distributed/parallel/sequence_parallel.h), generation
 // replicates them (replicated_rows.h).
 #pragma once
+#include "braid/autograd/losses.h"
+#include "braid/autograd/math.h"
 #include "braid/distributed/comm/process_mesh.h"
 #include "braid/distributed/parallel/tensor_shards.h"
 #include "braid/models/families/dcformer/config.h"
@@ -80,6 +82,8 @@ class Dcformer final : public LanguageModel {
   Dcformer(const DcformerConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise);
   bool one_process() const { return mesh_.tensor.size() == 1 && mesh_.context.size() == 1; }
   Tensor output_weight() const;  // (V of this rank, D), of the type of the arithmetic
+  Tensor capped(const Tensor& x) const { return config_.logit_softcap > 0 ? softcap(x, config_.logit_softcap) : x; }
+  LinearLossOptions loss_options() const { return {.softcap = config_.logit_softcap, .z_loss = z_loss_}; }
   // The pass for rows at these positions; without positions each sequence is one document from its beginning. `rows`:
   // this rank's rows; null: all rows, on every tensor rank.
   nn::Pass pass(const Tensor& positions, const std::shared_ptr<const dist::SequenceParallel>& rows = nullptr,

@@ -9,26 +9,29 @@ using namespace braid::test;
 namespace {
 
 // inputs: logits, targets, scale. The gradient is written over a copy of the logits.
-std::vector<Tensor> losses(const std::vector<Tensor>& in) {
-  const Backend& k = backend(in[0].device());
-  Tensor loss = empty({in[1].numel()}, accumulate_type(in[0].dtype()), in[0].device());
-  Tensor top = empty_like(loss), log_sum = empty_like(loss);
-  k.loss.cross_entropy(in[0], in[1], loss, top, log_sum);
-  Tensor apart = empty_like(in[0]), over = copy_of(in[0]);
-  k.loss.cross_entropy_backward(in[0], in[1], top, log_sum, in[2], apart);
-  k.loss.cross_entropy_backward(over, in[1], top, log_sum, in[2], over);
-  return {loss, top, log_sum, apart, over};
+Run losses(double z = 0) {
+  return [z](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+    const Backend& k = backend(in[0].device());
+    Tensor loss = empty({in[1].numel()}, accumulate_type(in[0].dtype()), in[0].device());
+    Tensor top = empty_like(loss), log_sum = empty_like(loss);
+    k.loss.cross_entropy(in[0], in[1], loss, top, log_sum);
+    Tensor apart = empty_like(in[0]), over = copy_of(in[0]);
+    k.loss.cross_entropy_backward(in[0], in[1], top, log_sum, in[2], z, apart);
+    k.loss.cross_entropy_backward(over, in[1], top, log_sum, in[2], z, over);
+    return {loss, top, log_sum, apart, over};
+  };
 }
 
 // inputs: logits, targets. Loss and gradient in one call, of rows that lie `gap` elements apart, and what lies between.
-Run in_place(int64_t gap) {
-  return [gap](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+Run in_place(int64_t gap, double z = 0) {
+  return [gap, z](const std::vector<Tensor>& in) -> std::vector<Tensor> {
     const int64_t n = in[0].dim(1);
     Tensor loss = empty({in[1].numel()}, accumulate_type(in[0].dtype()), in[0].device());
     Tensor memory = full({in[0].dim(0), n + gap}, 7, in[0].dtype(), in[0].device()), logits = memory.sliced(1, 0, n);
     logits.copy_(in[0]);
-    backend(in[0].device()).loss.in_place(logits, in[1], loss);
-    return {loss, logits, memory.sliced(1, n, n + gap)};
+    Tensor top = empty_like(loss), log_sum = empty_like(loss);
+    backend(in[0].device()).loss.in_place(logits, in[1], z, loss, top, log_sum);
+    return {loss, logits, memory.sliced(1, n, n + gap), top, log_sum};
   };
 }
 
@@ -64,10 +67,10 @@ BOOST_AUTO_TEST_CASE(rows_of_any_length_and_ignored_targets) {
           BOOST_TEST_CONTEXT(str(t) << " " << str(shape) << " " << str(index) << (misaligned ? " misaligned" : "")) {
             Tensor logits = random_tensor(shape, 1, t, -8, 8), targets = random_ids({shape[0]}, 2, -1, shape[1], index);
             double tolerance = t == DType::f64 ? 1e-12 : t == DType::f32 ? 4e-6 : 2 * tolerance_of(t);
-            check_on_gpu(losses, {logits, targets, random_tensor({shape[0]}, 3, accumulate_type(t))}, tolerance,
+            check_on_gpu(losses(), {logits, targets, random_tensor({shape[0]}, 3, accumulate_type(t))}, tolerance,
                          misaligned);
-            if (!misaligned) check_on_gpu(losses, {logits, targets, full({1}, 0.25, accumulate_type(t))}, tolerance);
-            check_on_gpu(in_place(misaligned ? 3 : 0), {logits, targets}, tolerance);
+            if (!misaligned) check_on_gpu(losses(), {logits, targets, full({1}, 0.25, accumulate_type(t))}, tolerance);
+            for (double z : {0.0, 0.05}) check_on_gpu(in_place(misaligned ? 3 : 0, z), {logits, targets}, tolerance);
           }
         }
       }
@@ -82,14 +85,14 @@ BOOST_AUTO_TEST_CASE(extreme_logits) {
     Tensor targets = from_values({0, -1, 1}, {3}, DType::i64).to(kGpu), one = full({1}, 1, t).to(kGpu);
     Tensor loss = empty({3}, t, kGpu), top = empty_like(loss), log_sum = empty_like(loss), d = empty_like(logits);
     backend(kGpu).loss.cross_entropy(logits, targets, loss, top, log_sum);
-    backend(kGpu).loss.cross_entropy_backward(logits, targets, top, log_sum, one, d);
+    backend(kGpu).loss.cross_entropy_backward(logits, targets, top, log_sum, one, 0, d);
     BOOST_TEST(is_close(loss.to_vector<double>(), {0, 0, 0}, 0));
     BOOST_TEST(is_close(top.to_vector<double>(), {1e4, 0, 5}, 0));
     BOOST_TEST(is_close(log_sum.to_vector<double>(), {0, 0, 0}, 0));
     BOOST_TEST(is_close(d.to_vector<double>(), std::vector<double>(9, 0), 0));
     logits = full({3, 3}, 1e30, t).to(kGpu);  // the gradient keeps its digits
     backend(kGpu).loss.cross_entropy(logits, targets, loss, top, log_sum);
-    backend(kGpu).loss.cross_entropy_backward(logits, targets, top, log_sum, one, d);
+    backend(kGpu).loss.cross_entropy_backward(logits, targets, top, log_sum, one, 0, d);
     const double third = 1.0 / 3;
     BOOST_TEST(is_close(d.to_vector<double>(), {third - 1, third, third, 0, 0, 0, third, third - 1, third}, 1e-6));
   }
@@ -98,10 +101,14 @@ BOOST_AUTO_TEST_CASE(extreme_logits) {
 BOOST_AUTO_TEST_CASE(one_kernel_has_the_bits_of_two) {
   for (DType t : kFloats) {
     Tensor logits = random_tensor({5, 1001}, 1, t, -8, 8).to(kGpu), targets = random_ids({5}, 2, -1, 1001).to(kGpu);
-    const std::vector<Tensor> one = in_place(23)({logits, targets});
-    const std::vector<Tensor> two = losses({logits, targets, full({1}, 1, accumulate_type(t)).to(kGpu)});
-    BOOST_TEST(same_bits(one[0], two[0]));
-    BOOST_TEST(same_bits(one[1], two[4]));
+    for (double z : {0.0, 0.05}) {
+      const std::vector<Tensor> one = in_place(23, z)({logits, targets});
+      const std::vector<Tensor> two = losses(z)({logits, targets, full({1}, 1, accumulate_type(t)).to(kGpu)});
+      BOOST_TEST(same_bits(one[0], two[0]));
+      BOOST_TEST(same_bits(one[1], two[4]));
+      BOOST_TEST(same_bits(one[3], two[1]));
+      BOOST_TEST(same_bits(one[4], two[2]));
+    }
   }
 }
 

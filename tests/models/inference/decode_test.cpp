@@ -70,6 +70,7 @@ const std::vector<Variant> kConsistent = [] {
       {"transformer-tiny", {{"window_size", "8"}}},
       {"transformer-tiny", {{"n_kv_head", "2"}, {"tie_word_embeddings", "true"}, {"rope_scaling", "linear"}}},
       {"dcformer-tiny", {{"n_kv_head", "1"}, {"use_linear_bias", "true"}}},
+      {"dcformer-tiny", {{"logit_softcap", "2"}}},
   };
   for (const Keys& keys : variant_keys()) list.push_back({"dcformer-tiny", keys});
   return list;

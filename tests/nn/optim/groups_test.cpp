@@ -29,7 +29,7 @@ struct Two {
     options.groups = groups_of(groups);
     optimizer = make_optimizer({a, b}, options);
   }
-  void step(double lr, bool with_b = true) {
+  void step(const Rates& lr, bool with_b = true) {
     set_grad(a.value, from_values({0.5, 0.25}, {1, 2}, DType::f64));
     if (with_b) set_grad(b.value, from_values({-1}, {1, 1}, DType::f64));
     optimizer->step(lr);
@@ -66,6 +66,8 @@ BOOST_AUTO_TEST_CASE(bad_groups_are_named) {
   fails("* lr=-1", "'lr=-1', not a number from 0");
   fails("* lr=nan", "not a number");
   fails("* lr=1 lr=2", "the unexpected 'lr=2'");
+  fails("* tail=steep", "'tail=steep', not tail=linear, tail=1-sqrt or tail=cosine");
+  fails("* tail=cosine tail=linear", "the unexpected 'tail=linear'");
   fails("* update=rows", "'update=rows', not update=matrix or update=elements");
   fails("* frozen_until=-1", "not a number of steps");
   fails("* frozen trained", "twice");
@@ -86,6 +88,23 @@ BOOST_AUTO_TEST_CASE(a_group_is_an_optimizer_of_its_own) {
     BOOST_TEST(is_close(mixed.a.value, plain.a.value, 0), rule);
     BOOST_TEST(is_close(mixed.b.value, faster.b.value, 0), rule);
   }
+}
+
+// A group with a tail takes the rates of a schedule with that tail, times its factor; the others those of the schedule.
+BOOST_AUTO_TEST_CASE(a_group_has_the_tail_that_it_names) {
+  const Schedule plain{.kind = Schedule::Kind::wsd, .peak = 0.125, .steps = 6, .decay_steps = 5};
+  Schedule cosine = plain;
+  cosine.tail = Schedule::Tail::cosine;
+  Two mixed({}, {"b tail=cosine lr=2"}), linear({}, {}), fast({}, {});
+  for (int64_t i = 0; i < 6; ++i) {
+    mixed.step(learning_rates(plain, i));
+    linear.step(learning_rate(plain, i));
+    fast.step(2 * learning_rate(cosine, i));
+  }
+  BOOST_TEST(learning_rate(plain, 2) != learning_rate(cosine, 2));
+  BOOST_TEST(is_close(mixed.a.value, linear.a.value, 0));
+  BOOST_TEST(is_close(mixed.b.value, fast.b.value, 0));
+  BOOST_TEST((rule_of(groups_of({"* tail=cosine", "b tail=1-sqrt"}), "b").tail == Schedule::Tail::square_root));
 }
 
 // The update after the thaw is the first one of Adam's moments: bias corrections count from there.

@@ -1,5 +1,6 @@
 #include <boost/test/unit_test.hpp>
 
+#include "braid/autograd/losses.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
@@ -121,8 +122,8 @@ BOOST_AUTO_TEST_CASE(gradient_in_place_equals_gradient_elsewhere) {
            top = empty({4}, statistics), log_sum = empty({4}, statistics);
     Tensor scale = full({1}, 0.5, statistics), elsewhere = empty_like(x);
     cpu_backend().loss.cross_entropy(x, t, loss, top, log_sum);
-    cpu_backend().loss.cross_entropy_backward(x, t, top, log_sum, scale, elsewhere);
-    cpu_backend().loss.cross_entropy_backward(x, t, top, log_sum, scale, x);
+    cpu_backend().loss.cross_entropy_backward(x, t, top, log_sum, scale, 0, elsewhere);
+    cpu_backend().loss.cross_entropy_backward(x, t, top, log_sum, scale, 0, x);
     BOOST_TEST(is_close(x, elsewhere, 0));
     double sum = 0;  // the gradient of a row sums to zero
     for (double v : elsewhere.sliced(0, 0, 1).to_vector<double>()) sum += v;
@@ -151,6 +152,34 @@ BOOST_AUTO_TEST_CASE(chunked_equals_composed) {
   BOOST_TEST(is_close({got.loss}, {want.loss}, 1e-6));
   BOOST_TEST(is_close(got.hidden, want.hidden, 0x1p-8));
   BOOST_TEST(is_close(got.weight, want.weight, 0x1p-8));
+}
+
+// One row, logits ln 2 and ln 6: logsumexp ln 8, probabilities 1/4 and 3/4.
+BOOST_AUTO_TEST_CASE(the_z_loss_by_hand) {
+  const double lse = std::log(8.0), z = 0.5;
+  const Tensor w = from_values({std::log(2.0), std::log(6.0)}, {2, 1}, DType::f64), h = full({2, 1}, 1, DType::f64);
+  Outcome got = run(h, w, [&](const Tensor& a, const Tensor& b) {
+    return linear_cross_entropy(a, b, ids({1, -1}), LinearLossOptions{.z_loss = z});  // the second row does not count
+  });
+  BOOST_TEST(is_close({got.loss}, {std::log(8.0 / 6) + z * lse * lse}, 1e-15));
+  BOOST_TEST(is_close(got.weight, {0.25 * (1 + 2 * z * lse), 0.75 * (1 + 2 * z * lse) - 1}, 1e-15));
+}
+
+BOOST_AUTO_TEST_CASE(capped_logits_by_hand) {
+  const double c = 2, a = c * std::tanh(0.5), b = c * std::tanh(-1.5);  // of logits 1 and -3
+  const Tensor w = from_values({1, -3}, {2, 1}, DType::f64), h = full({1, 1}, 1, DType::f64);
+  Outcome got = run(h, w, [&](const Tensor& x, const Tensor& y) {
+    return linear_cross_entropy(x, y, ids({0}), LinearLossOptions{.softcap = c});
+  });
+  const double p = std::exp(b) / (std::exp(a) + std::exp(b));  // of the other class
+  BOOST_TEST(is_close({got.loss}, {-std::log(1 - p)}, 1e-14));
+  BOOST_TEST(is_close(got.weight, {-p * (1 - a * a / (c * c)), p * (1 - b * b / (c * c))}, 1e-14));
+  // Far beyond the cap nothing overflows, and nothing is left to change.
+  got = run(h, from_values({1e30, -1e30}, {2, 1}, DType::f64), [&](const Tensor& x, const Tensor& y) {
+    return linear_cross_entropy(x, y, ids({1}), LinearLossOptions{.softcap = c});
+  });
+  BOOST_TEST(is_close({got.loss}, {std::log1p(std::exp(2 * c))}, 1e-14));
+  BOOST_TEST(is_close(got.weight, {0, 0}, 0));
 }
 
 BOOST_AUTO_TEST_CASE(the_gradient_is_scaled_by_what_comes_in) {
@@ -237,6 +266,11 @@ BOOST_AUTO_TEST_CASE(messages) {
         linear_cross_entropy(x, full({4, 3}, 1), ids({0, 1}), 0);
       },
       "chunk_rows must be at least 1, got 0"));
+  for (const auto& [options, message] :
+       {std::pair{LinearLossOptions{.softcap = -1},
+                  "[linear_cross_entropy] softcap must be finite and at least 0, got -1"},
+        {LinearLossOptions{.z_loss = NAN}, "[linear_cross_entropy] z_loss must be finite and at least 0, got nan"}})
+    BOOST_TEST(throws_with([&] { linear_cross_entropy(x, full({4, 3}, 1), ids({0, 1}), options); }, message));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
