@@ -22,6 +22,7 @@ inline const std::map<std::string, std::string> other_names = {
     {"eval_interval", "eval.interval"},
     {"eval_iters", "eval.samples"},
     {"eval_steps", "eval.interval"},
+    {"final_logit_softcapping", "model.logit_softcap"},
     {"grad_accum_steps", "train.accumulate"},
     {"grad_clip", "optimizer.clip"},
     {"gradient_accumulation_steps", "train.accumulate"},

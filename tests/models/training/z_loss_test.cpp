@@ -78,14 +78,14 @@ BOOST_AUTO_TEST_CASE(it_keeps_the_logsumexp_near_zero) {
     const NoGrad off;
     return mean(square(logsumexp(model.logits(model.hidden(small_batch(3).at("input_ids"))), -1))).item();
   };
-  BOOST_TEST(after(kZ) < 0.8 * after(0));
+  BOOST_TEST(after(0.3) < 0.7 * after(0));
 }
 
 BOOST_AUTO_TEST_CASE(models_without_it_say_so) {
   const auto vit = models::configure_model("vit-28", {})->make({1, 0});
   vit->set_z_loss(0);
-  BOOST_TEST(throws_with([&] { vit->set_z_loss(1e-4); },
-                         "a model of type vit has no z-loss: expected 0 for train.z_loss, found 0.0001"));
+  BOOST_TEST(throws_with([&] { vit->set_z_loss(0.25); },
+                         "a model of type vit has no z-loss: expected 0 for train.z_loss, found 0.25"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
