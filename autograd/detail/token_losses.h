@@ -18,7 +18,7 @@ class TokenLosses {
  public:
   // (R): of each target in its order, 0 where it is not counted, without derivative; an empty handle before a loss.
   const Tensor& terms() const { return of_.terms; }
-  // This loss without its z-loss, for the eye; without derivative where it has one.
+  // `loss`, which that loss gave, without its z-loss; if it has one, without derivative.
   const Tensor& without_z(const Tensor& loss) const { return of_.sum_without_z ? of_.sum_without_z : loss; }
 
   static bool wanted() { return detail::token_losses != nullptr; }
