@@ -106,6 +106,8 @@ BOOST_AUTO_TEST_CASE(a_dry_run_says_what_is_new_and_what_is_trained) {
                             "trained parameters\n", "frozen until step 5 ", "trained, lr x 10 ", "  frozen  "})
     BOOST_TEST(has(result, words), words << " in " << result.output);
   BOOST_TEST(!fs::exists(out));
+  const Outcome tails = go_on(out, {"schedule.name=wsd", "optimizer.groups=norm.* tail=1-sqrt", "--dry-run"});
+  BOOST_TEST(has(tails, "trained, tail 1-sqrt "), tails.output);
   const Outcome printed = go_on(out, {groups[0], groups[1], "--print-config"});
   BOOST_TEST(has(printed, "# trained, lr x 10: "), printed.output);
   BOOST_TEST(has(printed, "groups = [\"* frozen_until=5\", \"*.dyn_w_proj.* trained lr=10\", \"norm.* frozen\"]"));
@@ -122,6 +124,8 @@ BOOST_AUTO_TEST_CASE(what_cannot_go_on_is_an_error_before_anything_is_written) {
   fails({"optimizer.groups=*.dyn_w_pro.* lr=2"}, 2, "optimizer.groups: no name matches '*.dyn_w_pro.*'");
   fails({"optimizer.groups=* frozen"}, 2, "every parameter is frozen in the first step");
   fails({"optimizer.groups=* forzen"}, 2, "has the unexpected 'forzen'");
+  fails({"optimizer.groups=norm.* tail=cosine"}, 2,
+        "optimizer.groups: 'norm.* tail=cosine' names a tail of wsd: expected schedule.name = wsd, found ");
   fails({"lora.rank=2", "lora.targets=*.q_proj"}, 2,
         "lora.targets: no linear layer that can have LoRA is called '*.q_proj'");
   check_failure(train(out, {"lora.rank=2"}), 2, "lora.rank needs trained weights");
