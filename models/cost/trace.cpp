@@ -17,6 +17,7 @@ std::unique_ptr<Model> traced_model(const ModelSpec& spec, const TrainingSetup& 
   if (setup.lora) add_lora(*model, *setup.lora, {}, mesh);
   model->set_recompute(setup.recompute);
   model->set_dropout(setup.dropout);
+  model->set_z_loss(setup.z_loss);
   model->set_attention_workspace(setup.attention_workspace);
   return model;
 }

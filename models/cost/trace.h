@@ -27,7 +27,7 @@ struct TrainingSetup {
   bool average = false;  // of the weights (training/weight_average.h)
   std::optional<LoraOptions> lora = {};
   bool recompute = false;
-  double dropout = 0;               // Model::set_dropout()
+  double dropout = 0, z_loss = 0;   // Model::set_dropout(), set_z_loss()
   bool gpu = false;                 // the memory of a GPU: it keeps cheap results, and attention holds scores
   int64_t attention_workspace = 0;  // bytes of these scores; 0: the device's own choice
   MeshShape mesh = {};

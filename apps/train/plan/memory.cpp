@@ -24,6 +24,7 @@ models::TrainingSetup training_setup(const TrainConfig& config, int64_t seq_len,
       .average = config.train.ema > 0,
       .recompute = config.train.recompute,
       .dropout = config.model.dropout,
+      .z_loss = config.train.z_loss,
       .gpu = gpu,
       .attention_workspace = attention_workspace(config, gpu ? Device{Device::Kind::cuda} : kCpu),
       .mesh = mesh};

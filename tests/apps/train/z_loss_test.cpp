@@ -28,9 +28,10 @@ BOOST_AUTO_TEST_CASE(a_resume_gives_the_same_bytes) {
       (weights(step(trained({"train.z_loss=0", "model.logit_softcap=0"}), kSteps)) == weights(step(plain, kSteps))));
   BOOST_TEST(slurp(step(whole, kSteps) / "config.json").find("\"logit_softcap\": 3") != std::string::npos);
   const fs::path resumed = trained({"train.z_loss=0.01", "model.logit_softcap=3", "train.steps=5"});
-  BOOST_TEST(train(resumed, {"schedule.name=constant", "train.z_loss=0.01"}).code == 0);
+  BOOST_TEST(train(resumed, {"schedule.name=constant", "train.z_loss=0.01", "model.logit_softcap=3"}).code == 0);
   check_same(resumed, whole);
-  const Outcome changed = train(resumed, {"schedule.name=constant", "train.z_loss=0", "train.steps=11"});
+  const Outcome changed =
+      train(resumed, {"schedule.name=constant", "model.logit_softcap=3", "train.z_loss=0", "train.steps=11"});
   BOOST_TEST(changed.output.find("\n  train.z_loss: 0.01 -> 0\n") != std::string::npos, changed.output);
   check_failure(train(resumed, {"schedule.name=constant", "model.logit_softcap=2", "train.steps=12"}), 2,
                 "logit_softcap");

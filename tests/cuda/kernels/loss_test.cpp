@@ -101,14 +101,10 @@ BOOST_AUTO_TEST_CASE(extreme_logits) {
 BOOST_AUTO_TEST_CASE(one_kernel_has_the_bits_of_two) {
   for (DType t : kFloats) {
     Tensor logits = random_tensor({5, 1001}, 1, t, -8, 8).to(kGpu), targets = random_ids({5}, 2, -1, 1001).to(kGpu);
-    for (double z : {0.0, 0.05}) {
-      const std::vector<Tensor> one = in_place(23, z)({logits, targets});
-      const std::vector<Tensor> two = losses(z)({logits, targets, full({1}, 1, accumulate_type(t)).to(kGpu)});
-      BOOST_TEST(same_bits(one[0], two[0]));
-      BOOST_TEST(same_bits(one[1], two[4]));
-      BOOST_TEST(same_bits(one[3], two[1]));
-      BOOST_TEST(same_bits(one[4], two[2]));
-    }
+    const std::vector<Tensor> one = in_place(23)({logits, targets});
+    const std::vector<Tensor> two = losses()({logits, targets, full({1}, 1, accumulate_type(t)).to(kGpu)});
+    BOOST_TEST(same_bits(one[0], two[0]));
+    BOOST_TEST(same_bits(one[1], two[4]));
   }
 }
 

@@ -55,6 +55,7 @@ TrainingMemory measured(const ModelSpec& spec, const TrainingSetup& setup) {
   }
   model->set_recompute(setup.recompute);
   model->set_dropout(setup.dropout);
+  model->set_z_loss(setup.z_loss);
   Trainer trainer(*model, setup.optimizer, 1.0, mesh, setup.compute);
   std::vector<Batch> batches;
   for (const int64_t n : setup.samples) batches.push_back(model->blank_batch(n, setup.seq_len));
@@ -117,6 +118,8 @@ BOOST_AUTO_TEST_CASE(memory_is_what_the_worst_moment_of_a_step_takes) {
   for (const Variant& v : {Variant{"dcformer-tiny", text}, Variant{"pythia-tiny", text}, Variant{"seq2seq-tiny", pair}})
     for (const bool recompute : {false, true})
       check_memory(v, {.samples = {2, 2}, .seq_len = 64, .recompute = recompute, .dropout = 0.1});
+  check_memory({"dcformer-tiny", joined(text, {{"logit_softcap", "5"}})},
+               {.samples = {2, 2}, .seq_len = 64, .z_loss = 0.1});
   nn::OptimizerOptions sgd;
   sgd.name = "sgd", sgd.momentum = 0;
   check_memory({"dcformer-tiny", text}, {.samples = {4}, .seq_len = 64, .optimizer = sgd});
