@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(a_resume_gives_the_same_bytes) {
   check_same(resumed, whole);
   const Outcome changed =
       train(resumed, {"schedule.name=constant", "model.logit_softcap=3", "train.z_loss=0", "train.steps=11"});
-  BOOST_TEST(changed.output.find("\n  train.z_loss: 0.01 -> 0\n") != std::string::npos, changed.output);
+  BOOST_TEST(changed.output.find("\n  train.z_loss: 0.01 -> 0.0\n") != std::string::npos, changed.output);
   check_failure(train(resumed, {"schedule.name=constant", "model.logit_softcap=2", "train.steps=12"}), 2,
                 "logit_softcap");
 }
