@@ -1,7 +1,7 @@
 // Options of the attention ops of autograd/ops.h, scaled_dot_product_attention and its composed form, dcmha:
 // Dynamically Composable Multi-Head Attention (arXiv 2405.08553) as one op.
 //
-//   S  = scale q k^T                        (B, N, T, S)
+//   S  = scale q k^T                        (B, N, T, S), with the option `softcap` c: c tanh(scale q k^T / c)
 //   S' = Compose_pre(S), masked keys -> -inf, P = softmax(S'), P' = Compose_post(P), y = P' v
 //
 // Compose mixes the heads of a group, separately for every pair (query i, key j), all terms reading the original A:
@@ -65,8 +65,8 @@ struct SdpaOptions {
   // i32: lengths.to_vector<int64_t>(). In every implementation: samples of one length that follow each other are one
   // call of the kernels.
   std::vector<int64_t> key_lengths = {};
-  // With one of attend, bias and dropout, or values of another size (B, S, Nkv, dv), the call is computed in blocks of
-  // query rows (chunked; memory for the scores of one block) or by the reference; `fused` is an error.
+  // With one of attend, bias, dropout and softcap, or values of another size (B, S, Nkv, dv), the call is computed in
+  // blocks of query rows (chunked; memory for the scores of one block) or by the reference; `fused` is an error.
   Tensor attend = {};  // (1 or B, 1 or N, T, S) u8: 0 masks an entry, whose value must still be finite
   // (1 or B, 1 or N, T, S) of the queries' type, added to the scores; its gradient is formed. An entry of -inf masks
   // where the bias is added after Compose or without it; before Compose it must be finite.
@@ -76,7 +76,8 @@ struct SdpaOptions {
   // head, query row and key alone: the same in every implementation, type and block, with more keys and more rows.
   double dropout = 0;
   RandomKey dropout_key = {};
-  double scale = 0;  // of the scores; 0 means 1/sqrt(d)
+  double scale = 0;    // of the scores; 0 means 1/sqrt(d)
+  double softcap = 0;  // bound of the scores, before bias and Compose; 0: none
   AttentionImpl impl = AttentionImpl::automatic;
   int64_t chunk = 0;      // query rows of a block (chunked); 0: as many as fit the processor's cache
   int64_t workspace = 0;  // bytes of scores that `fused` may hold at a time; 0: the device's choice

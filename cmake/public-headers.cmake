@@ -117,6 +117,7 @@ set(BRAID_PUBLIC_HEADERS
   nn/attention/cross_attention.h
   nn/attention/kv_cache.h
   nn/attention/pass.h
+  nn/attention/qk_norm.h
   nn/attention/variant.h
   nn/batches.h
   nn/inference/quantize.h

@@ -190,12 +190,13 @@ Tensor attend(const char* op, const DcmhaInputs& x, const SdpaOptions& options) 
   const AttentionExtras extras = extras_of(op, x, options);
   const bool composed = !extras.empty() || x.v.dim(3) != x.k.dim(3);
   check(!composed || options.impl != AttentionImpl::fused, op,
-        "attend, bias, dropout and values of another size have no fused kernel: impl must be automatic, chunked or "
-        "reference");
+        "attend, bias, dropout, softcap and values of another size have no fused kernel: impl must be automatic, "
+        "chunked or reference");
   const bool no_elements = x.q.numel() == 0 || x.k.numel() == 0 || x.v.numel() == 0;
   if (options.impl == AttentionImpl::reference || no_elements) return attention_reference(x, parts, extras);
   const Call call(op, x, extras);
-  if (composed) add_attention_use("forward", "chunked", "no kernel takes attend, bias, dropout or wide values");
+  if (composed)
+    add_attention_use("forward", "chunked", "no kernel takes attend, bias, dropout, softcap or wide values");
   if (composed || options.impl == AttentionImpl::chunked) return chunked(call, parts, options.chunk);
   const DcmhaInputs prepared = rows_contiguous(call.inputs);
   const bool derivative = recording(call.recorded);
@@ -240,7 +241,7 @@ AttentionMaps attention_maps(const Tensor& q, const Tensor& k, const HeadMixing&
   check(!options.attend && !options.bias && options.dropout == 0, "attention_maps",
         "gives the maps without attend, bias and dropout");
   attention::check_options("attention_maps", options);
-  return reference_maps(attention::with_wide_type(x));
+  return reference_maps(attention::with_wide_type(x), {.softcap = options.softcap});
 }
 
 }  // namespace braid

@@ -69,7 +69,9 @@ AttentionExtras extras_of(const char* op, const DcmhaInputs& x, const SdpaOption
   check_map("bias", o.bias, x.q.dtype());
   check(o.dropout >= 0 && o.dropout < 1, op,
         [&] { return str("dropout must be a probability in [0, 1), got ", detail::shortest(o.dropout)); });
-  return {o.attend, o.bias, o.bias_place, o.dropout, o.dropout_key, {}};
+  check(o.softcap >= 0, op,
+        [&] { return "softcap must be positive, or 0 for none; got " + detail::shortest(o.softcap); });
+  return {o.attend, o.bias, o.bias_place, o.dropout, o.dropout_key, o.softcap, {}};
 }
 
 DcmhaInputs rows_contiguous(const DcmhaInputs& x) {

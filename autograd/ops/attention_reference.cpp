@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "braid/autograd/math.h"
 #include "braid/autograd/ops.h"
 
 namespace braid {
@@ -70,6 +71,7 @@ GroupedMaps grouped_maps(const DcmhaInputs& x, const AttentionExtras& extras) {
   const Tensor queries = heads_first(scale(x.q, x.scale), x.groups);         // (B, G, M, T, d)
   const Tensor keys = heads_first(repeat_heads(x.k, x.q.dim(2)), x.groups);  // (B, G, M, S, d)
   Tensor scores = matmul(queries, transpose(keys));                          // (B, G, M, T, S)
+  if (extras.softcap > 0) scores = softcap(scores, extras.softcap);
   const Tensor bias = extras.bias ? grouped(extras.bias, x.groups) : Tensor();
   const bool before = extras.bias_place == BiasPlace::before_compose;
   if (bias && before) scores = add(scores, bias);
@@ -94,8 +96,8 @@ Tensor attention_reference(const DcmhaInputs& x, const AttentionExtras& extras) 
   return reshape(permute(y, {0, 3, 1, 2, 4}), {x.q.dim(0), x.q.dim(1), x.q.dim(2), x.v.dim(3)});
 }
 
-AttentionMaps reference_maps(const DcmhaInputs& x) {
-  const GroupedMaps maps = grouped_maps(x, {});
+AttentionMaps reference_maps(const DcmhaInputs& x, const AttentionExtras& extras) {
+  const GroupedMaps maps = grouped_maps(x, extras);
   const Shape all_heads = {x.q.dim(0), x.q.dim(2), x.q.dim(1), x.k.dim(1)};
   const auto flat = [&](const Tensor& map) { return reshape(map, all_heads); };
   const Tensor scores = mask_scores(flat(maps.scores), x.mask, -std::numeric_limits<double>::infinity());

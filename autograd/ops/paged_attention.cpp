@@ -79,8 +79,8 @@ Tensor paged_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
                        const PagedRows& rows, const DcmhaOptions& options) {
   const DcmhaInputs x = inputs_of(q, k, v, pre, post, options.groups, options);
   check_inputs(kOp, x, true);
-  check(options.key_lengths.empty() && !options.attend && !options.bias && options.dropout == 0, kOp,
-        "takes the keys of each row from its table: no key_lengths, attend, bias or dropout");
+  check(options.key_lengths.empty() && !options.attend && !options.bias && options.dropout == 0 && options.softcap == 0,
+        kOp, "takes the keys of each row from its table: no key_lengths, attend, bias, dropout or softcap");
   check(v.shape() == k.shape(), kOp,
         [&] { return str("values ", v.shape(), " must have the keys' shape ", k.shape()); });
   check_rows(x, rows);

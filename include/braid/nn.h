@@ -30,6 +30,7 @@
 #include "braid/nn/attention/attention.h"
 #include "braid/nn/attention/cross_attention.h"
 #include "braid/nn/attention/pass.h"
+#include "braid/nn/attention/qk_norm.h"
 #include "braid/nn/transformer/block.h"
 #include "braid/nn/transformer/depth.h"
 #include "braid/nn/transformer/mlp.h"

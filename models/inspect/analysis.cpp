@@ -80,7 +80,9 @@ class Analyzer {
     if (has(AnalysisSection::lens) && !norm_.known())
       result_.left_out.push_back("logit lens: the model has no parameter norm.weight");
     if (has(AnalysisSection::circuits) && head_weights(model_, 0).empty())
-      result_.left_out.push_back("circuits: the model has no parameters attention.wqkv.weight and attention.wo.weight");
+      result_.left_out.push_back(
+          "circuits: the model has no parameters attention.wqkv.weight and attention.wo.weight, or a norm behind "
+          "attention");
   }
 
   void keep_shown(const LayerMaps& maps) {

@@ -47,9 +47,14 @@ std::vector<HeadWeights> head_weights(const LanguageModel& model, int64_t layer)
   const Tensor qkv = parameter_named(model, layer_name(layer, "attention.wqkv.weight")),
                out = parameter_named(model, layer_name(layer, "attention.wo.weight")),
                norm = parameter_named(model, layer_name(layer, "attention_norm.weight"));
-  if (!qkv || !out || !norm) return {};
+  const bool second_norm = bool(parameter_named(model, layer_name(layer, "attention_post_norm.weight")));
+  if (!qkv || !out || !norm || second_norm) return {};
   const int64_t D = qkv.dim(1), N = heads_of(model), kv = kv_heads_of(model), d = head_dim_of(model);
-  const std::vector<double> w = qkv.to_vector<double>(), o = out.to_vector<double>(), g = norm.to_vector<double>();
+  const std::vector<double> w = qkv.to_vector<double>(), o = out.to_vector<double>();
+  std::vector<double> g = norm.to_vector<double>();
+  if (is_set(model, "norm_offset"))
+    for (double& gain : g) gain += 1;
+  const double score_dim = std::max(setting_of(model, "score_dim").value_or(0), 0.0);
   std::vector<HeadWeights> heads;
   for (int64_t n = 0; n < N; ++n) {
     HeadWeights head{D, d, {}, {}, {}, {}};
@@ -61,7 +66,7 @@ std::vector<HeadWeights> head_weights(const LanguageModel& model, int64_t layer)
           result.push_back(w[static_cast<size_t>(r * D + c)] * g[static_cast<size_t>(c)] * scale);
       return result;
     };
-    head.q = rows(n * d, 1 / std::sqrt(static_cast<double>(d)));
+    head.q = rows(n * d, 1 / std::sqrt(score_dim > 0 ? score_dim : static_cast<double>(d)));
     head.k = rows((N + shared) * d, 1);
     head.v = rows((N + kv + shared) * d, 1);
     for (int64_t r = n * d; r < (n + 1) * d; ++r)

@@ -30,6 +30,12 @@ std::optional<double> setting_of(const LanguageModel& model, const std::string& 
   return std::nullopt;
 }
 
+bool is_set(const LanguageModel& model, const std::string& name) {
+  for (const ModelSetting& setting : model.spec()->settings())
+    if (setting.name == name) return setting.value == "true";
+  return false;
+}
+
 int64_t heads_of(const LanguageModel& model) { return whole(model, "n_head"); }
 int64_t head_dim_of(const LanguageModel& model) { return whole(model, "head_dim"); }
 int64_t kv_heads_of(const LanguageModel& model) {

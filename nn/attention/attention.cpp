@@ -37,10 +37,14 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
   rows.shard = {.axis = 1, .unit = "head", .units = o.heads}, rows.bias = rows.bias && o.output_bias;
   qkv_ = Linear(o.width, (queries + 2 * o.kv_heads) * o.head_dim, columns, child(key, "wqkv"));
   out_ = Linear(o.heads * o.head_dim, o.width, rows, child(key, "wo"));
-  if (o.qk_norm) {
-    q_norm_ = RmsNorm(o.head_dim, o.qk_norm_eps, "scale");
-    k_norm_ = RmsNorm(o.head_dim, o.qk_norm_eps, "scale");
-  }
+  if (o.qk_norm)
+    qk_norm_ = QkNorm({.heads = o.heads,
+                       .kv_heads = o.kv_heads,
+                       .head_dim = o.head_dim,
+                       .queries_per_head = variants_.queries_per_head(),
+                       .eps = o.qk_norm_eps,
+                       .all_heads = o.qk_norm_all_heads,
+                       .offset = o.qk_norm_offset});
   o.compose = o.compose && o.composition_options.mixes_heads();
   check(!o.compose || !composed(), ErrorKind::setting, [&] {
     const std::string found = braid::detail::join(o.variants, ",");
@@ -58,12 +62,11 @@ Tensor Attention::operator()(const AttentionInputs& x, const Pass& pass) const {
   const int64_t N = out_.weight().dim(1) / d, Nq = N * variants_.queries_per_head(), Nkv = (rows - Nq) / 2;
 
   QkvSplit how{.heads = Nq, .kv_heads = Nkv, .head_dim = d};
-  if (o.qk_norm) how.q_norm = q_norm_.weight(), how.k_norm = k_norm_.weight(), how.norm_eps = o.qk_norm_eps;
-  const auto [cosine, sine] = pass.rotation(T);
+  const auto [cosine, sine] = pass.rotation(T, o.local_rope);
   how.cosine = cosine, how.sine = sine;
   const Tensor projected =
       x.k ? qkv_.of_parts({all, pass.gather_rows(x.k), pass.gather_rows(x.v)}, {Nq * d, Nkv * d, Nkv * d}) : qkv_(all);
-  const Qkv qkv = split_qkv(variants_.projections(projected, how, all, pass), how);
+  const Qkv qkv = qk_norm_.split(variants_.projections(projected, how, all, pass), how, pass);
   AttentionOperands in{qkv.q, qkv.k, qkv.v, {}, {}};
   const bool mixed = (o.compose && compose_.heads() > Nq) || (composed() && o.heads > N);  // route (b)
   const ShardContext::Heads heads{o.heads * variants_.queries_per_head(), o.kv_heads, mixed,
@@ -79,6 +82,7 @@ Tensor Attention::operator()(const AttentionInputs& x, const Pass& pass) const {
   const bool decoding = T == 1 && pass.position() > 0;
   options.groups = o.compose ? compose_.groups() : 1;
   options.mask = {o.causal, decoding ? o.decode_window : o.window, 0};
+  options.scale = o.score_scale, options.softcap = o.softcap;
   options.impl = o.impl;
   options.workspace = o.workspace;
   const Tensor y = variants_.output(pass.attend(in, options, heads), all, qkv.v, pass);  // (B, T, N, d)
@@ -90,10 +94,7 @@ void Attention::visit(Visitor& v) const {
   v("wo", out_);
   if (options_.compose) v("dyn_w_proj", compose_);
   variants_.visit(v);
-  if (options_.qk_norm) {
-    v("q_norm", q_norm_);
-    v("k_norm", k_norm_);
-  }
+  qk_norm_.visit(v);
 }
 
 }  // namespace braid::nn

@@ -19,9 +19,9 @@
 #include "braid/nn/attention/composition.h"
 #include "braid/nn/attention/kv_cache.h"
 #include "braid/nn/attention/pass.h"
+#include "braid/nn/attention/qk_norm.h"
 #include "braid/nn/attention/variant.h"
 #include "braid/nn/layers/linear.h"
-#include "braid/nn/layers/norm.h"
 
 namespace braid::nn {
 
@@ -29,9 +29,13 @@ struct AttentionOptions {
   int64_t width = 0, heads = 0;
   int64_t head_dim = 0;  // 0: width / heads
   int64_t kv_heads = 0;  // divides heads, head n reads key/value head n / (heads / kv_heads); 0: heads
-  bool qk_norm = false;  // RMS norm of every query and key vector, before the rotation
+  bool qk_norm = false;  // RMS norms of queries and keys, before the rotation (qk_norm.h)
   double qk_norm_eps = 1e-5;
-  bool compose = true;  // DCMHA; false, or with nothing that mixes heads: scaled dot-product attention
+  bool qk_norm_all_heads = false, qk_norm_offset = false;
+  double score_scale = 0;   // of the scores, 0: 1 / sqrt(head_dim)
+  double softcap = 0;       // c: scores s become c tanh(s / c) before heads are mixed and keys masked; 0: none
+  bool local_rope = false;  // the rotation is Pass::local_rope
+  bool compose = true;      // DCMHA; false, or with nothing that mixes heads: scaled dot-product attention
   CompositionOptions composition_options = {};
   std::vector<std::string> variants = {};  // by name (variant.h), applied in this order
   int64_t vocabulary = 0;                  // V, for variants that read tokens
@@ -75,7 +79,7 @@ class Attention final : public Module {
   AttentionOptions options_;  // of all ranks together
   Linear qkv_;                // rows: all queries, all keys, all values of this rank's heads; head-major
   Linear out_;
-  RmsNorm q_norm_, k_norm_;
+  QkNorm qk_norm_;
   CompositionWeights compose_;
   AttentionVariants variants_;
 };

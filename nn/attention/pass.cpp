@@ -1,7 +1,5 @@
 #include "braid/nn/attention/pass.h"
 
-#include <cmath>
-
 #include "braid/autograd/attention_maps.h"
 #include "braid/autograd/ops.h"
 #include "braid/autograd/record.h"
@@ -30,8 +28,7 @@ void observe_maps(const Pass& pass, const AttentionOperands& x, const DcmhaOptio
   const NoGrad off;
   AttentionMaps maps = attention_maps(x.q, x.k, x.pre, x.post, options);
   if (x.probabilities) {
-    maps.probs =
-        x.probabilities(attention_scores(x.q, x.k, 1 / std::sqrt(static_cast<double>(x.q.dim(3)))), options.mask);
+    maps.probs = x.probabilities(attention_scores(x.q, x.k, options), options.mask);
     maps.probs_composed = maps.probs;
   }
   for (auto& [name, value] : {std::pair{"q", &x.q},
@@ -46,10 +43,11 @@ void observe_maps(const Pass& pass, const AttentionOperands& x, const DcmhaOptio
 
 }  // namespace
 
-Rope::Tables Pass::rotation(int64_t T) const {
-  if (!rope) return {};
+Rope::Tables Pass::rotation(int64_t T, bool local) const {
+  const Rope& of_layer = local ? local_rope : rope;
+  if (!of_layer) return {};
   const Tensor positions = shards ? shards->positions() : Tensor();
-  return positions ? rope.tables(positions) : rope.tables(position(), T);
+  return positions ? of_layer.tables(positions) : of_layer.tables(position(), T);
 }
 
 Tensor Pass::attend(AttentionOperands x, DcmhaOptions options, const ShardContext::Heads& heads) const {

@@ -16,7 +16,8 @@ namespace braid::nn {
 
 // The default: one process, rows from position 0 on without a rotation, each sequence one document, nothing omitted.
 struct Pass {
-  Rope rope = {};  // for packed documents and paged sequences Rope::at() of their positions; may be empty
+  Rope rope = {};        // for packed documents and paged sequences Rope::at() of their positions; may be empty
+  Rope local_rope = {};  // of the layers with AttentionOptions::local_rope
   // Keys and values of earlier tokens, of all layers and of this one: row t is at position cache->position() + t, and
   // the new rows are appended (no gradients flow through a cache). The rows of a paged cache have positions of their
   // own.
@@ -56,7 +57,7 @@ struct Pass {
   // Own rows (B, t, D) -> the rows (B, T, D) that layers sharded by heads or columns work on.
   Tensor gather_rows(const Tensor& x) const { return shards ? shards->gather_rows(x) : x; }
   int64_t position() const { return cache ? cache->position() : 0; }  // of the first row
-  Rope::Tables rotation(int64_t T) const;                             // of T gathered rows; empty without rope
+  Rope::Tables rotation(int64_t T, bool local = false) const;  // of T gathered rows by rope or local_rope; may be empty
   // The attention op on the operands of the gathered rows -> (B, T, N, d), together with the keys of earlier tokens and
   // of other ranks. Its intermediate results go to the observer; their names are listed in apps/dump/names.md. The op
   // forms no maps: they are computed only for an observer that requests them, without history and in one process.

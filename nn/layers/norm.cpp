@@ -5,12 +5,21 @@
 
 namespace braid::nn {
 
-RmsNorm::RmsNorm(int64_t width, double eps, const char* name)
-    : name_(name), eps_(eps), weight_(parameter(Init::constant(1).make({width}, {}))) {}
+RmsNorm::RmsNorm(int64_t width, double eps, const char* name, bool offset)
+    : name_(name), eps_(eps), offset_(offset), weight_(parameter(Init::constant(offset ? 0 : 1).make({width}, {}))) {}
 
-Tensor RmsNorm::operator()(const Tensor& x) const { return output(*this, rms_norm(x, weight_, eps_)); }
+Tensor RmsNorm::gain() const { return offset_ ? cast(weight_, accumulate_type(weight_.dtype())) + 1 : weight_; }
+
+Tensor RmsNorm::operator()(const Tensor& x) const {
+  const DType type = offset_ ? accumulate_type(x.dtype()) : x.dtype();
+  return output(*this, cast(rms_norm(cast(x, type), gain(), eps_), x.dtype()));
+}
 SumAndNorm RmsNorm::operator()(const Tensor& x, const Tensor& residual) const {
-  SumAndNorm both = add_rms_norm(x, residual, weight_, eps_);
+  if (offset_ && accumulate_type(x.dtype()) != x.dtype()) {
+    const Tensor sum = residual ? add(x, residual) : x;
+    return {sum, (*this)(sum)};
+  }
+  SumAndNorm both = add_rms_norm(x, residual, gain(), eps_);
   output(*this, both.y);
   return both;
 }
@@ -27,27 +36,37 @@ SumAndNorm LayerNorm::operator()(const Tensor& x, const Tensor& residual) const 
   return both;
 }
 
-Norm::Norm(Kind kind, int64_t width, double eps) {
+Norm::Norm(Kind kind, int64_t width, double eps, bool offset) {
   if (kind == Kind::layer) {
     norm_ = LayerNorm(width, eps);
   } else {
-    norm_ = RmsNorm(width, eps);
+    norm_ = RmsNorm(width, eps, "weight", offset);
   }
 }
 
 Tensor Norm::operator()(const Tensor& x) const {
-  return output(*this, std::visit([&](const auto& norm) { return norm(x); }, norm_));
+  if (const auto* rms = std::get_if<RmsNorm>(&norm_)) return output(*this, (*rms)(x));
+  if (const auto* layer = std::get_if<LayerNorm>(&norm_)) return output(*this, (*layer)(x));
+  return x;
 }
 SumAndNorm Norm::operator()(const Tensor& x, const Tensor& residual) const {
-  SumAndNorm both = std::visit([&](const auto& norm) { return norm(x, residual); }, norm_);
+  const auto* rms = std::get_if<RmsNorm>(&norm_);
+  const auto* layer = std::get_if<LayerNorm>(&norm_);
+  if (!rms && !layer) {
+    const Tensor sum = residual ? add(x, residual) : x;
+    return {sum, sum};
+  }
+  SumAndNorm both = rms ? (*rms)(x, residual) : (*layer)(x, residual);
   output(*this, both.y);
   return both;
 }
 const Tensor& Norm::weight() const {
-  return std::visit([](const auto& norm) -> const Tensor& { return norm.weight(); }, norm_);
+  const auto* rms = std::get_if<RmsNorm>(&norm_);
+  return rms ? rms->weight() : std::get<LayerNorm>(norm_).weight();
 }
 void Norm::visit(Visitor& v) const {
-  std::visit([&](auto& norm) { norm.visit(v); }, norm_);
+  if (const auto* rms = std::get_if<RmsNorm>(&norm_)) rms->visit(v);
+  if (const auto* layer = std::get_if<LayerNorm>(&norm_)) layer->visit(v);
 }
 
 }  // namespace braid::nn

@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(folders_in_every_command) {
   has(run("info " + (scratch / "code.json").string()).output,
       {"the model_type in ",
        "is not supported: expected one of dcformer, dcpythia, muddformer, muddpythia, llama, mistral, qwen2, qwen3, "
-       "gpt_neox, vit, seq2seq, found \"qwen9\""});
+       "olmo2, gemma2, gemma3_text, gpt_neox, vit, seq2seq, found \"qwen9\""});
   for (const char* command : {"info ", "generate -p x ", "dump --ids 1 ", "convert -o x ", "bench decode --model "}) {
     result = run(command + std::string("Owner/Name-0.5B"));
     BOOST_TEST(result.code == 3, result.output);

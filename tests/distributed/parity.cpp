@@ -11,7 +11,8 @@ namespace braid::test {
 std::vector<std::string> parity_kinds() {
   return {"dcformer", "dcformer-g4", "dcpythia",         "transformer", "dcformer-static-mgate",
           "llama",    "grouped",     "vocabulary-50257", "variants",    "diff-v2",
-          "composed", "mudd",        "attnres",          "mhc",         "capped"};
+          "composed", "mudd",        "attnres",          "mhc",         "capped",
+          "olmo2",    "gemma"};
 }
 
 models::DcformerConfig parity_config(const std::string& kind) {
@@ -67,6 +68,18 @@ models::DcformerConfig parity_config(const std::string& kind) {
       if (rule.composed && (!rule.normalises || rule.name == "sink")) c.attention.push_back(rule.name);
   }
   if (kind == "diff-v2") c.attention = {kind};
+  if (kind == "olmo2") {  // on four tensor ranks two have no key/value head of their own
+    c.norm_place = nn::NormPlace::post;
+    c.qk_norm_all_heads = true;
+    c.n_kv_head = 2;
+  }
+  if (kind == "gemma") {  // what Gemma 2 and 3 have, with Compose
+    c.norm_place = nn::NormPlace::both;
+    c.norm_offset = c.scale_embeddings = c.tie_word_embeddings = true;
+    c.attention_softcap = 1.5;
+    c.score_dim = 5;
+    c.rope_local_base = 100;
+  }
   if (kind == "mudd" || kind == "attnres" || kind == "mhc") c.residual = kind;
   if (kind == "mudd") c.n_kv_head = 2;
   if (kind == "capped") {  // with a z-loss, see train()

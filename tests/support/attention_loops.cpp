@@ -101,6 +101,7 @@ class Loops {
         for (int64_t e = 0; e < q.shape[3]; ++e)
           a[u(m)] += element(q, {b, i, g * M + m, e}) * element(k, {b, j, g * M + m, e});
         a[u(m)] /= std::sqrt(static_cast<double>(q.shape[3]));
+        if (o_.softcap > 0) a[u(m)] = o_.softcap * std::tanh(a[u(m)] / o_.softcap);
       }
       if (before) add_bias();
       if (mixes) a = mixed(a, &in_[3], b, i, j, g);

@@ -1,5 +1,5 @@
-// The options of attention beside its mask of positions: key lengths, alignment, masks by entry, bias, dropout, values
-// of another size.
+// The options of attention beside its mask of positions: key lengths, alignment, masks by entry, bias, dropout, a cap
+// of the scores, values of another size.
 #include "braid/autograd.h"
 #include "tests/support/attention_loops.h"
 #include "tests/support/dcmha_cases.h"
@@ -103,6 +103,10 @@ DcmhaOptions with_dropout(DcmhaOptions o) {
   o.dropout_key = {7, 3};
   return o;
 }
+DcmhaOptions with_softcap(DcmhaOptions o) {
+  o.softcap = 0.3;
+  return o;
+}
 
 }  // namespace
 
@@ -142,8 +146,13 @@ std::vector<OpRow> attention_mask_rows() {
       mask_row("dcmha:dropout", with_dropout(in_chunks(masked_by(window, 2))), none, none, {{2, 5, 5, 2, 2, 2, 3, 1}}),
       mask_row(plain + "dropout", with_dropout(masked_by(causal)), none, none,
                {{1, 18, 18, 1, 2, 1, 1, 0}, {1, 2, 3, 1, 2, 2, 2, 0}}),
-      mask_row("dcmha:everything", with_dropout(with_lengths(with_last_keys(masked_by(window)), {4, 2}, automatic)),
-               of_all, of_all, {{2, 3, 4, 1, 2, 2, 3, 1}}),
+      mask_row("dcmha:softcap", with_softcap(in_chunks(masked_by(window, 2))), none, none, {{2, 5, 5, 2, 2, 2, 2, 1}}),
+      mask_row("dcmha:softcap_reference", with_softcap(with_lengths(masked_by(causal), {5}, reference)), none, none,
+               {{1, 3, 5, 1, 2, 2, 2, 1}}),
+      mask_row(plain + "softcap", with_softcap(masked_by(causal)), none, none, {{2, 4, 4, 1, 3, 2, 2, 0}}),
+      mask_row("dcmha:everything",
+               with_softcap(with_dropout(with_lengths(with_last_keys(masked_by(window)), {4, 2}, automatic))), of_all,
+               of_all, {{2, 3, 4, 1, 2, 2, 3, 1}}),
   };
 }
 

@@ -51,6 +51,7 @@ int64_t pattern_window(const DcformerConfig& c, int64_t layer) {
   if (c.window_type == "L") return c.window_size;
   if (c.window_type == "LGLL") return layer % 4 == 1 ? 0 : c.window_size;
   if (c.window_type == "LGL6") return layer % 8 == 1 ? 0 : c.window_size;
+  if (c.window_type == "L5G") return layer % 6 == 5 ? 0 : c.window_size;
   return layer % 2 == 1 ? 0 : c.window_size;
 }
 
@@ -136,6 +137,10 @@ bool DcformerConfig::composes(int64_t layer) const {
   return use_dcmha && layers_of("compose_layers", compose_layers, layer_windows).at(static_cast<size_t>(layer));
 }
 
+bool DcformerConfig::rotates_locally(int64_t layer) const {
+  return rope_local_base > 0 && layer_windows.at(static_cast<size_t>(layer)) > 0;
+}
+
 int64_t DcformerConfig::ffn_width(int64_t layer) const {
   if (!dynamic_mlp_dim) return intermediate_size;
   const auto F = static_cast<double>(intermediate_size), last = static_cast<double>(n_layer - 1);
@@ -176,6 +181,9 @@ void resolve(DcformerConfig& c) {
   if (c.n_kv_head == 0) c.n_kv_head = c.n_head;
   need_setting(c.n_head % c.n_kv_head == 0, "n_kv_head", str("a divisor of n_head = ", c.n_head),
                std::to_string(c.n_kv_head));
+  if (c.score_dim == c.head_dim) c.score_dim = 0;
+  need_setting(!c.norm_offset || c.norm == NormKind::rms, "norm_offset", "false with norm=layer", "true");
+  need_setting(!c.qk_norm_all_heads || c.use_qk_norm, "qk_norm_all_heads", "false without use_qk_norm", "true");
   c.hidden_act = nn::activation_of(c.ffn, c.hidden_act);
   if (c.intermediate_size == 0)
     c.intermediate_size = c.ffn == FfnKind::swiglu ? detail::round_up(8 * c.dim / 3, 256) : 4 * c.dim;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "braid/nn/layers/rope.h"
-#include "braid/nn/transformer/mlp.h"
+#include "braid/nn/transformer/block.h"
 
 namespace braid::models {
 
@@ -54,10 +54,16 @@ struct DcformerConfig {
   int64_t block_size = 2048;      // longest sequence
   double norm_eps = 1e-5, rope_base = 10000, rotary_pct = 1;
   RopeScaling rope_scaling;
+  double rope_local_base = 0;  // of local layers, without rope_scaling; 0: they rotate as the others do
   NormKind norm = NormKind::rms;
+  nn::NormPlace norm_place = nn::NormPlace::pre;
+  bool norm_offset = false;  // gains of RMS norms, those of queries and keys too, are 1 + weight
   FfnKind ffn = FfnKind::swiglu;
   Activation hidden_act = Activation::automatic;  // of the FFN; resolve() leaves no automatic
   bool use_qk_norm = true, use_dcmha = true;
+  bool qk_norm_all_heads = false;                 // over all heads of a token, not over each
+  int64_t score_dim = 0;                          // scores are divided by its square root; 0 = head_dim
+  double attention_softcap = 0;                   // c: scores s become c tanh(s / c); 0: none
   std::string compose_layers = "all";             // that have Compose: layer_pattern.h
   std::vector<std::string> attention = {};        // variants by name (nn/attention/variant.h), beside Compose
   std::string attention_layers = "all";           // that have them
@@ -65,6 +71,7 @@ struct DcformerConfig {
   bool qkv_bias = false;                          // of queries, keys and values alone
   bool tie_word_embeddings = false;               // the output projection is the token embedding
   double logit_softcap = 0;                       // c: logits are c tanh(x / c) of the output projection's x; 0: x
+  bool scale_embeddings = false;                  // token embeddings times sqrt(dim)
   bool use_parallel_residual = false;
   std::string residual = "plain";             // connections over depth: plain, or by name (nn/transformer/depth.h)
   bool expand_last = false, round64 = false;  // of those of MUDD
@@ -72,7 +79,7 @@ struct DcformerConfig {
   bool mgate = false;
   int64_t mgate_dim = 44;
   int64_t window_size = 256;           // of local layers; 0 = none ("null")
-  std::string window_type;             // "" or "LG": even layers local; "LGLL", "LGL6"; "G": all global
+  std::string window_type;             // "" or "LG": even layers local; "LGLL", "LGL6", "L5G"; "G": all global
   std::vector<int64_t> layer_windows;  // per layer, 0 = global; filled from window_type by resolve() when empty
   int64_t bos_token_id = -1, eos_token_id = -1;
   std::string torch_dtype;         // "" or what the published code of the folder computes in: "float16"
@@ -84,6 +91,7 @@ struct DcformerConfig {
   int64_t rotary_dims() const;                              // int(head_dim * rotary_pct), even
   int64_t keys_of_layer(int64_t layer, bool decode) const;  // unmasked keys of a local layer, 0 = no limit
   bool composes(int64_t layer) const;                       // DCMHA in this layer
+  bool rotates_locally(int64_t layer) const;                // by rope_local_base
   int64_t ffn_width(int64_t layer) const;                   // hidden units of the FFN
   bool composed_attention() const;                          // a variant that no fused kernel serves
   int64_t query_heads() const;  // Nq: n_head, or more with a variant that makes one head of several

@@ -75,7 +75,8 @@ ParameterCounts count_parameters(DcformerConfig config) {
     if (of_layer("attention.q_norm") || of_layer("attention.k_norm")) counts.qk_norm += n;
     if (of_layer("attention.dyn_w_proj")) (name.ends_with("_proj.w") ? counts.static_proj : counts.dynamic) += n;
     if (of_layer("feed_forward.")) counts.feed_forward += n;
-    if (of_layer("attention_norm") || of_layer("ffn_norm.")) counts.norms += n;
+    for (const char* norm : {"attention_norm", "attention_post_norm.", "ffn_norm.", "ffn_post_norm."})
+      if (of_layer(norm)) counts.norms += n;
   }
   counts.other = counts.per_layer - counts.attention - counts.qk_norm - counts.dynamic - counts.static_proj -
                  counts.feed_forward - counts.norms;

@@ -34,6 +34,7 @@ bool in_use(const DcformerConfig& config, const std::string& name) {
   if (of_yarn.contains(name)) return scaling == yarn;
   if (name == "compose_init" || name == "compose_layers") return mixes_heads(config);
   if (name == "attention_layers") return !config.attention.empty();
+  if (name == "qk_norm_all_heads") return config.use_qk_norm;
   if (name == "expand_last" || name == "round64") return config.residual == "mudd";
   return config.use_dcmha || !switches.contains(name);
 }
@@ -51,6 +52,7 @@ bool may_change(const std::string& name) {
 bool of_context(const std::string& name) {
   static const std::set<std::string> names = {"block_size",
                                               "rope_base",
+                                              "rope_local_base",
                                               "rope_scaling",
                                               "rope_scaling_factor",
                                               "rope_low_freq_factor",
@@ -119,8 +121,8 @@ std::string DcformerSpec::training_warning() const {
   if (!config_.profile.causal)
     return "with profile.causal=false every position attends to the token that it is to predict: the loss falls, and "
            "the model learns nothing about text; set profile.causal=true";
-  if (!config_.composed_attention()) return "";
-  return "attention=" + detail::join(config_.attention, ",") +
+  if (!config_.composed_attention() && config_.attention_softcap == 0) return "";
+  return (config_.composed_attention() ? "attention=" + detail::join(config_.attention, ",") : "attention_softcap") +
          " is computed as ops on blocks of scores, since no fused kernel serves it: a step of 512 positions takes "
          "twice as long";
 }
@@ -139,7 +141,9 @@ ModelSpec::PythonCode DcformerSpec::python_code() const {
            (mixes_heads(config_) ? ", without Compose: expected a model without it, or of type dcformer or dcpythia"
                                  : "");
   });
-  for (const char* key : {"attention", "compose_layers", "profile.gates", "residual", "dynamic_mlp_dim", "qkv_bias"}) {
+  for (const char* key :
+       {"attention", "compose_layers", "profile.gates", "residual", "dynamic_mlp_dim", "qkv_bias", "norm_place",
+        "norm_offset", "qk_norm_all_heads", "score_dim", "attention_softcap", "scale_embeddings", "rope_local_base"}) {
     const std::string found = get_key(config_, key), usual = get_key(DcformerConfig(), key);
     check(found == usual, ErrorKind::setting,
           [&] { return str("the Python code of a folder knows no other ", key, " than ", usual, ", found ", found); });

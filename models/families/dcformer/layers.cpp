@@ -55,6 +55,11 @@ nn::BlockOptions block_options(const DcformerConfig& c, int64_t layer, bool init
   a.head_dim = c.head_dim;
   a.qk_norm = c.use_qk_norm;
   a.qk_norm_eps = c.profile.qk_norm_eps;
+  a.qk_norm_all_heads = c.qk_norm_all_heads;
+  a.qk_norm_offset = b.norm_offset = c.norm_offset;
+  a.score_scale = c.score_dim > 0 ? 1 / std::sqrt(static_cast<double>(c.score_dim)) : 0;
+  a.softcap = c.attention_softcap;
+  a.local_rope = c.rotates_locally(layer);
   a.compose = c.composes(layer);
   a.vocabulary = c.vocab_size;
   const std::vector<bool> varied = layers_of("attention_layers", c.attention_layers, c.layer_windows);
@@ -76,6 +81,7 @@ nn::BlockOptions block_options(const DcformerConfig& c, int64_t layer, bool init
            .gates = c.mgate ? c.mgate_dim : 0,
            .projection = {.bias = c.mlp_bias, .init = a.projection.init}};
   b.layer_norm = c.norm == NormKind::layer;
+  b.norm_place = c.norm_place;
   b.norm_eps = c.norm_eps;
   b.parallel_residual = c.use_parallel_residual;
   b.separate_inputs = layer > 0 && c.residual != "plain" && nn::depth_rule_named(c.residual).separate_inputs;
@@ -95,7 +101,7 @@ nn::Depth depth_connections(const DcformerConfig& c, RandomKey key, bool initial
             key);
 }
 
-nn::Rope make_rope(const DcformerConfig& c, DType dtype, Device device) {
+static nn::Rope make_rope(const DcformerConfig& c, DType dtype, Device device) {
   using P = nn::Rope::Precision;
   P precision = P::exact;
   switch (c.profile.rope_table) {
@@ -118,6 +124,21 @@ nn::Rope make_rope(const DcformerConfig& c, DType dtype, Device device) {
       break;
   }
   return nn::Rope(c.rotary_dims(), c.block_size, c.rope_base, precision, dtype, device, c.rope_scaling);
+}
+
+std::pair<nn::Rope, nn::Rope> make_ropes(const DcformerConfig& c, DType dtype, Device device) {
+  DcformerConfig local = c;
+  local.rope_base = c.rope_local_base;
+  local.rope_scaling = {};
+  return {make_rope(c, dtype, device), c.rope_local_base > 0 ? make_rope(local, dtype, device) : nn::Rope()};
+}
+
+double embedding_scale(const DcformerConfig& c, DType dtype) {
+  const double exact = std::sqrt(static_cast<double>(c.dim));
+  if (dtype == DType::f64) return exact;
+  const auto single = static_cast<float>(exact);
+  if (dtype == DType::f16) return static_cast<float>(float16(single));
+  return dtype == DType::bf16 ? static_cast<float>(bfloat16(single)) : single;
 }
 
 }  // namespace braid::models

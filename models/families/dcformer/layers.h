@@ -12,6 +12,9 @@ nn::CompositionOptions composition_options(const DcformerConfig& config);
 bool mixes_heads(const DcformerConfig& config);
 nn::BlockOptions block_options(const DcformerConfig& config, int64_t layer, bool initialise);
 nn::Depth depth_connections(const DcformerConfig& config, RandomKey key, bool initialise);
-nn::Rope make_rope(const DcformerConfig& config, DType dtype, Device device);
+// The rotation, and that of local layers, which is empty without rope_local_base.
+std::pair<nn::Rope, nn::Rope> make_ropes(const DcformerConfig& config, DType dtype, Device device);
+// sqrt(D) rounded to the type of the model, as transformers multiplies by it.
+double embedding_scale(const DcformerConfig& config, DType dtype);
 
 }  // namespace braid::models

@@ -5,7 +5,6 @@
 #include "braid/distributed/parallel/sequence_parallel.h"
 #include "braid/distributed/parallel/vocab_parallel.h"
 #include "braid/models/families/dcformer/layers.h"
-#include "braid/nn/inference/quantize.h"
 
 namespace braid::models {
 
@@ -37,36 +36,22 @@ Dcformer::Dcformer(const DcformerConfig& config, RandomKey key, const dist::Proc
   }
   depth_ = depth_connections(config, child(key, "depth"), initialise);
   norm_ = nn::Norm(config.norm == NormKind::layer ? nn::Norm::Kind::layer : nn::Norm::Kind::rms, config.dim,
-                   config.norm_eps);
+                   config.norm_eps, config.norm_offset);
   if (!config.tie_word_embeddings) {
     const nn::ShardRule by_word{.axis = 0, .unit = "vocabulary row", .units = config.vocab_size};
     output_ = nn::Linear(config.dim, config.vocab_size,
                          {.bias = false, .init = table, .shard = by_word, .takes_lora = false}, child(key, "output"));
     shard(output_, "output");
   }
-  rope_ = make_rope(config, DType::f32, kCpu);
-}
-
-void Dcformer::to(DType dtype) {
-  nn::to(*this, dtype);
-  rope_ = make_rope(config_, dtype, device());
-}
-
-void Dcformer::to(Device device) {
-  nn::to(*this, device);
-  rope_ = make_rope(config_, dtype(), device);
-}
-
-void Dcformer::quantize_weights() {
-  if (!output_.weight()) output_ = nn::Linear(embeddings_.weight());
-  nn::quantize_weights(*this);
+  std::tie(rope_, local_rope_) = make_ropes(config, DType::f32, kCpu);
 }
 
 // ids (B, t) of the rows of the pass -> (B, t, D)
 Tensor Dcformer::embed(const Tensor& ids, const nn::Pass& pass) const {
-  if (!pass.shards) return cast(embeddings_(ids), dtype());
-  return pass.shards->reduce_rows(
-      dist::vocab_parallel_embedding(embeddings_.weight(), ids, vocab_, mesh_.tensor, dtype()));
+  const Tensor x = pass.shards ? pass.shards->reduce_rows(dist::vocab_parallel_embedding(embeddings_.weight(), ids,
+                                                                                         vocab_, mesh_.tensor, dtype()))
+                               : cast(embeddings_(ids), dtype());
+  return config_.scale_embeddings ? scale(x, embedding_scale(config_, dtype())) : x;
 }
 
 Tensor Dcformer::forward(const Tensor& ids, const nn::Pass& pass) const {

@@ -105,7 +105,7 @@ class Dcformer final : public LanguageModel {
   nn::Depth depth_;  // none: plain residual connections
   nn::Norm norm_;
   nn::Linear output_;  // rows of the weight are sharded; empty when the embedding takes its place
-  nn::Rope rope_;
+  nn::Rope rope_, local_rope_;
   bool recompute_ = false;
   double dropout_ = 0, z_loss_ = 0;
 };

@@ -52,6 +52,19 @@ constexpr PresetSize qwen3_sizes[] = {
     {"qwen3-tiny", 4, 256, 8, 512, 258},
     {"qwen3-0.6b", 28, 1024, 16, 40960, 151936},
 };
+constexpr PresetSize olmo2_sizes[] = {
+    {"olmo2-tiny", 4, 256, 8, 512, 258},
+    {"olmo2-1b", 16, 2048, 16, 4096, 100352},
+};
+constexpr PresetSize gemma2_sizes[] = {
+    {"gemma2-tiny", 4, 256, 8, 512, 258},
+    {"gemma2-2b", 26, 2304, 8, 8192, 256000},
+};
+constexpr PresetSize gemma3_sizes[] = {
+    {"gemma3-tiny", 6, 256, 8, 512, 258},
+    {"gemma3-270m", 18, 640, 4, 32768, 262144},
+    {"gemma3-1b", 26, 1152, 4, 32768, 262144},
+};
 // The published Pythia suite.
 constexpr PresetSize gpt_neox_sizes[] = {
     {"tiny", 4, 256, 8, 512, 258},       {"70m", 6, 512, 8, 2048, 50304},     {"160m", 12, 768, 12, 2048, 50304},
@@ -64,6 +77,17 @@ KeyTexts like_llama(const KeyTexts& more = {}) {
   KeyTexts keys = {{"use_dcmha", "false"},        {"use_qk_norm", "false"},    {"window_size", "null"},
                    {"norm_eps", "1e-6"},          {"initializer_std", "0.02"}, {"compose_init", "identity"},
                    {"profile.rope_table", "auto"}};
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
+
+// Those of every Gemma beside them.
+KeyTexts like_gemma(const KeyTexts& more) {
+  KeyTexts keys = like_llama({{"norm_place", "both"},
+                              {"norm_offset", "true"},
+                              {"hidden_act", "gelu_tanh"},
+                              {"scale_embeddings", "true"},
+                              {"tie_word_embeddings", "true"}});
   keys.insert(keys.end(), more.begin(), more.end());
   return keys;
 }
@@ -121,6 +145,20 @@ const std::vector<ModelType>& model_types() {
       {"qwen2", "Qwen2ForCausalLM", like_llama({{"qkv_bias", "true"}}), "", "", qwen2_sizes},
       {"qwen3", "Qwen3ForCausalLM", like_llama({{"use_qk_norm", "true"}, {"profile.qk_norm_eps", "1e-6"}}), "", "",
        qwen3_sizes},
+      {"olmo2", "Olmo2ForCausalLM",
+       like_llama({{"norm_place", "post"},
+                   {"use_qk_norm", "true"},
+                   {"qk_norm_all_heads", "true"},
+                   {"profile.qk_norm_eps", "1e-6"}}),
+       "", "", olmo2_sizes},
+      {"gemma2", "Gemma2ForCausalLM", like_gemma({{"attention_softcap", "50"}, {"logit_softcap", "30"}}), "", "",
+       gemma2_sizes},
+      {"gemma3_text", "Gemma3ForCausalLM",
+       like_gemma({{"use_qk_norm", "true"},
+                   {"profile.qk_norm_eps", "1e-6"},
+                   {"rope_base", "1e6"},
+                   {"rope_local_base", "10000"}}),
+       "", "", gemma3_sizes},
       {"gpt_neox",
        "GPTNeoXForCausalLM",
        {{"norm", "layer"},

@@ -61,6 +61,7 @@ class PagedSequences final : public SequencePool {
     cache_.begin(std::move(appended));
     nn::Pass pass = model_.pass({});
     pass.rope = model_.rope_.at(cache_.positions());
+    if (pass.local_rope) pass.local_rope = pass.local_rope.at(cache_.positions());
     pass.caches = caches_;
     const int64_t R = std::ssize(ids);
     const Tensor h = model_.forward(from_vector(ids, {1, R}), pass);
@@ -77,12 +78,12 @@ class PagedSequences final : public SequencePool {
 std::unique_ptr<SequencePool> Dcformer::make_sequence_pool(int64_t positions) const {
   check(positions >= 1, "dcformer",
         [&] { return str("a pool needs room for at least one position, got ", positions); });
-  // Other devices and composed variants have no kernel for keys in blocks, and where attention is not causal a token
-  // changes the keys of those before it. Over tensor ranks a layer with Compose may keep the keys of all heads, one
-  // without keeps its own: blocks are of one size.
+  // Other devices, composed variants and capped scores have no kernel for keys in blocks, and where attention is not
+  // causal a token changes the keys of those before it. Over tensor ranks a layer with Compose may keep the keys of all
+  // heads, one without keeps its own: blocks are of one size.
   const bool alike = mesh_.tensor.size() == 1 || config_.compose_layers == "all";
-  if (device() != kCpu || !config_.profile.causal || !alike || config_.composed_attention())
-    return make_separate_pool(*this, positions);
+  const bool kernel = device() == kCpu && !config_.composed_attention() && config_.attention_softcap == 0;
+  if (!kernel || !config_.profile.causal || !alike) return make_separate_pool(*this, positions);
   return std::make_unique<PagedSequences>(*this, positions);
 }
 

@@ -46,6 +46,15 @@ const std::vector<Special>& specials() {
       {"qwen3-tiny", {{"n_kv_head", "2"}}},
       {"qwen3-0.6b", {{"n_kv_head", "8"}, {"head_dim", "128"}, {"intermediate_size", "3072"}}},
       {"qwen3-0.6b", {{"rope_base", "1e6"}, {"tie_word_embeddings", "true"}}},
+      {"olmo2-1b", {{"intermediate_size", "8192"}, {"rope_base", "500000"}}},
+      {"gemma2-tiny", {{"n_kv_head", "2"}, {"window_size", "128"}, {"window_type", "LG"}}},
+      {"gemma2-2b", {{"n_kv_head", "4"}, {"head_dim", "256"}, {"intermediate_size", "9216"}}},
+      {"gemma2-2b", {{"window_size", "4096"}, {"window_type", "LG"}}},
+      {"gemma3-tiny", {{"n_kv_head", "2"}, {"window_size", "128"}, {"window_type", "L5G"}}},
+      {"gemma3-270m", {{"n_kv_head", "1"}, {"head_dim", "256"}, {"intermediate_size", "2048"}}},
+      {"gemma3-270m", {{"window_size", "512"}, {"window_type", "L5G"}}},
+      {"gemma3-1b", {{"n_kv_head", "1"}, {"head_dim", "256"}, {"intermediate_size", "6912"}}},
+      {"gemma3-1b", {{"window_size", "512"}, {"window_type", "L5G"}}},
   };
   return table;
 }

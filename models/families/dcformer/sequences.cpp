@@ -20,7 +20,12 @@ KvCache Dcformer::make_cache(int64_t capacity) const {
 
 nn::Pass Dcformer::pass(const Tensor& positions, const std::shared_ptr<const dist::SequenceParallel>& rows,
                         const nn::SampleRandom& random) const {
-  nn::Pass pass{.rope = rope_, .shards = rows, .random = random, .dropout = dropout_, .recompute = recompute_};
+  nn::Pass pass{.rope = rope_,
+                .local_rope = local_rope_,
+                .shards = rows,
+                .random = random,
+                .dropout = dropout_,
+                .recompute = recompute_};
   if (rows) {  // those of this rank
     std::vector<int64_t> own;
     for (const dist::Range& range : rows->rows().own)
@@ -29,7 +34,9 @@ nn::Pass Dcformer::pass(const Tensor& positions, const std::shared_ptr<const dis
   }
   if (!rows && !one_process()) pass.shards = std::make_shared<dist::ReplicatedRows>(mesh_.tensor);
   if (!positions) return pass;
-  pass.rope = rope_.at(rows ? rows->local_tokens(positions) : positions);
+  const Tensor own = rows ? rows->local_tokens(positions) : positions;
+  pass.rope = rope_.at(own);
+  if (local_rope_) pass.local_rope = local_rope_.at(own);
   pass.documents = std::make_shared<const std::vector<Document>>(documents_of(positions));
   return pass;
 }

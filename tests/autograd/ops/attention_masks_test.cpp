@@ -372,6 +372,8 @@ BOOST_AUTO_TEST_CASE(mistakes) {
   fails([](auto& o) { o.dropout = 1; }, "dropout must be a probability in [0, 1), got 1");
   fails([](auto& o) { o.dropout = 0.5, o.impl = AttentionImpl::fused; },
         "have no fused kernel: impl must be automatic, chunked or");
+  fails([](auto& o) { o.softcap = 2, o.impl = AttentionImpl::fused; }, "softcap and values of another size");
+  fails([](auto& o) { o.softcap = -1; }, "softcap must be positive, or 0 for none; got -1");
   const std::vector<Document> documents{{0, 0, 7}, {1, 0, 7}, {2, 0, 7}};
   fails([&](auto& o) { o.documents = &documents, o.key_lengths = {1, 2, 3}; }, "takes key_lengths or documents");
   fails([&](auto& o) { o.documents = &documents, o.alignment = CausalAlignment::bottom_right; },

@@ -40,8 +40,8 @@ bool is_compose(const std::string& name) { return name.find(".dyn_w_proj.") != s
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_transformer_goes_on_as_a_dcformer_with_its_own_loss) {
-  for (const char* preset :
-       {"transformer-tiny", "pythia-tiny", "llama-tiny", "gpt-neox-tiny", "mistral-tiny", "qwen2-tiny", "qwen3-tiny"}) {
+  for (const char* preset : {"transformer-tiny", "pythia-tiny", "llama-tiny", "gpt-neox-tiny", "mistral-tiny",
+                             "qwen2-tiny", "qwen3-tiny", "olmo2-tiny", "gemma2-tiny", "gemma3-tiny"}) {
     for (const DType dtype : {DType::f64, DType::f32}) {
       const Origin origin(small_config(preset), dtype);
       const double before = loss(origin.model);

@@ -71,6 +71,10 @@ const std::vector<Variant> kConsistent = [] {
       {"transformer-tiny", {{"n_kv_head", "2"}, {"tie_word_embeddings", "true"}, {"rope_scaling", "linear"}}},
       {"dcformer-tiny", {{"n_kv_head", "1"}, {"use_linear_bias", "true"}}},
       {"dcformer-tiny", {{"logit_softcap", "2"}}},
+      {"olmo2-tiny", {{"n_kv_head", "2"}, {"window_size", "null"}, {"window_type", "G"}}},
+      {"gemma2-tiny", {{"attention_softcap", "2"}, {"score_dim", "5"}}},
+      {"gemma3-tiny", {{"rope_scaling", "linear"}, {"rope_scaling_factor", "8"}}},
+      {"dcformer-tiny", {{"attention_softcap", "2"}, {"qk_norm_all_heads", "true"}, {"norm_place", "both"}}},
   };
   for (const Keys& keys : variant_keys()) list.push_back({"dcformer-tiny", keys});
   return list;

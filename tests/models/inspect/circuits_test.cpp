@@ -72,27 +72,32 @@ BOOST_AUTO_TEST_CASE(against_the_whole_matrices) {
 
 // With one token, no rotation of position 0 and no QK-norm, the score of a head is x^T W_QK x of the normalised x.
 BOOST_AUTO_TEST_CASE(weights_of_a_model) {
-  Dcformer model(
-      configure("transformer-tiny",
-                {{"dim", "16"}, {"n_layer", "1"}, {"n_head", "4"}, {"vocab_size", "31"}, {"initializer_std", "0.3"}}),
-      {3, 0});
-  nn::freeze(model);
-  model.to(DType::f64);
-  double score = 0;
-  Numbers x;
-  const nn::ActivationObserver observer{[&](const std::string& name, const Tensor& value) {
-                                          if (name == "hidden.0") x = value.to_vector<double>();
-                                          if (name == "layers.0.attn_scores") score = value.to_vector<double>()[2];
-                                        },
-                                        [](const std::string&) { return true; }};
-  model.hidden(from_vector(std::vector<int32_t>{7}, {1, 1}), nullptr, &observer);
-  double squares = 0;
-  for (const double e : x) squares += e * e;
-  for (double& e : x) e /= std::sqrt(squares / 16 + model.config().norm_eps);
-  const std::vector<HeadWeights> heads = head_weights(model, 0);
-  BOOST_REQUIRE(heads.size() == 4u);
-  BOOST_TEST(std::fabs(qk_value(heads[2], x, x) - score) < 1e-12);
-  BOOST_TEST(std::fabs(score) > 1e-6);
+  for (const bool offset : {false, true}) {  // of the gains of norms, with scores of another scale
+    DcformerConfig config =
+        configure("transformer-tiny",
+                  {{"dim", "16"}, {"n_layer", "1"}, {"n_head", "4"}, {"vocab_size", "31"}, {"initializer_std", "0.3"}});
+    if (offset) config = configure(config, {{"norm_offset", "true"}, {"score_dim", "9"}});
+    Dcformer model(config, {3, 0});
+    nn::freeze(model);
+    model.to(DType::f64);
+    double score = 0;
+    Numbers x;
+    const nn::ActivationObserver observer{[&](const std::string& name, const Tensor& value) {
+                                            if (name == "hidden.0") x = value.to_vector<double>();
+                                            if (name == "layers.0.attn_scores") score = value.to_vector<double>()[2];
+                                          },
+                                          [](const std::string&) { return true; }};
+    model.hidden(from_vector(std::vector<int32_t>{7}, {1, 1}), nullptr, &observer);
+    double squares = 0;
+    for (const double e : x) squares += e * e;
+    for (double& e : x) e /= std::sqrt(squares / 16 + model.config().norm_eps);
+    const std::vector<HeadWeights> heads = head_weights(model, 0);
+    BOOST_REQUIRE(heads.size() == 4u);
+    BOOST_TEST(std::fabs(qk_value(heads[2], x, x) - score) < 1e-12);
+    BOOST_TEST(std::fabs(score) > 1e-6);
+  }
+  // A norm behind attention divides by what all heads write.
+  BOOST_TEST(head_weights(Dcformer(configure("gemma2-tiny", {{"n_layer", "1"}}), {3, 0}), 0).empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -42,7 +42,8 @@ const std::vector<std::string> elsewhere = detail::split(
 // Keys that are read, or that do not matter for what a model computes.
 const std::set<std::string> without_note = keys_without_note(
     "rope_theta rope_scaling rope_parameters rotary_emb_base rotary_pct partial_rotary_factor layer_types "
-    "sliding_window use_sliding_window max_window_layers use_mrope add_cross_attention tie_encoder_decoder use_cache "
+    "sliding_window use_sliding_window max_window_layers sliding_window_pattern _sliding_window_pattern "
+    "use_mrope add_cross_attention tie_encoder_decoder use_cache "
     "classifier_dropout is_decoder pretraining_tp pad_token_id pruned_heads attention_dropout hidden_dropout "
     "_attn_implementation_autoset num_key_value_heads");
 
@@ -73,6 +74,12 @@ void reject_unsupported(const Dialect& d, const json& object, const std::string&
     if (!is_null_or_false(value))
       bad_config(str("bad value for ", key), file, "false", shown(*value), "only decoders are supported");
   }
+  for (const std::string& key : d.unset) {
+    const json* value = find_key(object, key);
+    if (!is_null_or_false(value))
+      bad_config("bad value for " + key, file, "null or false", shown(*value),
+                 "models of type " + d.model_type + " do not have it here");
+  }
   reject_quantized(object, file);
   reject_other_tasks(d, object, file);
 }
@@ -94,7 +101,9 @@ void read_keys(const Dialect& d, const json& object, const std::vector<Setting>&
     const json* value = find_key(object, key.key);
     // A list of tokens that end a text: the first one is the model's, the others belong to generation.
     if (value && value->is_array() && key.key.ends_with("_token_id") && !value->empty()) value = &(*value)[0];
-    if (!value || (value->is_null() && !setting.rule.nullable))
+    if (value && value->is_null() && !key.null.empty())
+      set_key(table, key.setting, key.null);
+    else if (!value || (value->is_null() && !setting.rule.nullable))
       set_key(table, key.setting, key.absent);
     else if (key.setting == "hidden_act")
       read_activation(table, key, *value, file);
@@ -157,10 +166,13 @@ ordered_json described(const Dialect& d, const DcformerConfig& config) {
     const Value value = find_setting(table, key.setting)->get();
     const auto* number = std::get_if<double>(&value);
     object[key.key] = number ? json(*number) : to_json(value);
+    if (!key.null.empty() && value_text(value) == key.null) object[key.key] = nullptr;
+    if (key.setting == "score_dim" && config.score_dim == 0) object[key.key] = config.head_dim;
     if (key.setting != "hidden_act") continue;
     const auto theirs =
         std::ranges::find(activations, std::get<std::string>(value), &std::pair<std::string, std::string>::second);
-    object[key.key] = theirs->first;
+    object[key.key] =
+        theirs->first == "gelu_new" && key.key == "hidden_activation" ? "gelu_pytorch_tanh" : theirs->first;
   }
   write_windows(d, config, object);
   write_rotary(d, config, object);
@@ -173,7 +185,8 @@ ordered_json described(const Dialect& d, const DcformerConfig& config) {
 
 }  // namespace
 
-DcformerConfig read_dialect_config(const Dialect& d, const json& object, const std::string& file) {
+DcformerConfig read_dialect_config(const Dialect& d, const json& given, const std::string& file) {
+  const json object = with_one_rotary(d, given, file);
   reject_unsupported(d, object, file);
   DcformerConfig config;
   set_family(config, d.model_type);
@@ -228,7 +241,7 @@ std::vector<std::string> dialect_notes(const Dialect& d, const json& object, con
   const std::vector<Setting> table = key_table(unused);
   const auto has_effect = [&](const std::string& key) {
     return without_note.contains(key) || std::ranges::count(d.keys, key, &KeyName::key) > 0 ||
-           (find_setting(table, key) && is_own(d, key));
+           std::ranges::count(d.unset, key) > 0 || (find_setting(table, key) && is_own(d, key));
   };
   note_unknown_keys(object, file, has_effect, notes);
   return notes;

@@ -29,6 +29,8 @@ std::vector<std::string> dialect_notes(const Dialect& dialect, const nlohmann::j
 void check_dialect(const Dialect& dialect, const DcformerConfig& config);
 
 // rotary.cpp: the keys of the rotary position embedding, in every place where versions of transformers put them.
+// The object as transformers 4 has it, where rope_parameters has an object for each kind of layers (Gemma 3 in 5).
+nlohmann::json with_one_rotary(const Dialect& dialect, const nlohmann::json& object, const std::string& file);
 void read_rotary(const Dialect& dialect, const nlohmann::json& object, DcformerConfig& config, const std::string& file);
 void write_rotary(const Dialect& dialect, const DcformerConfig& config, nlohmann::ordered_json& object);
 

@@ -10,6 +10,10 @@ namespace {
 
 using How = TensorRow::How;
 
+// Before the row of attention, since the first match counts.
+const std::vector<TensorRow> qk_norms = {{"attention.q_norm.scale", {"self_attn.q_norm.weight"}},
+                                         {"attention.k_norm.scale", {"self_attn.k_norm.weight"}}};
+
 constexpr const char* kBiases = "attention_bias and mlp_bias of config.json name the biases";
 
 // LLaMA ("llama", "Llama"), whose layout its successors share under their names.
@@ -92,9 +96,57 @@ Dialect qwen3() {
   absent.emplace_back("head_dim", "128");
   Dialect d = llama_like("qwen3", "Qwen3", LocalLayers::each, {"mlp_bias"}, absent);
   d.keys.push_back({"rms_norm_eps", "profile.qk_norm_eps", "1e-6"});
-  // Before the row of attention, since the first match counts.
-  d.weights.layer.insert(d.weights.layer.begin(), {{"attention.q_norm.scale", {"self_attn.q_norm.weight"}},
-                                                   {"attention.k_norm.scale", {"self_attn.k_norm.weight"}}});
+  d.weights.layer.insert(d.weights.layer.begin(), qk_norms.begin(), qk_norms.end());
+  return d;
+}
+
+// The names of norms before (or else behind) attention and FFN, in front of those of LLaMA.
+void add_norms(Dialect& d, bool before) {
+  std::vector<TensorRow> rows = qk_norms;
+  rows.push_back({"attention_post_norm", {"post_attention_layernorm"}});
+  rows.push_back({"ffn_post_norm", {"post_feedforward_layernorm"}});
+  if (before) rows.push_back({"ffn_norm", {"pre_feedforward_layernorm"}});
+  d.weights.layer.insert(d.weights.layer.begin(), rows.begin(), rows.end());
+}
+
+Dialect olmo2() {
+  Dialect d = llama_like("olmo2", "Olmo2", LocalLayers::none, {"mlp_bias"},
+                         {{"vocab_size", "50304"}, {"rms_norm_eps", "1e-5"}, {"eos_token_id", "50279"}});
+  d.keys.push_back({"rms_norm_eps", "profile.qk_norm_eps", "1e-5"});
+  add_norms(d, false);
+  return d;
+}
+
+// What Gemma 2 and 3 share.
+Dialect gemma(const std::string& model_type, const std::string& name, const KeyTexts& absent, const char* softcap) {
+  KeyTexts all = {{"hidden_size", "2304"},         {"intermediate_size", "9216"}, {"num_hidden_layers", "26"},
+                  {"num_attention_heads", "8"},    {"num_key_value_heads", "4"},  {"head_dim", "256"},
+                  {"tie_word_embeddings", "true"}, {"bos_token_id", "2"},         {"eos_token_id", "1"}};
+  all.insert(all.end(), absent.begin(), absent.end());
+  Dialect d = llama_like(model_type, name, LocalLayers::pattern, {"mlp_bias", "hidden_act"}, all);
+  d.keys.push_back({"hidden_activation", "hidden_act", "gelu_tanh"});
+  d.keys.push_back({"query_pre_attn_scalar", "score_dim", "256"});
+  d.keys.push_back({"final_logit_softcapping", "logit_softcap", softcap, "0"});
+  d.unset = {"use_bidirectional_attention"};
+  add_norms(d, true);
+  return d;
+}
+
+Dialect gemma3() {
+  Dialect d = gemma("gemma3_text", "Gemma3", {{"vocab_size", "262208"}, {"max_position_embeddings", "131072"}}, "0");
+  d.keys.push_back({"rms_norm_eps", "profile.qk_norm_eps", "1e-6"});
+  d.keys.push_back({"rope_local_base_freq", "rope_local_base", "10000"});
+  d.weights.base = "Gemma3TextModel";
+  d.theta_absent = 1e6;
+  d.local_pattern = 6, d.pattern_key = true;
+  d.unset.emplace_back("attn_logit_softcapping");  // transformers ignores it
+  return d;
+}
+
+Dialect gemma2() {
+  Dialect d = gemma("gemma2", "Gemma2", {{"vocab_size", "256000"}, {"max_position_embeddings", "8192"}}, "30");
+  d.keys.push_back({"attn_logit_softcapping", "attention_softcap", "50", "0"});
+  d.local_pattern = 2;
   return d;
 }
 
@@ -142,7 +194,8 @@ Dialect gpt_neox() {
 }
 
 const std::vector<Dialect>& dialects() {
-  static const std::vector<Dialect> table = {llama("llama", "Llama"), mistral(), qwen2(), qwen3(), gpt_neox()};
+  static const std::vector<Dialect> table = {
+      llama("llama", "Llama"), mistral(), qwen2(), qwen3(), olmo2(), gemma2(), gemma3(), gpt_neox()};
   return table;
 }
 

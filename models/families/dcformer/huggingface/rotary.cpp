@@ -131,12 +131,37 @@ RopeScaling read_scaling(const json& dict, const std::string& name, const std::s
 
 }  // namespace
 
+json with_one_rotary(const Dialect& d, const json& object, const std::string& file) {
+  const auto local = std::ranges::find(d.keys, "rope_local_base", &KeyName::setting);
+  const json* both = object_at(object, kObjects[0], file);
+  if (local == d.keys.end() || !both || !both->contains("full_attention")) return object;
+  json one = object;
+  one[kObjects[0]] = *object_at(*both, "full_attention", file);
+  for (const auto& [name, value] : both->items()) {
+    if (name == "full_attention") continue;
+    const std::string full = str(kObjects[0], ".", detail::preview(name));
+    if (name != "sliding_attention" || !value.is_object())
+      bad_config("bad value for " + full, file, "an object full_attention and an object sliding_attention",
+                 shown(value));
+    if (read_scaling(value, full, file).kind != RopeScaling::Kind::none)
+      bad_config("bad value for the type of " + full, file, "default", shown(value), "only full layers are scaled");
+    if (const json* base = find_key(value, "rope_theta")) {
+      const json* older = find_key(object, local->key);
+      if (older && *older != *base)
+        bad_config(full + ".rope_theta and " + local->key + " contradict each other", file, "one value",
+                   shown(*base) + " and " + shown(*older));
+      one[local->key] = *base;
+    }
+  }
+  return one;
+}
+
 void read_rotary(const Dialect& d, const json& object, DcformerConfig& c, const std::string& file) {
   const std::vector<Setting> table = key_table(c);
   std::vector<std::string> outside = {d.theta_key};
   if (d.theta_key != "rope_theta") outside.emplace_back("rope_theta");
-  c.rope_base =
-      agreed(named_values(object, outside, "rope_theta", file), find_setting(table, "rope_base")->rule, 10000, file);
+  c.rope_base = agreed(named_values(object, outside, "rope_theta", file), find_setting(table, "rope_base")->rule,
+                       d.theta_absent, file);
 
   outside = {"partial_rotary_factor"};
   if (!d.partial_key.empty()) outside.insert(outside.begin(), d.partial_key);

@@ -4,6 +4,8 @@
 //   Mistral          sliding_window of all layers, 4096 where the key is missing; null: no layer is local
 //   Qwen2, Qwen3     with use_sliding_window: the layers that layer_types names; where it is missing, those from
 //                    max_window_layers (28) on
+//   Gemma            sliding_window of the layers that layer_types names; where it is missing, of all but every n-th:
+//                    2 (Gemma 2), sliding_window_pattern (6, Gemma 3)
 #include <algorithm>
 
 #include "braid/models/families/config_file.h"
@@ -18,7 +20,9 @@ namespace {
 using nlohmann::json;
 
 constexpr const char *kWindow = "sliding_window", *kUse = "use_sliding_window", *kFirst = "max_window_layers",
-                     *kTypes = "layer_types", *kLocal = "sliding_attention", *kFull = "full_attention";
+                     *kTypes = "layer_types", *kLocal = "sliding_attention", *kFull = "full_attention",
+                     *kPattern = "sliding_window_pattern";
+constexpr int64_t kAbsentWindow = 4096;
 
 const json* given(const json& object, const char* key) {
   const json* value = find_key(object, key);
@@ -65,13 +69,13 @@ int64_t largest_window(const DcformerConfig& c) {
 }  // namespace
 
 void read_windows(const Dialect& d, const json& object, DcformerConfig& c, const std::string& file) {
-  const std::vector<bool> types = local_by_type(object, c, file);
+  std::vector<bool> types = local_by_type(object, c, file);
   const auto layers = static_cast<size_t>(c.n_layer);
   const bool none_by_type = std::ranges::count(types, true) == 0;
-  const bool use = value_at(object, kUse, d.local == LocalLayers::all, {}, file);
+  const bool use = value_at(object, kUse, d.local == LocalLayers::all || d.local == LocalLayers::pattern, {}, file);
   const ValueRule size = find_setting(key_table(c), "window_size")->rule;
   // null is no window, and a missing key of these families the default.
-  int64_t window = value_at<int64_t>(object, kWindow, find_key(object, kWindow) ? 0 : 4096, size, file);
+  int64_t window = value_at<int64_t>(object, kWindow, find_key(object, kWindow) ? 0 : kAbsentWindow, size, file);
 
   if (d.local == LocalLayers::none) {
     const bool unused = given(object, kUse) && !use;
@@ -91,7 +95,12 @@ void read_windows(const Dialect& d, const json& object, DcformerConfig& c, const
     return set_windows(c, window, std::vector<bool>(layers, window > 0));
   }
   if (!use) window = 0;
-  if (window == 0 && !none_by_type)
+  if (d.local == LocalLayers::pattern && types.empty()) {
+    const auto n =
+        d.pattern_key ? value_at(object, kPattern, d.local_pattern, between(1, 1 << 20), file) : d.local_pattern;
+    for (int64_t i = 0; i < c.n_layer; ++i) types.push_back((i + 1) % n != 0);
+  }
+  if (window == 0 && std::ranges::count(types, true) > 0)
     bad_config("bad value for layer_types", file, str(kFull, " in every layer without a sliding_window in use"),
                kLocal);
   if (!types.empty()) return set_windows(c, window, types);
@@ -113,9 +122,10 @@ void write_windows(const Dialect& d, const DcformerConfig& c, nlohmann::ordered_
   const int64_t window = largest_window(c);
   if (d.local == LocalLayers::each) object[kUse] = window > 0;
   object[kWindow] = window > 0 ? nlohmann::ordered_json(window) : nullptr;
-  if (d.local != LocalLayers::each) return;
+  if (d.local == LocalLayers::pattern && window == 0) object[kWindow] = kAbsentWindow;  // transformers needs one
+  if (d.local == LocalLayers::all) return;
   const auto last_full = std::find(c.layer_windows.rbegin(), c.layer_windows.rend(), 0);
-  object[kFirst] = c.layer_windows.rend() - last_full;  // layers up to the last full one
+  if (d.local == LocalLayers::each) object[kFirst] = c.layer_windows.rend() - last_full;  // up to the last full one
   object[kTypes] = nlohmann::ordered_json::array();
   for (const int64_t of_layer : c.layer_windows) object[kTypes].push_back(of_layer > 0 ? kLocal : kFull);
 }
@@ -123,7 +133,7 @@ void write_windows(const Dialect& d, const DcformerConfig& c, nlohmann::ordered_
 void check_windows(const Dialect& d, const DcformerConfig& c) {
   if (d.local == LocalLayers::none) return;
   const int64_t window = largest_window(c);
-  const bool each = d.local == LocalLayers::each;
+  const bool each = d.local != LocalLayers::all;
   const bool same = std::ranges::all_of(c.layer_windows, [&](int64_t w) { return w == window || (each && w == 0); });
   check(same, ErrorKind::setting, [&] {
     return str("bad window of layers: expected ", each ? "one size in all local layers" : "the same in all layers",

@@ -73,6 +73,7 @@ BOOST_AUTO_TEST_CASE(names_window_patterns) {
   BOOST_TEST(windows("LG", "5") == (std::vector<int64_t>{5, 0, 5, 0, 5, 0, 5, 0, 5}), same);
   BOOST_TEST(windows("LGLL", "5") == (std::vector<int64_t>{5, 0, 5, 5, 5, 0, 5, 5, 5}), same);
   BOOST_TEST(windows("LGL6", "5") == (std::vector<int64_t>{5, 0, 5, 5, 5, 5, 5, 5, 5}), same);
+  BOOST_TEST(windows("L5G", "5") == (std::vector<int64_t>{5, 5, 5, 5, 5, 0, 5, 5, 5}), same);
   BOOST_TEST(windows("G", "5") == std::vector<int64_t>(9, 0), same);
   BOOST_TEST(windows("null", "null") == std::vector<int64_t>(9, 0), same);
 }

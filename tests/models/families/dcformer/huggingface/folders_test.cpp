@@ -1,5 +1,5 @@
-// Folders of LLaMA, Mistral, Qwen2, Qwen3 and GPT-NeoX in and out: every rejection, byte-equal round trips, types,
-// shards, forms of old and foreign programs, and Compose in them.
+// Folders of LLaMA, Mistral, Qwen, OLMo2, Gemma and GPT-NeoX in and out: every rejection, byte-equal round trips,
+// types, shards, forms of old and foreign programs, and Compose in them.
 #include <boost/test/unit_test.hpp>
 
 #include "braid/models/cost/size.h"
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(more_rejections) {
   rejects(with("llama_mha_old", {{"vocab_size", 1e300}}), {"vocab_size"});
   rejects(with("llama_mha_old", {{"profile", {{"rnak", 2}}}}), {"profile.rnak", "did you mean"});
   rejects(with("gptneox_parallel", {{"n_kv_head", 1}}), {"n_kv_head"});
-  for (const char* type : {"qwen2_moe", "qwen3_moe", "gemma2", "olmo2", "phi3"})
+  for (const char* type : {"qwen2_moe", "qwen3_moe", "gemma", "gemma3", "olmo", "olmo3", "phi3"})
     rejects(with("llama_mha_old", {{"model_type", type}}), {type});
 
   // The base model alone, and a folder of changes to a model.
@@ -117,7 +117,8 @@ BOOST_AUTO_TEST_CASE(more_rejections) {
 // Folders that transformers wrote come out as they were, to the byte, when nothing is changed; old tables are left out.
 BOOST_AUTO_TEST_CASE(round_trips_are_equal_to_the_byte) {
   for (const char* name : {"llama_mha_old", "llama_gqa_tied", "llama_bias_headdim", "llama_bf16", "llama_sharded",
-                           "gptneox_parallel", "gptneox_sequential", "mistral_window", "qwen2_window", "qwen3_tied"}) {
+                           "gptneox_parallel", "gptneox_sequential", "mistral_window", "qwen2_window", "qwen3_tied",
+                           "olmo2_gqa", "gemma2_softcaps", "gemma3_windows"}) {
     BOOST_TEST_CONTEXT(name) {
       const ScratchFolder scratch;
       const models::LoadedModel loaded = models::load_model(kHuggingFace + name);
@@ -218,7 +219,8 @@ BOOST_AUTO_TEST_CASE(both_generations_of_keys_say_the_same) {
 BOOST_AUTO_TEST_CASE(written_configurations_read_back) {
   for (const char* preset :
        {"llama-tiny", "smollm2-135m", "llama-3.2-1b", "llama-3-8b", "gpt-neox-tiny", "gpt-neox-1.4b", "mistral-tiny",
-        "mistral-7b", "qwen2-tiny", "qwen2.5-0.5b", "qwen3-tiny", "qwen3-0.6b"}) {
+        "mistral-7b", "qwen2-tiny", "qwen2.5-0.5b", "qwen3-tiny", "qwen3-0.6b", "olmo2-tiny", "olmo2-1b", "gemma2-tiny",
+        "gemma2-2b", "gemma3-tiny", "gemma3-270m", "gemma3-1b"}) {
     for (const bool composed : {false, true}) {
       models::SettingTexts keys;
       if (composed) keys = {{"use_dcmha", "true"}, {"profile.key_side", "false"}, {"use_qk_norm", "true"}};
@@ -238,12 +240,17 @@ BOOST_AUTO_TEST_CASE(written_configurations_read_back) {
   BOOST_TEST(models::model_size(*models::configure_model("mistral-7b", {})).parameters == 7241732096);
   BOOST_TEST(models::model_size(*models::configure_model("qwen2.5-0.5b", {})).parameters == 494032768);
   BOOST_TEST(models::model_size(*models::configure_model("qwen3-0.6b", {})).parameters == 596049920);
+  BOOST_TEST(models::model_size(*models::configure_model("olmo2-1b", {})).parameters == 1484916736);
+  BOOST_TEST(models::model_size(*models::configure_model("gemma2-2b", {})).parameters == 2614341888);
+  BOOST_TEST(models::model_size(*models::configure_model("gemma3-270m", {})).parameters == 268098176);
+  BOOST_TEST(models::model_size(*models::configure_model("gemma3-1b", {})).parameters == 999885952);
 }
 
 // Compose in a loaded model: its keys and tensors are kept beside those of transformers, and the model is the same
 // again. With the start that changes nothing, so are the logits of the plain folder.
 BOOST_AUTO_TEST_CASE(compose_is_kept_in_folders) {
-  for (const char* name : {"llama_gqa_tied", "gptneox_parallel", "mistral_window", "qwen2_window", "qwen3_tied"}) {
+  for (const char* name : {"llama_gqa_tied", "gptneox_parallel", "mistral_window", "qwen2_window", "qwen3_tied",
+                           "olmo2_gqa", "gemma2_softcaps", "gemma3_windows"}) {
     BOOST_TEST_CONTEXT(name) {
       const ScratchFolder scratch;
       const auto spec = models::load_model(kHuggingFace + name, {.dtype = DType::f64}).model->spec();
@@ -285,7 +292,12 @@ BOOST_AUTO_TEST_CASE(windows_of_layers) {
       {"qwen3", {{"use_sliding_window", true}, {"sliding_window", 5}, {"max_window_layers", 0}}, {5, 5, 5}},
       {"qwen3",
        {{"use_sliding_window", true}, {"sliding_window", 5}, {"layer_types", {window, full, window}}},
-       {5, 0, 5}}};
+       {5, 0, 5}},
+      {"gemma2", {}, {4096, 0, 4096}},
+      {"gemma2", {{"sliding_window", 5}, {"layer_types", {full, full, window}}}, {0, 0, 5}},
+      {"gemma3_text", {{"sliding_window", 5}}, {5, 5, 5}},
+      {"gemma3_text", {{"sliding_window", 5}, {"sliding_window_pattern", 3}}, {5, 5, 0}},
+      {"gemma3_text", {{"layer_types", {full, full, full}}}, {0, 0, 0}}};
   for (const auto& [type, keys, windows] : cases) {
     json object = {{"model_type", type}, {"num_hidden_layers", 3}};
     if (!keys.is_null()) object.update(keys);
@@ -314,6 +326,9 @@ BOOST_AUTO_TEST_CASE(windows_of_layers) {
   fails("qwen2", {{"use_sliding_window", true}, {"layer_types", {window}}}, "num_hidden_layers = 2");
   fails("qwen3", {{"layer_types", {full, "chunked_attention"}}}, "chunked_attention");
   fails("qwen3", {{"use_sliding_window", true}, {"max_window_layers", -1}}, "max_window_layers");
+  fails("gemma2", {{"sliding_window", nullptr}}, "without a sliding_window in use");
+  fails("gemma3_text", {{"sliding_window_pattern", 0}}, "sliding_window_pattern");
+  fails("olmo2", {{"sliding_window", 8}}, "sliding_window");
   const auto cannot_be = [](const char* preset, const models::SettingTexts& keys, const std::string& words) {
     BRAID_CHECK_FAILS(models::configure_model(preset, keys), ErrorKind::setting, words);
   };

@@ -1,5 +1,6 @@
-// Folders of LLaMA, Mistral, Qwen2, Qwen3 and GPT-NeoX written by transformers, against its results: values, gradients,
-// decoding. Gradients are compared under the names on disk, so a row of q, k or v in the wrong place fails here too.
+// Folders of LLaMA, Mistral, Qwen, OLMo2, Gemma and GPT-NeoX written by transformers, against its results: values,
+// gradients, decoding. Gradients are compared under the names on disk, so a row of q, k or v in the wrong place fails
+// here too.
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <set>
@@ -25,7 +26,7 @@ const std::string kFolders = kGolden + "hf/";
 const char* const kCases[] = {"gptneox_parallel",   "gptneox_pythia_old", "gptneox_sequential", "llama_bf16",
                               "llama_bias_headdim", "llama_gqa_tied",     "llama_mha_old",      "llama_rope_linear_old",
                               "llama_rope_llama3",  "llama_sharded",      "mistral_window",     "qwen2_window",
-                              "qwen3_tied"};
+                              "qwen3_tied",         "olmo2_gqa",          "gemma2_softcaps",    "gemma3_windows"};
 
 // Results that are there for other comparisons.
 bool is_of_other_arithmetic(const std::string& name) {
@@ -110,6 +111,21 @@ BOOST_AUTO_TEST_CASE(logits_of_transformers_itself) {
   for (const char* name : kCases) BOOST_TEST_CONTEXT(name)
   BOOST_TEST(is_close(logits_of_folder(name, DType::f32), expected(name, "logits_f32"), 2e-5));
   BOOST_TEST(is_close(logits_of_folder("llama_bf16", DType::bf16), expected("llama_bf16", "logits_bf16"), 0.05));
+}
+
+// A setting without a parameter changes the results: the cases tell it from its default.
+BOOST_AUTO_TEST_CASE(settings_of_gemma_count) {
+  for (const auto& [name, setting, value] : {std::tuple{"gemma2_softcaps", "attention_softcap", "0"},
+                                             {"gemma2_softcaps", "logit_softcap", "0"},
+                                             {"gemma2_softcaps", "norm_offset", "false"},
+                                             {"gemma2_softcaps", "scale_embeddings", "false"},
+                                             {"gemma2_softcaps", "score_dim", "null"},
+                                             {"gemma2_softcaps", "hidden_act", "gelu"},
+                                             {"gemma3_windows", "rope_local_base", "null"},
+                                             {"gemma3_windows", "rope_scaling", "none"},
+                                             {"gemma3_windows", "profile.layer_windows", "6,6,6"}})
+    BOOST_TEST(!is_close(logits_of_folder(name, DType::f64, {{setting, value}}), expected(name, "logits"), 1e-5),
+               name << " " << setting);
 }
 
 BOOST_AUTO_TEST_CASE(no_case_is_left_out) {
