@@ -58,6 +58,9 @@ BOOST_AUTO_TEST_CASE(with_the_softmax_it_is_scaled_dot_product_attention) {
     check_like_softmax(Operands(2, 7, 7, 4, kv_heads), with({.window = 3}));
     check_like_softmax(Operands(2, 3, 9, 4, kv_heads), with({.offset = 6}));  // the last queries of a text
     check_like_softmax(Operands(2, 3, 9, 4, kv_heads), with({.window = 4, .offset = 6}));
+    DcmhaOptions capped = with({.window = 3});
+    capped.scale = 0.7, capped.softcap = 0.5;
+    check_like_softmax(Operands(2, 7, 7, 4, kv_heads), capped);
   }
   DcmhaOptions scaled = with({});
   scaled.scale = 0.1;
