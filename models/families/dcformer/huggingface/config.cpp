@@ -78,7 +78,7 @@ void reject_unsupported(const Dialect& d, const json& object, const std::string&
     const json* value = find_key(object, key);
     if (!is_null_or_false(value))
       bad_config("bad value for " + key, file, "null or false", shown(*value),
-                 "models of type " + d.model_type + " do not have it here");
+                 "such models of type " + d.model_type + " are not supported");
   }
   reject_quantized(object, file);
   reject_other_tasks(d, object, file);
