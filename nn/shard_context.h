@@ -14,11 +14,19 @@
 
 namespace braid::nn {
 
+class AttentionVariant;
 class PagedLayer;
 
-// scores (B, N, T, S), scaled, of all heads -> what multiplies the values, 0 where the mask excludes a key. It records,
-// and may run again in the backward pass.
-using ScoreFunction = std::function<Tensor(const Tensor& scores, const AttentionMask& mask)>;
+// In place of the softmax of q k^T, for all heads. They record, and may run again in the backward pass.
+struct ScoreFunctions {
+  // q (B, T, N, d), k (B, S, Nkv, d or more) -> what the softmax reads, (B, N, T, S), -inf where the mask excludes a
+  // key
+  std::function<Tensor(const Tensor& q, const Tensor& k, const DcmhaOptions& options, const AttentionMask& mask)>
+      scores;
+  // of these -> what multiplies the values, 0 where the mask excludes a key
+  std::function<Tensor(const Tensor& s, const AttentionMask& mask)> probabilities;
+  explicit operator bool() const { return scores != nullptr; }
+};
 
 // Operands of the attention op. N, S: heads and keys of this process at that point.
 struct AttentionOperands {
@@ -27,11 +35,12 @@ struct AttentionOperands {
   HeadMixing pre, post;  // weights of DCMHA, empty for plain attention
   // If set, k, v and the key side are those of the rows alone, and this contains the keys of the tokens before them.
   PagedLayer* paged = nullptr;
-  ScoreFunction probabilities = nullptr;  // in place of the softmax, where pre and post are empty
+  ScoreFunctions composed = {};              // where pre and post are empty
+  const AttentionVariant* pseudo = nullptr;  // if set, attention is among the pseudo tokens that it makes of these
 };
 
 // The attention op on these operands -> (B, T, N, d): dcmha, scaled_dot_product_attention where no heads are mixed, or
-// composed_attention() where they have `probabilities`.
+// composed_attention() where they are `composed`.
 Tensor attend(const AttentionOperands& x, const DcmhaOptions& options);
 
 class ShardContext {

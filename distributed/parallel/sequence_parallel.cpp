@@ -94,7 +94,7 @@ Tensor SequenceParallel::attend(const nn::AttentionOperands& operands, const Dcm
     nn::AttentionOperands part{contiguous(slice(x.q, 1, row, end)), attended(x.k), attended(x.v),
                                query_rows(x.pre, row, end), query_rows(x.post, row, end)};
     map_key_side(part, attended);
-    part.probabilities = x.probabilities;
+    part.composed = x.composed, part.pseudo = x.pseudo;
     DcmhaOptions options = call;
     options.mask.offset = queries.begin - first;
     std::vector<Document> documents;

@@ -67,11 +67,10 @@ Tensor Attention::operator()(const AttentionInputs& x, const Pass& pass) const {
   const Tensor projected =
       x.k ? qkv_.of_parts({all, pass.gather_rows(x.k), pass.gather_rows(x.v)}, {Nq * d, Nkv * d, Nkv * d}) : qkv_(all);
   const Qkv qkv = qk_norm_.split(variants_.projections(projected, how, all, pass), how, pass);
-  AttentionOperands in{qkv.q, qkv.k, qkv.v, {}, {}};
+  AttentionOperands in = variants_.operands(qkv, o.compose_scores);
   const bool mixed = (o.compose && compose_.heads() > Nq) || (composed() && o.heads > N);  // route (b)
   const ShardContext::Heads heads{o.heads * variants_.queries_per_head(), o.kv_heads, mixed,
                                   variants_.queries_per_head()};
-  if (composed()) in.probabilities = variants_.probabilities(o.compose_scores);
   if (o.compose) {
     CompositionWeights::Stages weights = compose_(heads.mixed ? x.q : all, pass.random.child("compose"));
     in.pre = weights.pre;

@@ -71,6 +71,7 @@ class Attention final : public Module {
   Tensor operator()(const AttentionInputs& x, const Pass& pass = {}) const;
   void visit(Visitor& v) const override;
   const AttentionOptions& options() const { return options_; }
+  bool gives(const Pass& pass) const { return variants_.gives(pass); }  // to later layers, by Pass::shared
   void workspace(int64_t bytes) { options_.workspace = bytes; }
 
  private:

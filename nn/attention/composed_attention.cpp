@@ -25,7 +25,7 @@ Tensor heads_first(const Tensor& x, int64_t heads) {
 
 // One sample or several of one document each, block by block -> (B, T, N, d).
 Tensor by_blocks(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionMask& mask,
-                 const DcmhaOptions& options, const ScoreFunction& probabilities) {
+                 const DcmhaOptions& options, const ScoreFunctions& composed) {
   const int64_t B = q.dim(0), T = q.dim(1), N = q.dim(2), S = k.dim(1);
   const int64_t row_bytes = std::max<int64_t>(1, B * N * S * size_of(accumulate_type(q.dtype())));
   const int64_t rows = std::clamp<int64_t>(kBlockBytes / row_bytes, 1, T);
@@ -36,7 +36,7 @@ Tensor by_blocks(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
     const int64_t end = std::min(T, t + rows), first = mask.first(t), last = mask.end(end - 1, S);
     const AttentionMask of_block{mask.causal, mask.window, mask.offset + t - first};
     const auto block = [=](const std::vector<Tensor>& in) {
-      const Tensor p = probabilities(attention_scores(in[0], in[1], scores), of_block);
+      const Tensor p = composed.probabilities(composed.scores(in[0], in[1], scores, of_block), of_block);
       return cast(contiguous(permute(matmul(p, heads_first(in[2], N)), {0, 2, 1, 3})), in[0].dtype());
     };
     ys.push_back(recompute(block, {slice(q, 1, t, end), slice(k, 1, first, last), slice(v, 1, first, last)}));
@@ -48,13 +48,14 @@ Tensor by_blocks(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
 
 Tensor attention_scores(const Tensor& q, const Tensor& k, const DcmhaOptions& options) {
   const double factor = options.scale > 0 ? options.scale : 1 / std::sqrt(static_cast<double>(q.dim(3)));
-  const Tensor s = matmul(scale(heads_first(q, q.dim(2)), factor), transpose(heads_first(k, q.dim(2))));
+  const Tensor s =
+      matmul(scale(heads_first(q, q.dim(2)), factor), transpose(heads_first(slice(k, 3, 0, q.dim(3)), q.dim(2))));
   return options.softcap > 0 ? softcap(s, options.softcap) : s;
 }
 
 Tensor composed_attention(const AttentionOperands& x, const DcmhaOptions& options) {
   const AttentionMask& mask = options.mask;
-  if (!options.documents) return by_blocks(x.q, x.k, x.v, mask, options, x.probabilities);
+  if (!options.documents) return by_blocks(x.q, x.k, x.v, mask, options, x.composed);
   const int64_t B = x.q.dim(0), T = x.q.dim(1), S = x.k.dim(1);
   std::vector<std::vector<Tensor>> of_sample(static_cast<size_t>(B));
   for (const Document& document : *options.documents) {  // their positions are those of the keys
@@ -66,7 +67,7 @@ Tensor composed_attention(const AttentionOperands& x, const DcmhaOptions& option
     };
     of_sample[static_cast<size_t>(document.sample)].push_back(
         by_blocks(part(x.q, t, t_end), part(x.k, begin, end), part(x.v, begin, end),
-                  {mask.causal, mask.window, mask.offset + t - begin}, options, x.probabilities));
+                  {mask.causal, mask.window, mask.offset + t - begin}, options, x.composed));
   }
   std::vector<Tensor> samples;
   for (const std::vector<Tensor>& parts : of_sample) samples.push_back(concat(parts, 1));

@@ -3,8 +3,10 @@
 #include "braid/autograd/attention_maps.h"
 #include "braid/autograd/ops.h"
 #include "braid/autograd/record.h"
+#include "braid/autograd/reductions.h"
 #include "braid/nn/attention/composed_attention.h"
 #include "braid/nn/attention/paged_cache.h"
+#include "braid/nn/attention/variant.h"
 
 namespace braid::nn {
 
@@ -24,15 +26,48 @@ void observe_weights(const Pass& pass, const AttentionOperands& x) {
   }
 }
 
+// The call of attend() among P pseudo tokens of each token, and its operands. A token's window ends before the first
+// of its pseudo tokens that a row of them may not attend to.
+struct PseudoCall {
+  PseudoCall(const AttentionOperands& of_tokens, const DcmhaOptions& call) : x(of_tokens), options(call) {
+    const int64_t P = x.pseudo->pseudo_tokens();
+    x.pseudo->expand(x);
+    x.pseudo = nullptr;
+    AttentionMask& mask = options.mask;
+    mask = {mask.causal, mask.window == 0 ? 0 : mask.window * P - (P - 1), mask.offset * P};
+    if (!call.documents) return;
+    documents = *call.documents;
+    for (Document& d : documents) d.begin *= P, d.end *= P;
+    options.documents = &documents;
+  }
+  PseudoCall(const PseudoCall&) = delete;
+  PseudoCall& operator=(const PseudoCall&) = delete;
+  AttentionOperands x;
+  DcmhaOptions options;
+  std::vector<Document> documents;
+};
+
+AttentionMaps maps_of(const AttentionOperands& x, const DcmhaOptions& options) {
+  AttentionMaps maps = attention_maps(x.q, slice(x.k, 3, 0, x.q.dim(3)), x.pre, x.post, options);
+  if (x.pseudo) {  // what a token's pseudo tokens get from those of another, in all
+    const PseudoCall call(x, options);
+    const Tensor p = maps_of(call.x, call.options).probs;  // (B, N, T P, S P)
+    const Tensor of_keys = sum(reshape(p, {p.dim(0), p.dim(1), p.dim(2), x.k.dim(1), x.pseudo->pseudo_tokens()}), {4});
+    maps.probs = permute(x.pseudo->collapse(permute(of_keys, {0, 2, 1, 3})), {0, 2, 1, 3});
+    maps.probs_composed = maps.probs;
+  } else if (x.composed) {
+    maps.scores_composed = x.composed.scores(x.q, x.k, options, options.mask);
+    maps.probs = maps.probs_composed = x.composed.probabilities(maps.scores_composed, options.mask);
+  }
+  return maps;
+}
+
 void observe_maps(const Pass& pass, const AttentionOperands& x, const DcmhaOptions& options) {
   const NoGrad off;
-  AttentionMaps maps = attention_maps(x.q, x.k, x.pre, x.post, options);
-  if (x.probabilities) {
-    maps.probs = x.probabilities(attention_scores(x.q, x.k, options), options.mask);
-    maps.probs_composed = maps.probs;
-  }
+  const AttentionMaps maps = maps_of(x, options);
+  const Tensor k = slice(x.k, 3, 0, x.q.dim(3));
   for (auto& [name, value] : {std::pair{"q", &x.q},
-                              {"k", &x.k},
+                              {"k", &k},
                               {"v", &x.v},
                               {"attn_scores", &maps.scores},
                               {"attn_scores_composed", &maps.scores_composed},
@@ -65,7 +100,11 @@ Tensor Pass::attend(AttentionOperands x, DcmhaOptions options, const ShardContex
 }
 
 Tensor attend(const AttentionOperands& x, const DcmhaOptions& options) {
-  if (x.probabilities) return composed_attention(x, options);
+  if (x.pseudo) {
+    const PseudoCall call(x, options);
+    return x.pseudo->collapse(attend(call.x, call.options));
+  }
+  if (x.composed) return composed_attention(x, options);
   if (x.paged) return x.paged->attend(x, options);
   const bool mixed = !x.pre.empty() || !x.post.empty();
   return mixed ? dcmha(x.q, x.k, x.v, x.pre, x.post, options) : scaled_dot_product_attention(x.q, x.k, x.v, options);

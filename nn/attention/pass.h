@@ -1,6 +1,7 @@
 // The context of a forward pass, which every layer takes beside activations: the positions of its rows, the tokens
 // before them, the ranks that share them, an observer. The model makes one; its i-th block gets layer(i).
 #pragma once
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,6 +25,8 @@ struct Pass {
   std::span<AttentionCache* const> caches = {};
   AttentionCache* cache = nullptr;
   Tensor ids = {};  // (B, T) of the gathered rows, where they are tokens
+  // What a layer gives those after it in this pass, by a name of its own; null where a layer stands alone.
+  std::shared_ptr<std::map<std::string, Tensor>> shared = {};
   std::shared_ptr<const std::vector<Document>> documents = nullptr;  // document masking; not with a cache
   // The rows are those of this rank, and the parameters are its shards (distributed/parallel/).
   std::shared_ptr<const ShardContext> shards = nullptr;
@@ -46,6 +49,8 @@ struct Pass {
   Tensor dropped(const Tensor& x, const char* branch) const {
     return dropout > 0 ? random.child(branch).dropout(x, dropout) : x;
   }
+
+  bool recomputes() const { return recompute && !cache && !observer; }
 
   // Passes the value to the observer, if there is one; returns the value.
   template <class... Name>

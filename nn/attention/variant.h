@@ -4,9 +4,9 @@
 //
 // Most change the projections before attention or a head's output after it, so that attention itself stays one of the
 // fused kernels. What is cached are the k and v that they made, their FLOPs are those of the traced ops, their
-// parameters are sharded by the rules of their `visit`. A composed one changes scores or probabilities of all heads,
-// which no kernel does: attention then runs as ops, block by block (composed_attention.h), over ranks with all heads on
-// each, so that its parameters are whole on each.
+// parameters are sharded by the rules of their `visit`. A composed one reads all heads, so that its parameters are
+// whole on each rank: it changes scores or probabilities, which no kernel does (attention then runs as ops, block by
+// block, composed_attention.h), or makes pseudo tokens, among which the kernel then attends.
 #pragma once
 #include <memory>
 
@@ -27,6 +27,14 @@ struct VariantSizes {
   Linear::Options by_head() const { return {.init = init, .shard = {.axis = 0, .unit = "head", .units = heads}}; }
 };
 
+// The rows of scores (B, Nq, T, S) that a variant is to change.
+struct ScoreRows {
+  AttentionMask mask;  // of these rows
+  // The scores of the queries i positions before those of the rows, against the same keys and not masked; 0 where a row
+  // has none among its keys' positions. For i <= AttentionVariantRule::earlier_queries.
+  std::function<Tensor(int64_t i)> earlier;
+};
+
 class AttentionVariant : public Module {
  public:
   // qkv (B, T, (Nq + 2 Nkv) d): queries, keys and values of this rank's heads, before norms and rotation -> the same. x
@@ -43,17 +51,26 @@ class AttentionVariant : public Module {
   }
 
   // Composed variants have all heads here, s and p (B, Nq, T, S). Masked keys are -inf in normalised() and get p = 0.
-  virtual Tensor scores(const Tensor& s) const { return s; }
+  virtual Tensor scores(const Tensor& s, const ScoreRows& rows) const { return (void)rows, s; }
   virtual Tensor normalised(const Tensor& s) const { return (void)s, Tensor(); }  // s -> p; empty: by softmax
   virtual Tensor probabilities(const Tensor& p) const { return p; }
+
+  // With P > 1 pseudo tokens of each token: q, k and v of tokens, after norms and rotation, -> those of the pseudo
+  // tokens, (B, T P, N, d), token by token, and what these get -> y (B, T, N, d). They attend as P tokens would.
+  virtual int64_t pseudo_tokens() const { return 1; }
+  virtual void expand(AttentionOperands& x) const { (void)x; }
+  virtual Tensor collapse(const Tensor& y) const { return y; }
 };
 
 struct AttentionVariantRule {
   std::string name;
   std::string help;              // one line
   int64_t queries_per_head = 1;  // Nq / N: query heads of which output() makes one head
-  bool composed = false;         // it changes scores or probabilities: slower, and not beside DCMHA
+  bool composed = false;         // it changes scores or probabilities, or makes pseudo tokens: not beside DCMHA
   bool normalises = false;       // it has normalised(): one such variant at most in a layer
+  bool pseudo = false;           // it makes pseudo tokens: the kernels serve it, alone or beside composed ones
+  int64_t earlier_queries = 0;   // queries before its own that a score depends on: the cache keeps queries too
+  bool gives = false;            // the first layer that has it adds to Pass::shared, under the variant's name
   bool identity_start = false;   // a new layer gives what it would give without the variant, to the bit
   std::unique_ptr<AttentionVariant> (*make)(const VariantSizes& sizes, RandomKey key) = nullptr;
   std::unique_ptr<AttentionVariant> (*copy)(const AttentionVariant& variant) = nullptr;  // shares its parameters
@@ -99,17 +116,20 @@ class AttentionVariants {
 
   int64_t queries_per_head() const { return queries_per_head_; }
   bool composed() const { return composed_; }
+  bool gives(const Pass& pass) const;  // whether a variant is yet to add to Pass::shared
   Tensor projections(Tensor qkv, const QkvSplit& how, const Tensor& x, const Pass& pass) const;
   Tensor output(Tensor y, const Tensor& x, const Tensor& v, const Pass& pass) const;
-  // What stands in the place of the softmax, of composed ones. `first`, where it is not empty, changes the scores
-  // before them.
-  ScoreFunction probabilities(std::function<Tensor(const Tensor& scores)> first = nullptr) const;
+  // The operands of attention. `first`, where it is not empty, changes the scores before the variants do.
+  AttentionOperands operands(const Qkv& qkv, std::function<Tensor(const Tensor& scores)> first = nullptr) const;
   void visit(Visitor& v) const;
 
  private:
+  bool any(bool (*is)(const AttentionVariantRule&)) const;
+  ScoreFunctions score_functions(std::function<Tensor(const Tensor& scores)> first) const;
+
   std::vector<std::string> names_;
   std::vector<std::shared_ptr<AttentionVariant>> variants_;  // shared with functions of a pass
-  int64_t queries_per_head_ = 1;
+  int64_t queries_per_head_ = 1, queries_per_key_ = 1;
   bool composed_ = false;
 };
 

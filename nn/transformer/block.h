@@ -33,6 +33,7 @@ class Block final : public ResidualBlock {
   Tensor feed_forward(const Tensor& x, const Pass& pass) const {
     return branch(feed_forward_, ffn_post_norm_, ffn_norm_(x), pass);
   }
+  bool gives(const Pass& pass) const override { return attention_.gives(pass); }
   void attention_workspace(int64_t bytes) { attention_.workspace(bytes); }
 
  private:

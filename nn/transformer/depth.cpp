@@ -31,7 +31,7 @@ Tensor through(const DepthConnections& connections, const std::vector<Block>& bl
   for (size_t i = 0; i < blocks.size(); ++i) {
     const Pass of_block = pass.layer(i);
     const Block& block = blocks[i];
-    const bool again = pass.recompute && !of_block.cache && !pass.observer;
+    const bool again = of_block.recomputes() && !block.gives(of_block);
     const auto run = [&](const Segment& layer, const std::vector<Tensor>& inputs) {
       return again ? recompute(layer, inputs) : layer(inputs);
     };

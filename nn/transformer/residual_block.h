@@ -25,6 +25,8 @@ class ResidualBlock : public Module {
  public:
   // x (B, T, D) -> (B, T, D). If the pass recomputes, only x is kept until backward, which computes the block again.
   ResidualStream operator()(const ResidualStream& x, const Pass& pass = {}) const;
+  // Whether later blocks read what this one adds to Pass::shared: then it is not computed again.
+  virtual bool gives(const Pass& pass) const { return (void)pass, false; }
 
  protected:
   ResidualBlock() = default;

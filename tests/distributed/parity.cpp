@@ -8,11 +8,19 @@
 
 namespace braid::test {
 
+namespace {
+// Whether a variant has a kind of its name, since it cannot be beside all those of "variants".
+bool stands_alone(const nn::AttentionVariantRule& rule) { return rule.queries_per_head > 1 || rule.composed; }
+}  // namespace
+
 std::vector<std::string> parity_kinds() {
-  return {"dcformer", "dcformer-g4", "dcpythia",         "transformer", "dcformer-static-mgate",
-          "llama",    "grouped",     "vocabulary-50257", "variants",    "diff-v2",
-          "composed", "mudd",        "attnres",          "mhc",         "capped",
-          "olmo2",    "gemma"};
+  std::vector<std::string> kinds = {
+      "dcformer", "dcformer-g4", "dcpythia",         "transformer", "dcformer-static-mgate",
+      "llama",    "grouped",     "vocabulary-50257", "variants",    "mudd",
+      "attnres",  "mhc",         "capped",           "olmo2",       "gemma"};
+  for (const nn::AttentionVariantRule& rule : nn::attention_variants())
+    if (stands_alone(rule)) kinds.push_back(rule.name);
+  return kinds;
 }
 
 models::DcformerConfig parity_config(const std::string& kind) {
@@ -56,18 +64,17 @@ models::DcformerConfig parity_config(const std::string& kind) {
     c.hidden_act = models::Activation::gelu_tanh;
     c.compose_init = models::ComposeInit::identity;
   }
-  if (kind == "variants") {  // all that keep the number of query heads
+  if (kind == "variants") {  // all that can be together
     c.n_kv_head = 4;
     for (const nn::AttentionVariantRule& rule : nn::attention_variants())
-      if (rule.queries_per_head == 1 && !rule.composed) c.attention.push_back(rule.name);
+      if (!stands_alone(rule)) c.attention.push_back(rule.name);
     c.compose_layers = "last:1";
   }
-  if (kind == "composed") {  // all that change scores and probabilities
-    c.use_dcmha = false;
-    for (const nn::AttentionVariantRule& rule : nn::attention_variants())
-      if (rule.composed && (!rule.normalises || rule.name == "sink")) c.attention.push_back(rule.name);
+  for (const nn::AttentionVariantRule& rule : nn::attention_variants()) {
+    if (kind != rule.name) continue;
+    c.attention = {kind};
+    c.use_dcmha = !rule.composed;
   }
-  if (kind == "diff-v2") c.attention = {kind};
   if (kind == "olmo2") {  // on four tensor ranks two have no key/value head of their own
     c.norm_place = nn::NormPlace::post;
     c.qk_norm_all_heads = true;

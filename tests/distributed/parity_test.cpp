@@ -62,13 +62,13 @@ BOOST_AUTO_TEST_CASE(every_combination_of_switches_on_two_tensor_ranks) {
 }
 
 BOOST_AUTO_TEST_CASE(recomputed_blocks_repeat_their_collectives) {
-  for (const char* kind : {"dcformer", "llama", "grouped", "diff-v2"})
+  for (const char* kind : {"dcformer", "llama", "grouped", "diff-v2", "variants", "mta", "iha"})
     BOOST_TEST(difference(kind, {1, 2, 2}, 2, true) == "");
 }
 
 // Documents begin and end anywhere in the rows of a rank; kinds with a head group over all tensor ranks, and without.
 BOOST_AUTO_TEST_CASE(attention_within_documents) {
-  for (const char* kind : {"dcformer", "dcformer-g4", "transformer"}) {
+  for (const char* kind : {"dcformer", "dcformer-g4", "transformer", "variants", "mta", "iha"}) {
     const auto run = [&](const dist::ProcessMesh& mesh, bool recompute) {
       return train(parity_config(kind), mesh, 2, 4, kLength, DType::f64, recompute, 1e-2, {}, true);
     };

@@ -1,5 +1,6 @@
 // Dcformers of random weights, for tests that compare ways to compute the same.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,10 +17,13 @@ using Keys = std::vector<std::pair<std::string, std::string>>;
 // The weights of the dynamic terms, which begin at almost nothing, become so large that heads mix.
 inline void mix_heads(models::Dcformer& model) {
   for (nn::NamedTensor& p : nn::parameters(model)) {
-    const bool at_rest = p.name.find("qkw") != std::string::npos || p.name.find(".dd") != std::string::npos ||
-                         p.name.find(".knocking.") != std::string::npos || p.name.starts_with("dynamic_dense") ||
+    const auto has = [&](const std::string& part) { return p.name.find(part) != std::string::npos; };
+    const bool at_rest = has("qkw") || has(".dd") || p.name.starts_with("dynamic_dense") ||
                          p.name.starts_with("dense_bs") || p.name.starts_with("depth.");
-    if (at_rest) p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({9, 9}, p.name.c_str())));
+    const bool of_variant = std::ranges::any_of(nn::attention_variants(), [&](const nn::AttentionVariantRule& rule) {
+      return rule.identity_start && has("." + rule.name + ".");
+    });
+    if (at_rest || of_variant) p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({9, 9}, p.name.c_str())));
   }
 }
 
@@ -36,6 +40,9 @@ inline std::vector<Keys> variant_keys() {
   std::vector<Keys> list = {{{"attention", "diff-v2,gated,xsa"}},
                             {{"attention", "knocking,xsa"}, {"attention_layers", "1"}, {"compose_layers", "0,2"}}};
   list.push_back({{"compose", "lightweight"}});
+  list.push_back({{"attention", "value-residual,gated"}, {"attention_layers", "last:2"}, {"compose_layers", "0,2"}});
+  for (const char* both : {"mta,sink", "diff-v2,iha,sink"})
+    list.push_back({{"attention", both}, {"use_dcmha", "false"}});
   for (const nn::AttentionVariantRule& rule : nn::attention_variants())
     list.push_back({{"attention", rule.name}, {"use_dcmha", "false"}});
   for (const nn::DepthRule& rule : nn::depth_rules()) list.push_back({{"residual", rule.name}, {"n_kv_head", "2"}});

@@ -133,6 +133,12 @@ bool DcformerConfig::composed_attention() const {
   return std::ranges::any_of(attention, [](const auto& name) { return nn::attention_variant_named(name).composed; });
 }
 
+bool DcformerConfig::caches_queries(int64_t layer) const {
+  return layers_of("attention_layers", attention_layers, layer_windows).at(static_cast<size_t>(layer)) &&
+         std::ranges::any_of(attention,
+                             [](const auto& name) { return nn::attention_variant_named(name).earlier_queries > 0; });
+}
+
 bool DcformerConfig::composes(int64_t layer) const {
   return use_dcmha && layers_of("compose_layers", compose_layers, layer_windows).at(static_cast<size_t>(layer));
 }

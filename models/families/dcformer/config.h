@@ -93,6 +93,7 @@ struct DcformerConfig {
   bool composes(int64_t layer) const;                       // DCMHA in this layer
   bool rotates_locally(int64_t layer) const;                // by rope_local_base
   int64_t ffn_width(int64_t layer) const;                   // hidden units of the FFN
+  bool caches_queries(int64_t layer) const;                 // a variant reads those of earlier tokens
   bool composed_attention() const;                          // a variant that no fused kernel serves
   int64_t query_heads() const;  // Nq: n_head, or more with a variant that makes one head of several
   int64_t group_heads() const { return query_heads() / profile.num_groups; }     // M

@@ -116,7 +116,9 @@ CacheSize cache_bytes(DcformerConfig c, int64_t batch, int64_t seq_len, int64_t 
   CacheSize size;
   for (int64_t i = 0; i < c.n_layer; ++i) {
     const double factors = c.profile.key_side ? stages(c, i) * (2 * R * N + (c.profile.gates ? N : 0)) : 0;
-    const double position = (2 * as_double(c.n_kv_head * c.head_dim) + factors) * as_double(bytes_per_element);
+    const double queries = c.caches_queries(i) ? N * as_double(c.head_dim) : 0;
+    const double position =
+        (2 * as_double(c.n_kv_head * c.head_dim) + queries + factors) * as_double(bytes_per_element);
     const int64_t window = std::max(c.keys_of_layer(i, false), c.keys_of_layer(i, true));
     size.per_token += position;
     size.full += as_double(batch) * position * as_double(window == 0 ? seq_len : std::min(window, seq_len));

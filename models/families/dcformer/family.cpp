@@ -121,10 +121,14 @@ std::string DcformerSpec::training_warning() const {
   if (!config_.profile.causal)
     return "with profile.causal=false every position attends to the token that it is to predict: the loss falls, and "
            "the model learns nothing about text; set profile.causal=true";
-  if (!config_.composed_attention() && config_.attention_softcap == 0) return "";
-  return (config_.composed_attention() ? "attention=" + detail::join(config_.attention, ",") : "attention_softcap") +
+  const bool by_blocks = std::ranges::any_of(config_.attention, [](const std::string& name) {
+    const nn::AttentionVariantRule& rule = nn::attention_variant_named(name);
+    return rule.composed && !rule.pseudo;
+  });
+  if (!by_blocks && config_.attention_softcap == 0) return "";
+  return (by_blocks ? "attention=" + detail::join(config_.attention, ",") : "attention_softcap") +
          " is computed as ops on blocks of scores, since no fused kernel serves it: a step of 512 positions takes "
-         "twice as long";
+         "twice as long or more";
 }
 
 std::string DcformerSpec::config_json_like(const std::string& text, const std::string& file,

@@ -56,11 +56,12 @@ Tensor Dcformer::embed(const Tensor& ids, const nn::Pass& pass) const {
 
 Tensor Dcformer::forward(const Tensor& ids, const nn::Pass& pass) const {
   nn::ResidualStream x = pass.observe(pass.dropped(embed(ids, pass), "embedding"), "hidden.0");
-  nn::Pass with_ids = pass;
-  with_ids.ids = ids;
-  if (depth_) return pass.observe(norm_(nn::through(*depth_, layers_, x.sum, with_ids)), "final_norm");
+  nn::Pass of_layers = pass;
+  of_layers.ids = ids;
+  of_layers.shared = std::make_shared<std::map<std::string, Tensor>>();
+  if (depth_) return pass.observe(norm_(nn::through(*depth_, layers_, x.sum, of_layers)), "final_norm");
   for (size_t i = 0; i < layers_.size(); ++i) {
-    x = layers_[i](x, with_ids.layer(i));
+    x = layers_[i](x, of_layers.layer(i));
     x.observe(pass, "hidden.", i + 1);
   }
   return pass.observe(x.with(norm_).y, "final_norm");

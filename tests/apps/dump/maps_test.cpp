@@ -140,10 +140,11 @@ Mixing of_layer(const io::SafetensorsFile& file, const std::string& stage) {
 }
 
 // A model with every term, random weights and a tokenizer: static, two groups, local and global layers.
-void write_model(const fs::path& folder, const std::string& attention = "plain",
-                 const std::string& residual = "plain") {
+void write_model(const fs::path& folder, const std::string& attention = "plain", const std::string& residual = "plain",
+                 bool compose = true) {
   const auto spec = models::configure_model("dcformer-tiny", {{"attention", attention},
                                                               {"residual", residual},
+                                                              {"use_dcmha", compose ? "true" : "false"},
                                                               {"dim", "32"},
                                                               {"n_head", "4"},
                                                               {"n_layer", "2"},
@@ -152,7 +153,7 @@ void write_model(const fs::path& folder, const std::string& attention = "plain",
                                                               {"window_size", "5"},
                                                               {"block_size", "64"},
                                                               {"initializer_std", "0.3"},
-                                                              {"profile.static_proj", "true"},
+                                                              {"profile.static_proj", compose ? "true" : "false"},
                                                               {"profile.num_groups", "2"}});
   const auto model = spec->make({5, 0});
   for (nn::NamedTensor& p : nn::parameters(*model)) {
@@ -338,6 +339,8 @@ BOOST_AUTO_TEST_CASE(every_name_is_in_the_table) {
   write_model(scratch / "varied", "diff-v2,gated,gated-head,value-embedding");
   std::vector<std::string> inputs = {(scratch / "model").string() + " --ids 1,2,3,4,5,6,7 --decode 5 6",
                                      kGolden + "attn_static_g2", (scratch / "varied").string() + " --ids 1,2,3"};
+  write_model(scratch / "composed", "mta", "plain", false);
+  inputs.push_back((scratch / "composed").string() + " --ids 1,2,3");
   for (const char* residual : {"attnres", "mhc"}) {
     write_model(scratch / residual, "plain", residual);
     inputs.push_back((scratch / residual).string() + " --ids 1,2,3");

@@ -103,7 +103,8 @@ BOOST_AUTO_TEST_CASE(matrices_are_never_cut) {
 }
 
 BOOST_AUTO_TEST_CASE(every_layout_trains_as_one_process) {
-  for (const char* kind : {"dcformer", "llama", "grouped", "diff-v2", "variants", "dcformer-static-mgate"}) {
+  for (const char* kind :
+       {"dcformer", "llama", "grouped", "diff-v2", "variants", "iha", "mta", "dcformer-static-mgate"}) {
     for (const int64_t heads : {0, 2}) {
       const Record want = trained(kind, {}, muon(heads));
       BOOST_TEST(std::isfinite(want.losses.back()));

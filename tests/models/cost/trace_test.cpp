@@ -11,6 +11,7 @@
 #include "braid/autograd.h"
 #include "braid/models/registry.h"
 #include "braid/models/training/trainer.h"
+#include "braid/nn/attention/variant.h"
 #include "braid/tensor/memory.h"
 #include "tests/support/compare.h"
 #include "tests/support/sanitizer.h"
@@ -115,6 +116,11 @@ BOOST_AUTO_TEST_CASE(memory_is_what_the_worst_moment_of_a_step_takes) {
       for (const bool recompute : {false, true})
         for (const DType compute : {DType::f32, DType::bf16})
           check_memory(v, {.samples = {2, 2}, .seq_len = T, .compute = compute, .recompute = recompute});
+  // The convolution of scores takes buffers of oneDNN, which a trace does not know.
+  for (const nn::AttentionVariantRule& rule : nn::attention_variants())
+    for (const bool recompute : rule.earlier_queries > 0 ? std::vector<bool>() : std::vector<bool>{false, true})
+      check_memory({"transformer-tiny", joined(text, {{"attention", rule.name}})},
+                   {.samples = {2, 2}, .seq_len = 48, .recompute = recompute});
   for (const Variant& v : {Variant{"dcformer-tiny", text}, Variant{"pythia-tiny", text}, Variant{"seq2seq-tiny", pair}})
     for (const bool recompute : {false, true})
       check_memory(v, {.samples = {2, 2}, .seq_len = 64, .recompute = recompute, .dropout = 0.1});

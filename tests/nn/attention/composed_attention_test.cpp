@@ -15,8 +15,12 @@ BOOST_AUTO_TEST_SUITE(composed_attention_op)
 
 namespace {
 
-Tensor softmax_of(const Tensor& scores, const AttentionMask& mask) {
-  return mask_scores(softmax(mask_scores(scores, mask, -std::numeric_limits<double>::infinity())), mask, 0);
+nn::ScoreFunctions softmax_of_products() {
+  return {.scores =
+              [](const Tensor& q, const Tensor& k, double scale, const AttentionMask& mask) {
+                return mask_scores(nn::attention_scores(q, k, scale), mask, -std::numeric_limits<double>::infinity());
+              },
+          .probabilities = [](const Tensor& s, const AttentionMask& mask) { return mask_scores(softmax(s), mask, 0); }};
 }
 
 Tensor leaf(Tensor x) {
@@ -37,7 +41,7 @@ void check_like_softmax(const Operands& x, const DcmhaOptions& options) {
   const Tensor dy = randn(x.q.shape(), {1, 4}, x.q.dtype());
   const auto gradients = [&](const Tensor& y) { return grad(sum(mul(y, dy)), {x.q, x.k, x.v}); };
   const Tensor want = scaled_dot_product_attention(x.q, x.k, x.v, options);
-  const Tensor got = nn::composed_attention({x.q, x.k, x.v, {}, {}, nullptr, softmax_of}, options);
+  const Tensor got = nn::composed_attention({x.q, x.k, x.v, {}, {}, nullptr, softmax_of_products()}, options);
   BOOST_TEST(is_close(got.detach(), want.detach(), 1e-12));
   const std::vector<Tensor> expected = gradients(want), found = gradients(got);
   for (size_t i = 0; i < 3; ++i) BOOST_TEST(is_close(found[i], expected[i], 1e-12), "input " << i);
@@ -83,7 +87,7 @@ BOOST_AUTO_TEST_CASE(documents_are_calls_of_their_own) {
 
 BOOST_AUTO_TEST_CASE(sixteen_bits_compute_in_f32) {
   const Operands x(1, 6, 6, 2, 2, DType::bf16);
-  const Tensor got = nn::composed_attention({x.q, x.k, x.v, {}, {}, nullptr, softmax_of}, with({})).detach();
+  const Tensor got = nn::composed_attention({x.q, x.k, x.v, {}, {}, nullptr, softmax_of_products()}, with({})).detach();
   BOOST_TEST((got.dtype() == DType::bf16));
   const auto wide = [](const Tensor& t) { return t.detach().to(DType::f32); };
   const Tensor want = scaled_dot_product_attention(wide(x.q), wide(x.k), wide(x.v), with({}));
@@ -94,7 +98,7 @@ BOOST_AUTO_TEST_CASE(scores_of_one_block_are_all_that_is_kept) {
   const Operands x(1, 2048, 2048, 8, 8, DType::f32);
   const int64_t scores = 8 * 2048 * 2048 * 4, before = memory_stats(kCpu).current;
   reset_peak_memory(kCpu);
-  const Tensor y = nn::composed_attention({x.q, x.k, x.v, {}, {}, nullptr, softmax_of}, with({}));
+  const Tensor y = nn::composed_attention({x.q, x.k, x.v, {}, {}, nullptr, softmax_of_products()}, with({}));
   BOOST_TEST(memory_stats(kCpu).current - before < scores / 50);
   backward(sum(y));
   BOOST_TEST(memory_stats(kCpu).peak - before < scores / 2);

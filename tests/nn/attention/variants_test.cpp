@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "braid/autograd.h"
-#include "tests/nn/attention/support.h"
+#include "tests/nn/attention/variants_support.h"
 #include "tests/nn/support.h"
 #include "tests/support/gradcheck_model.h"
 
@@ -13,46 +13,6 @@ using namespace braid;
 using namespace braid::test;
 
 BOOST_AUTO_TEST_SUITE(attention_variants)
-
-namespace {
-
-constexpr int64_t T = 6;
-
-nn::AttentionOptions with(const std::vector<std::string>& variants) {
-  nn::AttentionOptions o = options_of(AttentionImpl::automatic);
-  o.compose = false;
-  o.qk_norm = false;
-  o.variants = variants;
-  o.vocabulary = 5;
-  return o;
-}
-
-Tensor tokens() { return from_vector(std::vector<int64_t>{3, 1, 4, 1, 0, 2, 2, 0, 1, 3, 3, 4}, {B, T}); }
-
-Tensor input() { return randn({B, T, D}, {11, 1}, DType::f64); }
-
-// The output projection is the identity: the layer gives the heads themselves, (B, T, N, d).
-Tensor heads_of(nn::Attention& attention, const Tensor& x) {
-  parameter(attention, "wo.weight").copy_(eye(D, DType::f64));
-  return reshape(attention(x), {B, T, N, d});
-}
-
-// Values of the parameter that start at nothing or at almost nothing.
-void fill(nn::Attention& attention, const std::string& name, uint64_t seed) {
-  Tensor p = parameter(attention, name);
-  p.copy_(0.5 * randn(p.shape(), {seed, 5}, DType::f64));
-}
-
-// Rows [first, first + count) x d of wqkv: the projections of heads.
-Tensor rows_of(nn::Attention& attention, int64_t first, int64_t count) {
-  return parameter(attention, "wqkv.weight").sliced(0, first * d, (first + count) * d);
-}
-
-double at(const Tensor& x, int64_t b, int64_t t, int64_t n, int64_t i) {
-  return x.detach().contiguous().data<double>()[((b * T + t) * x.dim(2) + n) * x.dim(3) + i];
-}
-
-}  // namespace
 
 BOOST_AUTO_TEST_CASE(every_variant_is_differentiable_alone_and_with_compose) {
   for (const nn::AttentionVariantRule& rule : nn::attention_variants()) {
@@ -195,6 +155,31 @@ BOOST_AUTO_TEST_CASE(a_value_embedding_is_added_to_the_values) {
   BOOST_TEST(is_close(reshape(attention(x, {.ids = tokens()}), {B, T, N, d}), want, 1e-12));
 }
 
+// Two layers of one pass: the second reads the values of the first, before the factors of the first.
+BOOST_AUTO_TEST_CASE(a_value_residual_adds_the_values_of_the_first_layer) {
+  nn::AttentionOptions o = with({"value-residual"});
+  o.kv_heads = 2;
+  nn::Attention first = make(o), second = make(o);
+  nn::Pass pass;
+  pass.shared = std::make_shared<std::map<std::string, Tensor>>();
+  Tensor v_1;
+  for (nn::Attention* layer : {&first, &second}) {
+    const uint64_t seed = layer == &first ? 3 : 4;
+    for (const char* name : {"wqkv.weight", "value-residual.own", "value-residual.first"}) fill(*layer, name, seed);
+    parameter(*layer, "wo.weight").copy_(eye(D, DType::f64));
+    const Tensor x = randn({B, T, D}, {11, seed}, DType::f64);
+    const Tensor all = reshape(linear(x, parameter(*layer, "wqkv.weight")), {B, T, N + 4, d}).detach();
+    const Tensor v = slice(all, 2, N + 2, N + 4);
+    if (layer == &first) v_1 = v;
+    const double own = parameter(*layer, "value-residual.own").item(),
+                 of_first = parameter(*layer, "value-residual.first").item();
+    const Tensor want =
+        scaled_dot_product_attention(slice(all, 2, 0, N), slice(all, 2, N, N + 2), add(v * own, v_1 * of_first), {});
+    BOOST_TEST(layer->gives(pass) == (layer == &first));
+    BOOST_TEST(is_close(reshape((*layer)(x, pass), {B, T, N, d}), want, 1e-12));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(xsa_leaves_nothing_along_the_own_value) {
   for (const int64_t kv_heads : {N, int64_t{2}}) {
     nn::AttentionOptions o = with({"xsa"}), p = with({});
@@ -222,53 +207,15 @@ BOOST_AUTO_TEST_CASE(xsa_leaves_nothing_along_the_own_value) {
   }
 }
 
-// In loops over queries and keys, with a window and shared key/value heads.
-BOOST_AUTO_TEST_CASE(a_sink_takes_a_share_of_the_softmax) {
-  for (const char* name : {"sink", "off-by-one"}) {
-    const bool learned = name == std::string("sink");
-    nn::AttentionOptions o = with({name});
-    o.kv_heads = 2;
-    o.window = 4;
-    nn::Attention attention = make(o);
-    if (learned) fill(attention, "sink.z", 3);
-    const Tensor x = input(), got = heads_of(attention, x);
-    const Tensor all = reshape(linear(x, parameter(attention, "wqkv.weight")), {B, T, N + 4, d});
-    for (int64_t b = 0; b < B; ++b)
-      for (int64_t t = 0; t < T; ++t)
-        for (int64_t n = 0; n < N; ++n) {
-          const int64_t key = N + n / 2, value = key + 2, first = std::max<int64_t>(0, t - 3);
-          double total = std::exp(learned ? parameter(attention, "sink.z").data<double>()[n] : 0.0);
-          std::vector<double> y(d);
-          for (int64_t j = first; j <= t; ++j) {
-            double score = 0;
-            for (int64_t i = 0; i < d; ++i) score += at(all, b, t, n, i) * at(all, b, j, key, i);
-            const double weight = std::exp(score / std::sqrt(static_cast<double>(d)));
-            total += weight;
-            for (int64_t i = 0; i < d; ++i) y[static_cast<size_t>(i)] += weight * at(all, b, j, value, i);
-          }
-          for (int64_t i = 0; i < d; ++i)
-            BOOST_TEST(std::fabs(at(got, b, t, n, i) - y[static_cast<size_t>(i)] / total) < 1e-12);
-        }
-  }
-}
-
-BOOST_AUTO_TEST_CASE(maps_are_those_of_a_composed_variant) {
-  std::map<std::string, Tensor> seen;
-  const nn::ActivationObserver observer{[&](const std::string& name, const Tensor& x) { seen[name] = x; },
-                                        [](const std::string&) { return true; }};
-  make(with({"off-by-one"}))(input(), {.observer = &observer});
-  for (const double sum_of_row : sum(seen.at("attn_probs"), {-1}).to_vector<double>()) BOOST_TEST(sum_of_row < 1);
-  const Tensor s = exp(seen.at("attn_scores")), want = div(s, sum(s, {-1}, true) + 1.0);
-  BOOST_TEST(is_close(seen.at("attn_probs"), want, 1e-12));
-}
-
 BOOST_AUTO_TEST_CASE(what_a_variant_computes_can_be_observed) {
   std::map<std::string, Shape> seen;
   const nn::ActivationObserver observer{[&](const std::string& name, const Tensor& x) { seen[name] = x.shape(); }};
+  make(with({"mta"}))(input(), {.observer = &observer, .part = "layers.0."});
   make(with({"diff-v2", "gated", "gated-head"}))(input(), {.observer = &observer, .part = "layers.0."});
   BOOST_TEST((seen.at("layers.0.lambda") == Shape{B, T, N}));
   BOOST_TEST((seen.at("layers.0.gate") == Shape{B, T, N, d}));
   BOOST_TEST((seen.at("layers.0.head_gate") == Shape{B, T, N}));
+  BOOST_TEST((seen.at("layers.0.mta_gate") == Shape{B, T, N}));
 }
 
 BOOST_AUTO_TEST_CASE(wrong_lists_are_errors) {
@@ -282,6 +229,11 @@ BOOST_AUTO_TEST_CASE(wrong_lists_are_errors) {
            "bad attention: expected diff-v2 first, which makes heads of several query heads, found gated,diff-v2");
   rejected({"sink", "off-by-one"}, false,
            "bad attention: expected one variant in the place of the softmax, found sink and off-by-one");
+  rejected({"mta", "iha"}, false,
+           "bad attention: expected one variant whose scores are those of several tokens, found mta and iha");
+  nn::AttentionOptions odd = with({"mta"});
+  odd.heads = 1;
+  BOOST_TEST(throws_with([&] { nn::Attention(odd, {1, 1}); }, "expected an even number of them, found 1"));
   rejected({"sink"}, true, "DCMHA cannot be beside a composed attention variant, found sink");
   nn::AttentionOptions no_tokens = with({"value-embedding"});
   no_tokens.vocabulary = 0;

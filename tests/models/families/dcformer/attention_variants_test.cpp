@@ -30,6 +30,13 @@ std::string layers_with(const DcformerConfig& config, const std::string& part) {
   return found;
 }
 
+models::Batch token_batch(int64_t step) {
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < 26; ++i) ids.push_back((i * 7 + i * i + 5 * step) % 40);
+  const Tensor text = from_vector(ids, {2, 13});
+  return models::text_batch(text.sliced(1, 0, 12).clone(), text.sliced(1, 1, 13).clone());
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(layers_have_what_their_patterns_say) {
@@ -90,16 +97,10 @@ BOOST_AUTO_TEST_CASE(every_variant_trains_resumes_and_generates) {
     BOOST_TEST_CONTEXT(keys[0].second) {
       const ScratchFolder run;
       models::Dcformer model = mixing_model("dcformer-tiny", keys, DType::f32);
-      const auto batch = [](int64_t step) {
-        std::vector<int64_t> ids;
-        for (int64_t i = 0; i < 26; ++i) ids.push_back((i * 7 + i * i + 5 * step) % 40);
-        const Tensor text = from_vector(ids, {2, 13});
-        return models::text_batch(text.sliced(1, 0, 12).clone(), text.sliced(1, 1, 13).clone());
-      };
       std::map<std::string, Tensor> before;
       for (const auto& [name, value] : nn::parameters(model)) before[name] = value.detach().clone();
       models::Trainer trainer(model, {}, 1.0);
-      for (int64_t step : {0, 1}) BOOST_TEST(std::isfinite(trainer.step({batch(step)}, 1e-2).loss));
+      for (int64_t step : {0, 1}) BOOST_TEST(std::isfinite(trainer.step({token_batch(step)}, 1e-2).loss));
       for (const auto& [name, value] : nn::parameters(model))
         BOOST_TEST(!is_close(value.detach(), before.at(name), 0), name);
       models::CheckpointWriter(run.path(), 2).save(trainer, nullptr, {2, 0, 0, 1, 12, "data"}, "");
@@ -112,10 +113,28 @@ BOOST_AUTO_TEST_CASE(every_variant_trains_resumes_and_generates) {
         return models::generate(m, prompt, 8, {.temperature = 0}).tokens;
       };
       BOOST_TEST(text(resumed) == text(model), boost::test_tools::per_element());
-      BOOST_TEST(continued.step({batch(2)}, 1e-2).loss == trainer.step({batch(2)}, 1e-2).loss);
+      BOOST_TEST(continued.step({token_batch(2)}, 1e-2).loss == trainer.step({token_batch(2)}, 1e-2).loss);
       const std::vector<nn::NamedTensor> want = nn::parameters(model), got = nn::parameters(resumed);
       for (size_t i = 0; i < want.size(); ++i)
         BOOST_TEST(is_close(got[i].value.detach(), want[i].value.detach(), 0), want[i].name);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(recomputed_layers_have_the_same_gradients) {
+  for (const Keys& keys : variant_keys()) {
+    BOOST_TEST_CONTEXT(keys[0].second) {
+      const models::Batch batch = token_batch(0);
+      std::map<std::string, Tensor> want;
+      for (const bool again : {false, true}) {
+        models::Dcformer model = mixing_model("dcformer-tiny", keys);
+        model.set_recompute(again);
+        backward(model.loss_sum(batch));
+        for (const auto& [name, value] : nn::parameters(model)) {
+          if (again) BOOST_TEST(is_close(grad(value), want.at(name), 1e-11), name);
+          want[name] = grad(value);
+        }
+      }
     }
   }
 }
@@ -133,6 +152,12 @@ BOOST_AUTO_TEST_CASE(products_of_a_variant_are_counted) {
   BOOST_TEST(flops("knocking").projections - plain.projections == L * 3 * N * 2 * d * d);  // each head by the matrix
   BOOST_TEST(flops("diff-v2").projections - plain.projections == L * (2 * D * N * d + 2 * D * N));
   BOOST_TEST(flops("diff-v2").attention == 2 * plain.attention);
+  const double P = 2;  // pseudo tokens: sums of N heads for each, and attention among P times as many
+  BOOST_TEST(flops("iha").projections - plain.projections == L * 3 * N * P * 2 * N * d);
+  BOOST_TEST(flops("iha").attention > 3.5 * plain.attention);
+  BOOST_TEST(flops("iha").attention <= 4 * plain.attention);
+  BOOST_TEST(flops("mta").projections - flops("sink").projections > L * 6 * 2 * N * d * 32);  // scores of six queries
+  BOOST_TEST(flops("value-residual").projections == plain.projections);
   BOOST_TEST(flops("xsa").logits == plain.logits);
   BOOST_TEST(flops("knocking").logits == plain.logits);
 }
@@ -142,6 +167,7 @@ BOOST_AUTO_TEST_CASE(a_composed_variant_says_that_it_is_slower) {
     return models::configure_model("transformer-tiny", {{"attention", attention}})->training_warning();
   };
   BOOST_TEST(warning("gated,xsa") == "");
+  BOOST_TEST(warning("iha,value-residual") == "");
   BOOST_TEST(warning("sink").starts_with("attention=sink is computed as ops on blocks of scores"));
 }
 
@@ -154,6 +180,14 @@ BOOST_AUTO_TEST_CASE(a_cache_is_that_of_the_layers) {
   const double with = bytes({}), without = bytes({{"use_dcmha", "false"}});
   BOOST_TEST(bytes({{"compose_layers", "last:1"}}) == without + (with - without) / 4);
   BOOST_TEST(bytes({{"use_dcmha", "false"}, {"attention", "diff-v2"}}) == without);  // its keys and values are as many
+  for (const nn::AttentionVariantRule& rule : nn::attention_variants()) {
+    const Keys keys = {{"attention", rule.name}, {"use_dcmha", "false"}, {"n_kv_head", "2"}, {"window_type", "G"}};
+    const models::Dcformer model = mixing_model("dcformer-tiny", keys, DType::f32);
+    models::KvCache cache = model.make_cache(96);
+    const NoGrad off;
+    model.hidden(zeros({2, 96}, DType::i64), &cache);
+    BOOST_TEST(static_cast<double>(cache.bytes()) == models::cache_bytes(model.config(), 2, 96).full, rule.name);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_is_one_sentence) {
@@ -168,6 +202,10 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_is_one_sentence) {
            "bad attention_layers: expected all with attention diff-v2, found even");
   rejected("transformer-tiny", {{"attention", "sink,off-by-one"}},
            "bad attention: expected one variant in the place of the softmax, found sink and off-by-one");
+  rejected("transformer-tiny", {{"attention", "mta,iha"}},
+           "bad attention: expected one variant whose scores are those of several tokens, found mta and iha");
+  rejected("dcformer-tiny", {{"attention", "iha"}},
+           "bad attention: expected iha in layers without DCMHA, as with compose=none, found both in layer 0");
   rejected("dcformer-tiny", {{"attention", "sink"}, {"compose_layers", "1"}},
            "bad attention: expected sink in layers without DCMHA, as with compose=none, found both in layer 1");
   rejected("dcformer-tiny", {{"compose_layers", "last:99"}}, "bad compose_layers: expected layers of the model's ");
