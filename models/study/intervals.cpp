@@ -1,5 +1,6 @@
 #include "braid/models/study/intervals.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -34,6 +35,11 @@ double student_quantile_975(int64_t degrees) {
     (student_between(middle, degrees) < 0.95 ? low : high) = middle;
   }
   return low;
+}
+
+double student_two_sided(double t, int64_t degrees) {
+  check(degrees >= 1, "student_two_sided", "needs a degree of freedom");
+  return std::clamp(1 - student_between(t, degrees), 0.0, 1.0);
 }
 
 Estimate mean_with_interval(std::span<const double> values) {

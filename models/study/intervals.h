@@ -19,6 +19,7 @@ struct Estimate {
 
 // degrees >= 1
 double student_quantile_975(int64_t degrees);
+double student_two_sided(double t, int64_t degrees);  // P(|T| >= t) for t >= 0
 // Infinite bounds for one value. Error(misuse) for none.
 Estimate mean_with_interval(std::span<const double> values);
 // The mean of x - y, pair by pair. Error(misuse) for different lengths.
