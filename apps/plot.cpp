@@ -6,8 +6,10 @@
 
 #include "apps/chart/group.h"
 #include "apps/chart/legend.h"
-#include "apps/chart/panel.h"
+#include "apps/chart/pdf.h"
 #include "apps/chart/rasterize.h"
+#include "apps/chart/run_chart.h"
+#include "apps/chart/svg.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/text.h"
 #include "apps/train/plan/run_flops.h"
@@ -19,16 +21,8 @@ namespace braid::apps {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr double page_width = 960, left = 64, right = 24, loss_height = 300, small_height = 120;
-
-struct XAxis {
-  std::string name;  // "step", "tokens", "time (min)"
-  double scale = 1;
-  std::optional<LogName> member;  // none: the step
-};
-
-XAxis choose_x(const std::string& column, std::vector<Run>& runs) {
-  XAxis axis{.name = "step"};
+RunAxis choose_x(const std::string& column, std::vector<Run>& runs) {
+  RunAxis axis{.name = "step"};
   if (column != "step") axis.member = column == "time" ? LogName("elapsed_s") : LogName("tokens");
   double largest = 0;
   for (Run& run : runs) {
@@ -59,116 +53,6 @@ XAxis choose_x(const std::string& column, std::vector<Run>& runs) {
   for (Run& run : runs)
     for (double& x : run.x) x *= axis.scale;
   return axis;
-}
-
-struct Look {
-  XAxis x;
-  double from = 0;  // of the horizontal axis, in its unit
-  double y_max = not_measured;
-  bool log = false;
-  int64_t window = 1;
-};
-
-// The columns of sources that any run has, in the order of the logs.
-std::vector<std::string> source_columns(const std::vector<Run>& runs) {
-  std::vector<std::string> columns;
-  for (const Run& run : runs)
-    for (const auto& [column, value] : run.rows.front().sources)
-      if (std::ranges::find(columns, column) == columns.end()) columns.push_back(column);
-  return columns;
-}
-
-// Small panels, `per_row` of one width beside one another.
-struct PanelRow {
-  std::vector<Panel> panels;
-  size_t per_row;
-};
-
-void add_rows(std::vector<PanelRow>& rows, const std::vector<Panel>& panels, size_t per_row) {
-  for (size_t i = 0; i < panels.size(); i += per_row)
-    rows.push_back(
-        {{panels.begin() + std::ptrdiff_t(i), panels.begin() + std::ptrdiff_t(std::min(panels.size(), i + per_row))},
-         per_row});
-}
-
-std::vector<Panel> panels_of_sources(const std::vector<Run>& runs) {
-  std::vector<Panel> panels;
-  for (const std::string& column : source_columns(runs)) {
-    if (!column.starts_with("loss.")) continue;
-    const std::string name = column.substr(5);
-    panels.push_back({.title = "Loss of " + preview(name, 30),
-                      .member = "loss",
-                      .smooth = true,
-                      .from_zero = false,
-                      .points = LogName("val_loss"),
-                      .skips_beginning = true,
-                      .source = name});
-  }
-  return panels;
-}
-
-std::string chart(const std::vector<Run>& runs, const Look& look, const std::string& command) {
-  const XAxis& x = look.x;
-  const int64_t window = look.window;
-  double x_max = 0;
-  for (const Run& run : runs) x_max = std::max(x_max, run.x.back());
-  check(look.from < x_max || look.from == 0, ErrorKind::setting, [&] {
-    return "bad value for --from: expected less than " + shown(x_max, 2) + ", where the longest run ends, found " +
-           shown(look.from, 2);
-  });
-  const Axis xs{.min = look.from, .max = x_max > 0 ? x_max : 1, .whole = x.name == "step"};
-
-  const bool images = measured(runs, "pictures");
-  Panel loss{images ? "Loss (nats per image)" : "Loss (nats per token)", "loss", true, false, 1, LogName("val_loss")};
-  loss.skips_beginning = true;
-  loss.max = look.y_max;
-  std::vector<Panel> small;
-  for (const Panel& panel :
-       {Panel{"Task accuracy (%)", "task_acc", false, true, 100, LogName("task_acc")},
-        Panel{"Validation accuracy (%)", "val_top1", false, false, 100, LogName("val_top1")},
-        Panel{"Learning rate", "lr", false, true}, Panel{"Gradient norm before clipping", "grad_norm", true, true},
-        Panel{"Throughput (tokens/s)", "tok_per_s", true, true},
-        Panel{"Throughput (images/s)", "pictures_per_s", true, true}})
-    if (measured(runs, panel.member)) small.push_back(panel);
-  std::vector<PanelRow> small_rows;
-  const std::vector<Panel> of_sources = panels_of_sources(runs);
-  add_rows(small_rows, of_sources, std::clamp<size_t>(of_sources.size(), 1, 3));
-  add_rows(small_rows, small, small.size() == 4 ? 2 : std::max<size_t>(1, small.size()));
-
-  const auto rows = legend(runs, window);
-  const double legend_top = 80, loss_top = legend_top + 19 * static_cast<double>(rows.size()) + 30;
-  const double small_top = loss_top + loss_height + 78, row_height = small_height + 78;
-  const double height =
-      small_top - 34 + static_cast<double>(small_rows.size()) * row_height - (small_rows.empty() ? 0 : 4);
-
-  std::vector<std::string> names;
-  for (const Run& run : runs) names.push_back(run.name);
-  size_t drawn = 0;
-  for (const Run& run : runs) drawn += std::max<size_t>(1, run.members.size());
-  const bool grouped = drawn > runs.size();
-  const std::string title = drawn == 1 ? "Training run " + names[0] : str("Comparison of ", drawn, " training runs");
-  Svg svg(page_width, height, title, "Runs: " + join(names, ", ") + ". Made by: " + command);
-  svg.text(left, 34, preview(title, 80), "title");
-  const bool validated = measured(runs, "val_loss");
-  svg.text(left, 54,
-           str(window > 1 ? str("lines: moving average over up to ", window, " steps",
-                                runs.size() > 5 ? "" : "; faint: every step")
-                          : "lines: every step",
-               grouped ? "; of several runs the mean, in a band of one standard deviation" : "",
-               validated ? "; circles: validation" : ""),
-           "small");
-  draw_legend(svg, {left, legend_top, page_width - left - right, 19}, rows, validated);
-  draw_panel(svg, {left, loss_top, page_width - left - right, loss_height}, runs, loss, xs, x.name, look.log, window);
-  const double gap = 62;
-  double top = small_top;
-  for (const auto& [panels, per_row] : small_rows) {
-    const double width = (page_width - left - right - gap * double(per_row - 1)) / double(per_row);
-    for (size_t i = 0; i < panels.size(); ++i)
-      draw_panel(svg, {left + double(i) * (width + gap), top, width, small_height}, runs, panels[i], xs, x.name, false,
-                 window);
-    top += row_height;
-  }
-  return svg.finish();
 }
 
 // The numbers of the chart, one row per run and step; of a group those of its runs, then the means.
@@ -278,9 +162,11 @@ int run_plot(const Arguments& arguments) {
     const bool folder = sources.size() == 1 && io::is_folder(sources[0]);
     out = folder ? fs::path(sources[0]) / "plots" / "run.svg" : fs::path("plot.svg");
   }
-  const bool png = out.extension() == ".png";
-  check(out.extension() == ".svg" || png, ErrorKind::setting, [&] {
-    return "bad value for --out: expected a file name ending in .svg or .png, found '" + preview(out.string()) + "'";
+  const Medium medium = medium_of(arguments);
+  const std::string kind = out.extension().string();
+  check(kind == ".svg" || kind == ".pdf" || kind == ".png", ErrorKind::setting, [&] {
+    return "bad value for --out: expected a file name ending in .svg, .pdf or .png, found '" + preview(out.string()) +
+           "'";
   });
   const fs::path data = fs::path(out).replace_extension(".csv");
   for (const std::string& source : sources) {
@@ -290,14 +176,22 @@ int run_plot(const Arguments& arguments) {
              "; choose another name";
     });
   }
-  Look look{.x = choose_x(arguments.get("x"), runs), .log = arguments.has("log-y"), .window = window};
+  RunLook look{.x = choose_x(arguments.get("x"), runs), .window = window, .command = arguments.line()};
+  look.log = arguments.has("log-y");
   if (arguments.has("from")) look.from = arguments.get_float("from");
   if (arguments.has("y-max")) look.y_max = arguments.get_float("y-max");
   runs = group_runs(std::move(runs), arguments.list("group"));
-  const std::string svg = chart(runs, look, arguments.line());
+  const Drawing drawing = run_chart(runs, look)(medium);
   if (out.has_parent_path()) io::make_folder(out.parent_path());
   io::write_file(data.string(), data_csv(runs, window));
-  io::write_file(out.string(), png ? png_of(svg) : svg);
+  std::vector<std::string> written;
+  for (const std::string format : {".svg", ".pdf", ".png"}) {
+    if (format != kind && !(medium.paper() && format != ".png")) continue;
+    written.push_back(fs::path(out).replace_extension(format).string());
+    io::write_file(written.back(), format == ".pdf"   ? pdf_of(drawing)
+                                   : format == ".png" ? png_of(svg_of(drawing))
+                                                      : svg_of(drawing));
+  }
 
   const auto rows = legend(runs, window);
   for (const auto& row : rows) {
@@ -310,7 +204,7 @@ int run_plot(const Arguments& arguments) {
     }
     std::printf("%s\n", line.c_str());
   }
-  std::printf("wrote %s (chart) and %s (its numbers)\n", out.c_str(), data.c_str());
+  std::printf("wrote %s (chart) and %s (its numbers)\n", join(written, ", ").c_str(), data.c_str());
   return 0;
 }
 
@@ -327,8 +221,9 @@ Command plot_command() {
           {{.name = "out",
             .alias = 'o',
             .value = "FILE",
-            .help = "the chart, .svg or .png; its numbers go to a .csv beside it [RUN/plots/run.svg, or plot.svg for "
-                    "several runs]"},
+            .help = "the chart, .svg, .pdf or .png; its numbers go to a .csv beside it [RUN/plots/run.svg, or plot.svg "
+                    "for several runs]"},
+           medium_flag(),
            {.name = "x",
             .value = "WHAT",
             .help = "horizontal axis",
@@ -349,9 +244,11 @@ Command plot_command() {
       .details =
           "The table has the loss of the last step, as braid train prints it, and the smoothed loss that the line "
           "shows.\n"
-          "Of several runs, those without a step yet are left out.",
+          "Of several runs, those without a step yet are left out. A chart for paper has the names of the runs\n"
+          "instead of the table, and no learning rate, gradient norm and throughput.",
       .examples = {"braid plot out/run", "braid plot out/dcformer out/transformer -o compare.svg --x time",
-                   "braid plot out/dc-* out/tf-* --group 'dc-*' --group 'tf-*' --from 100 -o seeds.png"},
+                   "braid plot out/dc-* out/tf-* --group 'dc-*' --group 'tf-*' --from 100 -o seeds.png",
+                   "braid plot out/dcformer out/transformer --for paper -o figure-2.pdf"},
       .run = run_plot,
   };
 }

@@ -41,7 +41,8 @@ void terms(const AnalysedModel& model, const std::string& id, const FigureSink& 
           .id = id + (every_layer ? "ablation-terms" : "ablation-terms-by-layer"),
           .caption = "Change of the mean loss when a term of Compose is switched off, with an interval of 95 % over "
                      "tokens (which are taken as independent). More than 0: the term helps.",
-          .svg = interval_chart(model.name + ": loss without terms of Compose", "nats per token", bars),
+          .chart = interval_chart({model.name + ": loss without terms of Compose"},
+                                  "change of the loss (nats per token)", bars),
           .csv = table(model.analysis),
           .on_page = true,
           .of = model.name});
@@ -66,7 +67,8 @@ void heads(const AnalysedModel& model, const std::string& id, const FigureSink& 
   sink({.section = AnalysisSection::ablation,
         .id = id + "ablation-heads",
         .caption = "One head at a time writes nothing; with Compose it is the composed head. Blue: the loss grows.",
-        .svg = heat_chart(model.name + ": loss without a head", {panel}, a.heads > 12 ? 1 : 2),
+        .chart = heat_chart({model.name + ": loss without a head"}, {panel},
+                            {.across = a.heads > 12 ? 1 : 2, .unit = "nats per token"}),
         .csv = table(a),
         .on_page = true,
         .of = model.name});
@@ -101,7 +103,8 @@ void by_token(const AnalysedModel& model, const std::string& id, const FigureSin
         .id = id + "ablation-tokens",
         .caption = str("The first tokens of the text; the ", order.size(),
                        " parts with the largest mean change. All are in the table."),
-        .svg = heat_chart(model.name + ": where the text needs a part", {panel}, 1, {}, 14),
+        .chart = heat_chart({model.name + ": where the text needs a part"}, {panel},
+                            {.row_height = 14, .column_axis = "token", .unit = "nats"}),
         .csv = csv.text(),
         .on_page = true,
         .of = model.name});
@@ -136,7 +139,7 @@ void lens_figures(const std::vector<AnalysedModel>& models, const FigureSink& si
   sink({.section = AnalysisSection::lens,
         .id = "lens",
         .caption = "The loss if the model ended after so many layers, with an interval of 95 % over tokens.",
-        .svg = line_chart("Logit lens", {panel}, 1),
+        .chart = line_chart({"Logit lens"}, {panel}, 1),
         .csv = csv.text(),
         .on_page = true,
         .of = ""});
@@ -144,7 +147,7 @@ void lens_figures(const std::vector<AnalysedModel>& models, const FigureSink& si
     const models::Analysis& a = models[m].analysis;
     if (a.lens.empty()) continue;
     const std::vector<std::string> names = labels_of(models[m], a.shown);
-    HeatPanel tokens{.title = "probability of the likeliest next token; point at a cell to read it",
+    HeatPanel tokens{.title = "probability of the likeliest next token",
                      .rows = static_cast<int>(a.lens.size()),
                      .columns = static_cast<int>(names.size()),
                      .values = {},
@@ -163,8 +166,9 @@ void lens_figures(const std::vector<AnalysedModel>& models, const FigureSink& si
     }
     sink({.section = AnalysisSection::lens,
           .id = slug(models, m) + "lens-tokens",
-          .caption = "What the model would write next after each layer.",
-          .svg = heat_chart(models[m].name + ": logit lens by token", {tokens}, 1, 1, 16),
+          .caption = "What the model would write next after each layer; point at a cell to read it.",
+          .chart = heat_chart({models[m].name + ": logit lens by token"}, {tokens},
+                              {.max = 1, .row_height = 16, .column_axis = "token", .unit = "probability"}),
           .csv = table.text(),
           .on_page = true,
           .of = models[m].name});

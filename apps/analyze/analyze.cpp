@@ -5,6 +5,7 @@
 
 #include "apps/analyze/images.h"
 #include "apps/analyze/page.h"
+#include "apps/chart/chart_files.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/loaded_model.h"
 #include "apps/cli/model_flags.h"
@@ -120,6 +121,7 @@ int run_analyze(const Arguments& arguments) {
   check(arguments.has("text") != arguments.has("prompt"), ErrorKind::setting,
         "expected one of --text FILE and --prompt TEXT, found both or none");
   const fs::path out = arguments.get("out");
+  const Medium medium = medium_of(arguments);
   analyze::check_report_folder(out);
   std::vector<Loaded> loaded;
   loaded.push_back(load(arguments, arguments.get("MODEL")));
@@ -140,8 +142,7 @@ int run_analyze(const Arguments& arguments) {
   int64_t written = 0;
   const analyze::FigureSink sink = [&](const Figure& f) {
     if (!shown.contains(f.section)) return;
-    io::write_file((out / "figures" / (f.id + ".svg")).string(), f.svg);
-    if (!f.csv.empty()) io::write_file((out / "figures" / (f.id + ".csv")).string(), f.csv);
+    write_chart(out / "figures" / f.id, f.chart, f.csv, medium);
     ++written;
     if (f.on_page) figures.push_back(f);
   };
@@ -218,6 +219,7 @@ Command analyze_command() {
       {.name = "sections",
        .value = "LIST",
        .help = "some of maps, mixing, rank, diversity, patterns, circuits, ablation, lens (default: all there are)"},
+      medium_flag(),
       dtype_flag("arithmetic"),
       device_flag()};
   flags.insert(flags.end(), std::begin(rest), std::end(rest));
@@ -229,10 +231,11 @@ Command analyze_command() {
           .details =
               "Writes DIR/index.html, which needs no network, and DIR/figures with every chart as SVG and its\n"
               "numbers as CSV. The text is read in windows; memory does not grow with its length.\n"
+              "--for paper changes the files in DIR/figures, not the page.\n"
               "With --pictures DATA a ViT is shown: its attention over images before and after Compose, and mistakes.",
           .examples = {"braid analyze out/demo --text README.md -o report",
                        "braid analyze out/demo --compare out/demo-transformer --text README.md",
-                       "braid analyze out/demo --prompt 'The fox' --sections maps,mixing",
+                       "braid analyze out/demo --prompt 'The fox' --sections maps,mixing --for paper",
                        "braid analyze out/fashion-mnist --pictures out/fashion-mnist-data --heads 3.0,3.1"},
           .run = run_analyze};
 }

@@ -30,7 +30,7 @@ void spectra(const AnalysedModel& model, const std::string& id, const FigureSink
   sink({.section = AnalysisSection::circuits,
         .id = id + "circuits",
         .caption = "Singular values of W_QK and W_OV of each head, of which there are as many as its size.",
-        .svg = line_chart(model.name + ": singular values of the circuits", panels, 2),
+        .chart = line_chart({model.name + ": singular values of the circuits"}, panels, 2),
         .csv = csv.text(),
         .on_page = true,
         .of = model.name});
@@ -62,7 +62,11 @@ void token_matrices(const AnalysedModel& model, const std::string& id, const Fig
             .caption =
                 qk ? "Score of a query token (row) for a key token (column) by their embeddings alone."
                    : "What attention to a token (row) adds to the logit of a token (column), by the weights alone.",
-            .svg = heat_chart(model.name + ", " + layer + (qk ? ": QK circuit" : ": OV circuit"), panels, 3),
+            .chart = heat_chart({model.name + ", " + layer + (qk ? ": QK circuit" : ": OV circuit")}, panels,
+                                {.across = 3,
+                                 .row_axis = qk ? "query token" : "token attended to",
+                                 .column_axis = qk ? "key token" : "token written",
+                                 .unit = qk ? "score" : "logit"}),
             .csv = csv.text(),
             .on_page = true,
             .of = model.name});
@@ -99,7 +103,9 @@ void composition(const AnalysedModel& model, const std::string& id, const Figure
         .caption =
             "How strongly what a head writes (row, layer.head) is read by the queries, keys and values of a later "
             "head (column); 1 / sqrt(D) is what random matrices of rank d give, about.",
-        .svg = heat_chart(model.name + ": composition across heads", panels, 3),
+        .chart = heat_chart(
+            {model.name + ": composition across heads"}, panels,
+            {.across = 3, .row_axis = "earlier head", .column_axis = "later head", .unit = "composition score"}),
         .csv = csv.text(),
         .on_page = true,
         .of = model.name});

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/chart/chart.h"
 #include "apps/chart/csv.h"
 #include "braid/models/data/tokenizers/tokenizer.h"
 #include "braid/models/inspect/analysis.h"
@@ -23,7 +24,8 @@ struct Figure {
   models::AnalysisSection section;
   std::string id;       // of its files: figures/<id>.svg and figures/<id>.csv
   std::string caption;  // a line about what it shows
-  std::string svg, csv;
+  Chart chart;
+  std::string csv;      // the numbers that are drawn
   bool on_page = true;  // otherwise the page shows the same in another way
   std::string of;       // the model that it is about; empty: all
 };

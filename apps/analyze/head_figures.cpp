@@ -3,6 +3,7 @@
 
 #include "apps/analyze/figures.h"
 #include "apps/chart/chart.h"
+#include "apps/chart/style.h"
 #include "apps/cli/text.h"
 
 namespace braid::apps::analyze {
@@ -13,16 +14,38 @@ using models::kMapKinds, models::kRowKinds, models::LayerMeasures, models::MapKi
 const char* stage_name(MapKind kind) { return kind == MapKind::scores || kind == MapKind::probs ? "before" : "after"; }
 bool is_score(MapKind kind) { return kind == MapKind::scores || kind == MapKind::scores_composed; }
 
-// A line over the layers of each model: value(measures) of a kind.
+// What a line shows. In all figures of this file a color stands for one of these, and a dash for a model.
+struct Quantity {
+  const char* name;
+  int hue;
+};
+Quantity quantity_of(MapKind kind) {
+  constexpr Quantity quantities[] = {
+      {"scores before", 0}, {"scores after", 1}, {"probabilities before", 2}, {"weights after", 3}};
+  return quantities[static_cast<size_t>(kind)];
+}
+Quantity quantity_of(RowKind kind) {
+  if (kind == RowKind::uncomposed) return {"softmax of scores before", 4};
+  return quantity_of(kind == RowKind::probs ? MapKind::probs : MapKind::probs_composed);
+}
+// Before and after what a plain model has none of.
+bool composed_only(MapKind kind) { return stage_name(kind)[0] == 'a'; }
+bool composed_only(RowKind kind) { return kind != RowKind::probs; }
+
+Line line_of(const std::vector<AnalysedModel>& models, size_t m, const Quantity& quantity) {
+  const bool composed = models[m].analysis.composed;
+  std::string name = quantity.name;
+  if (!composed) name = name.substr(0, name.find(" before"));
+  if (models.size() > 1) name = models[m].name + ": " + name;
+  return {.name = name, .x = {}, .y = {}, .hue = quantity.hue + series_hues * static_cast<int>(m)};
+}
+
+// A line over the layers of each model: value(measures, kind).
 template <class Kind, class Value>
-void add_lines(LinePanel& panel, const std::vector<AnalysedModel>& models, Kind kind, const std::string& name, int hue,
-               bool composed_only, Value&& value) {
+void add_lines(LinePanel& panel, const std::vector<AnalysedModel>& models, Kind kind, Value&& value) {
   for (size_t m = 0; m < models.size(); ++m) {
-    if (composed_only && !models[m].analysis.composed) continue;
-    Line line{.name = models[m].name + (models[m].analysis.composed ? " " + name : ""),
-              .x = {},
-              .y = {},
-              .hue = models[m].analysis.composed ? hue + static_cast<int>(m) * 2 : 5};
+    if (composed_only(kind) && !models[m].analysis.composed) continue;
+    Line line = line_of(models, m, quantity_of(kind));
     for (size_t i = 0; i < models[m].analysis.measures.size(); ++i) {
       line.x.push_back(static_cast<double>(i));
       line.y.push_back(value(models[m].analysis.measures[i], static_cast<size_t>(kind)));
@@ -35,13 +58,13 @@ void rank_by_layer(const std::vector<AnalysedModel>& models, const FigureSink& s
   std::vector<LinePanel> panels;
   Csv csv({"model", "layer", "head", "map", "effective_rank", "stable_rank"});
   for (const bool scores : {true, false}) {
-    LinePanel panel{.title = scores ? "scores of all pairs" : "probabilities",
+    LinePanel panel{.title = scores ? "scores of all pairs" : "attention weights",
                     .x_name = "layer",
                     .from_zero = true,
                     .whole_x = true};
     for (const MapKind kind : kMapKinds)
       if (is_score(kind) == scores)
-        add_lines(panel, models, kind, stage_name(kind), stage_name(kind)[0] == 'a', stage_name(kind)[0] == 'a',
+        add_lines(panel, models, kind,
                   [](const LayerMeasures& l, size_t k) { return models::mean_of(l.effective_rank[k]); });
     panels.push_back(panel);
   }
@@ -57,7 +80,7 @@ void rank_by_layer(const std::vector<AnalysedModel>& models, const FigureSink& s
   sink({.section = models::AnalysisSection::rank,
         .id = "rank",
         .caption = "exp of the entropy of the normalised singular values, mean over heads and windows.",
-        .svg = line_chart("Effective rank by layer", panels, 2),
+        .chart = line_chart({"Effective rank by layer"}, panels, 2),
         .csv = csv.text(),
         .on_page = true,
         .of = ""});
@@ -75,18 +98,14 @@ void spectra(const std::vector<AnalysedModel>& models, const FigureSink& sink) {
         if (i >= models[m].analysis.measures.size()) continue;
         for (const MapKind kind : kMapKinds) {
           if (is_score(kind) != scores) continue;
-          const bool composed = models[m].analysis.composed, after = stage_name(kind)[0] == 'a';
           const std::vector<double>& s = models[m].analysis.measures[i].spectrum[static_cast<size_t>(kind)];
-          Line line{.name = models[m].name + (composed ? str(" ", stage_name(kind)) : ""),
-                    .x = {},
-                    .y = {},
-                    .hue = composed ? after + static_cast<int>(m) * 2 : 5};
+          Line line = line_of(models, m, quantity_of(kind));
           for (size_t e = 0; e < s.size(); ++e) {
             csv.row({models[m].name, static_cast<int64_t>(i), name_of(kind), static_cast<int64_t>(e), s[e]});
             line.x.push_back(static_cast<double>(e));
             line.y.push_back(std::max(s[e], 1e-9));
           }
-          if (composed || !after) panel.lines.push_back(line);
+          if (models[m].analysis.composed || !composed_only(kind)) panel.lines.push_back(line);
         }
       }
       panels.push_back(panel);
@@ -94,8 +113,8 @@ void spectra(const std::vector<AnalysedModel>& models, const FigureSink& sink) {
     sink({.section = models::AnalysisSection::rank,
           .id = scores ? "spectra-scores" : "spectra-probs",
           .caption = "Singular values as shares of the largest, mean over heads and windows; below 1e-9 drawn there.",
-          .svg = line_chart(scores ? "Singular values of scores of all pairs" : "Singular values of probabilities",
-                            panels, 2),
+          .chart = line_chart(
+              {scores ? "Singular values of scores of all pairs" : "Singular values of attention weights"}, panels, 2),
           .csv = csv.text(),
           .on_page = true,
           .of = ""});
@@ -106,23 +125,19 @@ void diversity_by_layer(const std::vector<AnalysedModel>& models, const FigureSi
   std::vector<LinePanel> panels;
   Csv csv({"model", "layer", "measure", "of", "mean"});
   for (const bool scores : {true, false}) {
-    LinePanel panel{
-        .title = scores ? "cosine of scores" : "cosine of probabilities", .x_name = "layer", .whole_x = true};
+    LinePanel panel{.title = scores ? "cosine of scores" : "cosine of weights", .x_name = "layer", .whole_x = true};
     for (const MapKind kind : kMapKinds)
       if (is_score(kind) == scores)
-        add_lines(panel, models, kind, stage_name(kind), stage_name(kind)[0] == 'a', stage_name(kind)[0] == 'a',
+        add_lines(panel, models, kind,
                   [](const LayerMeasures& l, size_t k) { return models::mean_off_diagonal(l.cosines[k], l.heads); });
     panels.push_back(panel);
   }
-  LinePanel js{.title = "Jensen-Shannon divergence (nats)", .x_name = "layer", .from_zero = true, .whole_x = true},
-      entropy{.title = "entropy of a query's attention (nats)", .x_name = "layer", .from_zero = true, .whole_x = true};
-  int hue = 0;
+  LinePanel js{.title = "divergence (nats)", .x_name = "layer", .from_zero = true, .whole_x = true},
+      entropy{.title = "entropy (nats)", .x_name = "layer", .from_zero = true, .whole_x = true};
   for (const RowKind kind : kRowKinds) {
-    const bool composed_only = kind != RowKind::uncomposed;
-    add_lines(js, models, kind, name_of(kind), hue, composed_only,
+    add_lines(js, models, kind,
               [](const LayerMeasures& l, size_t k) { return models::mean_off_diagonal(l.divergences[k], l.heads); });
-    add_lines(entropy, models, kind, name_of(kind), hue++, composed_only,
-              [](const LayerMeasures& l, size_t k) { return models::mean_of(l.entropies[k]); });
+    add_lines(entropy, models, kind, [](const LayerMeasures& l, size_t k) { return models::mean_of(l.entropies[k]); });
   }
   panels.push_back(js), panels.push_back(entropy);
   for (const AnalysedModel& model : models)
@@ -141,9 +156,10 @@ void diversity_by_layer(const std::vector<AnalysedModel>& models, const FigureSi
   sink({.section = models::AnalysisSection::diversity,
         .id = "diversity",
         .caption =
-            "Mean over pairs of heads (entropy: over heads). Less alike heads have a smaller cosine and a larger "
-            "divergence.",
-        .svg = line_chart("Diversity of heads by layer", panels, 2),
+            "Mean over pairs of heads (entropy of a query's attention: over heads). Less alike heads have a smaller "
+            "cosine and a larger Jensen-Shannon divergence; for it and for the entropy, weights after Compose count by "
+            "their sizes as shares of their sum.",
+        .chart = line_chart({"Diversity of heads by layer"}, panels, 2),
         .csv = csv.text(),
         .on_page = true,
         .of = ""});
@@ -154,38 +170,54 @@ void pairwise(const AnalysedModel& model, const std::string& id, const FigureSin
   Csv csv({"layer", "measure", "of", "head", "other", "value"});
   for (size_t i = 0; i < model.analysis.measures.size(); ++i) {
     const LayerMeasures& l = model.analysis.measures[i];
+    const std::string layer = str("layer ", i);
     const auto add = [&](std::vector<HeatPanel>& panels, const std::string& measure, const std::string& of,
                          const std::vector<double>& values, const std::string& title) {
-      panels.push_back({.title = str("layer ", i, ": ", title),
+      panels.push_back({.title = l.composed ? title : layer + ": " + title,
                         .rows = static_cast<int>(l.heads),
                         .columns = static_cast<int>(l.heads),
                         .values = values,
                         .row_names = numbered("", l.heads),
-                        .column_names = numbered("", l.heads)});
+                        .column_names = numbered("", l.heads),
+                        .row_axis = l.composed ? layer + ": head" : ""});
       for (int64_t e = 0; e < l.heads * l.heads; ++e)
         csv.row({static_cast<int64_t>(i), measure, of, e / l.heads, e % l.heads, values[static_cast<size_t>(e)]});
     };
     for (const MapKind kind : kMapKinds) {
       if (!l.composed && stage_name(kind)[0] == 'a') continue;
       add(cosines, "cosine", name_of(kind), l.cosines[static_cast<size_t>(kind)],
-          str(is_score(kind) ? "scores " : "prob. ", l.composed ? stage_name(kind) : ""));
+          l.composed       ? quantity_of(kind).name
+          : is_score(kind) ? "scores"
+                           : "probabilities");
     }
     for (const RowKind kind : kRowKinds)
       if (l.composed || kind == RowKind::probs)
-        add(divergences, "jensen_shannon", name_of(kind), l.divergences[static_cast<size_t>(kind)], name_of(kind));
+        add(divergences, "jensen_shannon", name_of(kind), l.divergences[static_cast<size_t>(kind)],
+            l.composed ? quantity_of(kind).name : "probabilities");
   }
   const int across = model.analysis.composed ? 4 : 2;
   sink({.section = models::AnalysisSection::diversity,
         .id = id + "cosines",
         .caption = "Cosine of the maps of two heads.",
-        .svg = heat_chart(model.name + ": cosine of heads", cosines, across, 1),
+        .chart = heat_chart({model.name + ": cosine of heads"}, cosines,
+                            {.across = across,
+                             .shared_rows = model.analysis.composed,
+                             .max = 1,
+                             .row_axis = "head",
+                             .column_axis = "head",
+                             .unit = "cosine"}),
         .csv = csv.text(),
         .on_page = true,
         .of = model.name});
   sink({.section = models::AnalysisSection::diversity,
         .id = id + "divergences",
         .caption = "Jensen-Shannon divergence of two heads, mean over queries; at most ln 2.",
-        .svg = heat_chart(model.name + ": Jensen-Shannon divergence of heads", divergences, across == 4 ? 3 : 2),
+        .chart = heat_chart({model.name + ": Jensen-Shannon divergence of heads"}, divergences,
+                            {.across = across == 4 ? 3 : 2,
+                             .shared_rows = model.analysis.composed,
+                             .row_axis = "head",
+                             .column_axis = "head",
+                             .unit = "divergence (nats)"}),
         .csv = csv.text(),
         .on_page = true,
         .of = model.name});
@@ -222,7 +254,8 @@ void patterns(const AnalysedModel& model, const std::string& id, const FigureSin
         .id = id + "patterns",
         .caption = "Mean attention to the token before; on random tokens that repeat, to the token that followed the "
                    "same token (induction) and to that token itself (duplicate); to itself; to the first token.",
-        .svg = heat_chart(model.name + ": what heads look at", panels, a.composed ? 4 : 3, 1),
+        .chart = heat_chart({model.name + ": what heads look at"}, panels,
+                            {.across = a.composed ? 4 : 3, .max = 1, .column_axis = "head", .unit = "mean weight"}),
         .csv = csv.text(),
         .on_page = true,
         .of = model.name});

@@ -127,7 +127,8 @@ std::string words(const Prediction& p, const std::vector<std::string>& classes) 
 // The image, and over it the weights of its patches.
 std::string map_html(const std::string& of_image, const std::vector<double>& weights, const ImageAttention& a,
                      double max, const std::string& title) {
-  const std::string heat = heat_png(weights, static_cast<int>(a.rows), static_cast<int>(a.columns), max);
+  const std::string heat =
+      heat_png(heat_raster(weights, static_cast<int>(a.rows), static_cast<int>(a.columns), max), heat_colors({}));
   return "<figure class=\"patches " + of_image + "\"><img alt=\"" + title + "\" src=\"" + data_url(heat) +
          "\"><figcaption>" + title + "</figcaption></figure>";
 }
@@ -221,7 +222,7 @@ std::string page(const std::string& name, const std::vector<Shown>& shown, const
 }  // namespace
 
 int analyze_images(const Arguments& arguments) {
-  for (const char* flag : {"text", "prompt", "compare", "window", "sections"})
+  for (const char* flag : {"text", "prompt", "compare", "window", "sections", "for"})
     check(!arguments.has(flag) || arguments.get(flag).empty(), ErrorKind::setting,
           [&] { return str("--", flag, " is for texts: it has no effect beside --pictures; leave it out"); });
   const fs::path out = arguments.get("out");

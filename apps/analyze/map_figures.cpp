@@ -1,4 +1,4 @@
-// Attention maps of every head before and after Compose with their difference.
+// Attention maps of every head before and after Compose with their difference; their axes are the tokens.
 #include <cmath>
 #include <limits>
 
@@ -24,31 +24,71 @@ std::vector<double> square(const ShownLayer& layer, MapKind kind, int64_t head, 
   return map;
 }
 
-std::string stage_svg(const std::string& title, const ShownLayer& layer, int64_t heads, int64_t t, bool pre) {
+// Before softmax both maps are scores. After it the map before post-compose is of probabilities; composed ones may be
+// negative and above 1, so they are weights.
+struct MapPair {
+  MapKind before, after;
+  const char *title, *unit;                  // of the figure; of its colors
+  const char *before_column, *after_column;  // of the CSV, the names of braid dump
+};
+constexpr MapPair kScores = {MapKind::scores, MapKind::scores_composed, "scores", "score",
+                             "attn_scores",   "attn_scores_composed"};
+constexpr MapPair kWeights = {MapKind::probs, MapKind::probs_composed, "attention weights", "weight",
+                              "attn_probs",   "attn_probs_composed"};
+
+// Stronger values keep the darkest color: a few pairs, often of the first token, would make all others pale.
+constexpr double kMapQuantile = 0.995;
+
+Chart stage_chart(const AnalysedModel& model, const ShownLayer& layer, const std::string& title, const MapPair& stage) {
+  const models::Analysis& a = model.analysis;
+  const auto side = static_cast<int>(a.shown.size());
+  std::vector<std::string> names;
+  for (const std::string& label : labels_of(model, a.shown)) names.push_back(preview(label, 12));
   std::vector<HeatPanel> panels;
-  const int side = static_cast<int>(t);
-  for (int64_t n = 0; n < heads; ++n) {
-    const std::vector<double> before = square(layer, pre ? MapKind::scores : MapKind::probs, n, t),
-                              after = square(layer, pre ? MapKind::scores_composed : MapKind::probs_composed, n, t);
+  const auto add = [&](const std::string& words, const std::string& rows, const std::vector<double>& values) {
+    panels.push_back({.title = words,
+                      .rows = side,
+                      .columns = side,
+                      .values = values,
+                      .row_names = names,
+                      .column_names = names,
+                      .row_axis = rows});
+  };
+  for (int64_t n = 0; n < a.heads; ++n) {
+    const std::vector<double> before = square(layer, stage.before, n, side);
+    const std::string head = str("head ", n);
+    if (!a.composed) {
+      add(head, "query", before);
+      continue;
+    }
+    const std::vector<double> after = square(layer, stage.after, n, side);
     std::vector<double> change(before.size());
     for (size_t e = 0; e < change.size(); ++e) change[e] = after[e] - before[e];
-    const std::string head = str("head ", n);
-    panels.push_back({.title = head + " before", .rows = side, .columns = side, .values = before});
-    panels.push_back({.title = "after", .rows = side, .columns = side, .values = after});
-    panels.push_back({.title = "after - before", .rows = side, .columns = side, .values = change});
+    add(stage.before == MapKind::probs ? "probability" : "score before", head + ": query", before);
+    add(str(stage.unit, " after"), head + ": query", after);
+    add("difference", head + ": query", change);
   }
-  return heat_chart(title, panels, 3);
+  return heat_chart({title}, panels,
+                    {.across = a.composed ? 3 : 4,
+                     .shared_rows = true,
+                     .quantile = kMapQuantile,
+                     .row_axis = "query",
+                     .column_axis = "key",
+                     .unit = a.composed                       ? stage.unit
+                             : stage.before == MapKind::probs ? "probability"
+                                                              : "score"});
 }
 
-std::string layer_csv(const ShownLayer& layer, int64_t heads, int64_t t) {
-  Csv csv({"head", "query", "key", "attn_scores", "attn_scores_composed", "attn_probs", "attn_probs_composed"});
+std::string stage_csv(const AnalysedModel& model, const ShownLayer& layer, const MapPair& stage) {
+  const std::vector<std::string> names = labels_of(model, model.analysis.shown);
+  Csv csv({"head", "query", "key", stage.before_column, stage.after_column, "difference", "query_token", "key_token"});
   size_t at = 0;
-  for (int64_t n = 0; n < heads; ++n)
-    for (int64_t i = 0; i < t; ++i)
+  for (int64_t n = 0; n < model.analysis.heads; ++n)
+    for (int64_t i = 0; i < std::ssize(names); ++i)
       for (int64_t j = 0; j <= i; ++j, ++at) {
-        std::vector<Csv::Cell> row = {n, i, j};
-        for (const auto& map : layer.maps) row.push_back(static_cast<double>(map[at]));
-        csv.row(row);
+        const auto value = [&](MapKind kind) { return static_cast<double>(layer.maps[static_cast<size_t>(kind)][at]); };
+        const double before = value(stage.before), after = value(stage.after);
+        csv.row({n, i, j, before, after, after - before, names[static_cast<size_t>(i)], names[static_cast<size_t>(j)]});
       }
   return csv.text();
 }
@@ -57,19 +97,18 @@ std::string layer_csv(const ShownLayer& layer, int64_t heads, int64_t t) {
 
 void map_figures(const std::vector<AnalysedModel>& models, const FigureSink& sink) {
   for (size_t m = 0; m < models.size(); ++m) {
-    const models::Analysis& a = models[m].analysis;
-    const int64_t t = std::ssize(a.shown);
-    for (size_t i = 0; i < a.shown_layers.size(); ++i) {
+    const AnalysedModel& model = models[m];
+    for (size_t i = 0; i < model.analysis.shown_layers.size(); ++i) {
+      const ShownLayer& shown = model.analysis.shown_layers[i];
       const std::string layer = str("layer ", i);
-      for (const bool pre : {true, false})
+      for (const MapPair& stage : {kScores, kWeights})
         sink({.section = models::AnalysisSection::maps,
-              .id = str(slug(models, m), "maps-layer-", i, pre ? "-scores" : "-probs"),
-              .caption = layer,
-              .svg = stage_svg(models[m].name + ", " + layer + ": " + (pre ? "scores" : "probabilities"),
-                               a.shown_layers[i], a.heads, t, pre),
-              .csv = pre ? layer_csv(a.shown_layers[i], a.heads, t) : "",
+              .id = str(slug(models, m), "maps-layer-", i, stage.before == MapKind::probs ? "-probs" : "-scores"),
+              .caption = str("Layer ", i, ": ", stage.title, " of the first tokens. Rows are queries, columns keys."),
+              .chart = stage_chart(model, shown, model.name + ", " + layer + ": " + stage.title, stage),
+              .csv = stage_csv(model, shown, stage),
               .on_page = false,
-              .of = models[m].name});
+              .of = model.name});
     }
   }
 }

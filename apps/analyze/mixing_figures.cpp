@@ -59,7 +59,9 @@ void mixing_of_layer(const AnalysedModel& model, const std::string& id, int64_t 
   sink({.section = models::AnalysisSection::mixing,
         .id = str(id, "mixing-layer-", layer),
         .caption = "Mean over all pairs of the text; rows are the heads read, columns the heads written.",
-        .svg = heat_chart(str(model.name, ", layer ", layer, ": mean mixing matrix"), panels, 4, max),
+        .chart = heat_chart(
+            {str(model.name, ", layer ", layer, ": mean mixing matrix")}, panels,
+            {.across = 4, .max = max, .row_axis = "head read", .column_axis = "head written", .unit = "mean of W"}),
         .csv = csv.text(),
         .on_page = true,
         .of = model.name});
@@ -103,14 +105,16 @@ void strength(const AnalysedModel& model, const std::string& id, const FigureSin
   sink({.section = models::AnalysisSection::mixing,
         .id = id + "strength",
         .caption = "What a term adds to the heads, relative to what the stage reads (root of the sums of squares).",
-        .svg = heat_chart(model.name + ": strength of each term by layer", by_layer, 2),
+        .chart = heat_chart({model.name + ": strength of each term by layer"}, by_layer,
+                            {.across = 2, .unit = "relative strength"}),
         .csv = overall.text(),
         .on_page = true,
         .of = model.name});
   sink({.section = models::AnalysisSection::mixing,
         .id = id + "strength-by-position",
         .caption = "The same by the position of the query in its window.",
-        .svg = heat_chart(model.name + ": strength of each term by layer and position", by_position, 2, {}, 14),
+        .chart = heat_chart({model.name + ": strength of each term by layer and position"}, by_position,
+                            {.across = 2, .row_height = 14, .column_axis = "position", .unit = "relative strength"}),
         .csv = csv.text(),
         .on_page = true,
         .of = model.name});

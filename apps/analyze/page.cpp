@@ -105,7 +105,7 @@ constexpr Heading kHeadings[] = {
      "heads, with "
      "weights of the pair, and can exceed that. Scores are those of all pairs, future keys among them, because a mask "
      "alone "
-     "changes the rank; probabilities are causal."},
+     "changes the rank; attention weights are causal."},
     {AnalysisSection::diversity, "Diversity of heads", "Do heads look at the same tokens? Before Compose and after."},
     {AnalysisSection::patterns, "Heads with a known role",
      "Heads that copy rely on a head that looks at the previous token and one that finds the same token before "
@@ -117,7 +117,7 @@ constexpr Heading kHeadings[] = {
      "Which tokens a head attends to (QK) and what it then writes (OV), from the weights alone."}};
 
 std::string figure_html(const Figure& f, bool both) {
-  return str("<figure", both ? " class=\"both\"" : "", " id=\"", f.id, "\">", f.svg, "<figcaption>",
+  return str("<figure", both ? " class=\"both\"" : "", " id=\"", f.id, "\">", svg_of(f.chart({})), "<figcaption>",
              escape_html(f.caption), " <span class=\"files\"><a href=\"figures/", f.id,
              ".svg\">SVG</a> <a href=\"figures/", f.id, ".csv\">CSV</a></span></figcaption></figure>\n");
 }
@@ -196,7 +196,7 @@ std::vector<SummaryRow> summary(const std::vector<AnalysedModel>& models) {
   add("mean loss (nats per token, ± 95 %)",
       [](const Analysis& a) { return human(a.loss.mean, 5) + " ± " + human(kInterval * a.loss.error, 2); });
   for (const bool scores : {true, false}) {
-    const std::string of = scores ? "scores" : "probabilities";
+    const std::string of = scores ? "scores" : "weights";
     add("effective rank of " + of, [&](const Analysis& a) {
       if (a.measures.at(0).effective_rank[0].empty()) return std::string("-");
       return before_and_after(

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "apps/chart/group.h"
+#include "apps/chart/style.h"
 #include "apps/cli/text.h"
 #include "braid/tensor/error.h"
 
@@ -97,7 +98,8 @@ std::vector<std::vector<std::string>> legend(const std::vector<Run>& runs, int64
   return rows;
 }
 
-void draw_legend(Svg& svg, const Frame& first, const std::vector<std::vector<std::string>>& rows, bool validated) {
+void draw_legend(Drawing& drawing, const Frame& first, const std::vector<std::vector<std::string>>& rows,
+                 bool validated) {
   constexpr double letter = 7.3, gap = 20, swatch = 42;
   double y = first.y;
   const size_t columns = rows[0].size();
@@ -112,12 +114,12 @@ void draw_legend(Svg& svg, const Frame& first, const std::vector<std::vector<std
   const auto name_letters = static_cast<size_t>(std::max(8.0, (name_end - first.x - swatch) / letter));
   for (size_t r = 0; r < rows.size(); ++r, y += first.height) {
     const char* look = r == 0 ? "small" : "";
-    svg.text(first.x + swatch, y, preview(rows[r][0], name_letters), look);
-    for (size_t c = 1; c < columns; ++c) svg.text(ends[c], y, rows[r][c], look, "end");
+    drawing.text(first.x + swatch, y, preview(rows[r][0], name_letters), look);
+    for (size_t c = 1; c < columns; ++c) drawing.text(ends[c], y, rows[r][c], look, "end");
     if (r == 0) continue;
     const int series = static_cast<int>(r) - 1;
-    svg.path({{first.x, y - 4}, {first.x + 32, y - 4}}, series_class("line", series), series_dash(series));
-    if (validated) svg.circle(first.x + 16, y - 4, 3.6, series_class("dot", series));
+    drawing.path({{first.x, y - 4}, {first.x + 32, y - 4}}, series_look("line", series), series_dash(series));
+    if (validated) drawing.circle(first.x + 16, y - 4, 3.6, series_look("dot", series));
   }
 }
 

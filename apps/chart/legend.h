@@ -17,6 +17,7 @@ std::vector<std::vector<std::string>> legend(const std::vector<Run>& runs, int64
 
 // first: place and size of the first row. The columns stand at the right, as wide as their longest words; the runs'
 // names take the rest. validated: with the circles of validation.
-void draw_legend(Svg& svg, const Frame& first, const std::vector<std::vector<std::string>>& rows, bool validated);
+void draw_legend(Drawing& drawing, const Frame& first, const std::vector<std::vector<std::string>>& rows,
+                 bool validated);
 
 }  // namespace braid::apps

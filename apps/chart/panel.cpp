@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "apps/chart/group.h"
+#include "apps/chart/style.h"
 
 namespace braid::apps {
 namespace {
@@ -105,22 +106,6 @@ Axis value_axis(std::pair<double, double> range, bool from_zero, bool log, doubl
 
 }  // namespace
 
-void draw_axes(Svg& svg, const Frame& f, const Axis& xs, const Axis& ys, const std::string& title,
-               const std::string& x_name) {
-  svg.text(f.x, f.y - 10, title, "panel");
-  for (const Tick& tick : ticks(ys, static_cast<int>(f.height / (f.height > 200 ? 45 : 30)))) {
-    svg.line(f.x, ys.at(tick.value), f.x + f.width, ys.at(tick.value), "grid");
-    svg.text(f.x - 7, ys.at(tick.value) + 4, tick.label, "small", "end");
-  }
-  for (const Tick& tick : ticks(xs, static_cast<int>(f.width / 75))) {
-    const double x = xs.at(tick.value);
-    svg.line(x, f.y + f.height, x, f.y + f.height + 4, "axis");
-    svg.text(x, f.y + f.height + 17, tick.label, "small", "middle");
-  }
-  svg.line(f.x, f.y + f.height, f.x + f.width, f.y + f.height, "axis");
-  svg.text(f.x + f.width, f.y + f.height + 33, x_name, "small", "end");
-}
-
 std::vector<double> moving_average(const std::vector<double>& values, int64_t window) {
   double average = 0, seen = 0;
   std::vector<double> result;
@@ -148,11 +133,11 @@ bool measured(const std::vector<Run>& runs, LogName member) {
   });
 }
 
-void draw_panel(Svg& svg, const Frame& f, const std::vector<Run>& runs, const Panel& panel, Axis xs,
-                const std::string& x_name, bool log, int64_t window) {
+void draw_panel(Drawing& drawing, const Frame& f, const std::vector<Run>& runs, const Panel& panel, Axis xs,
+                const std::string& x_name, bool log, int64_t window, double title_x) {
   xs.low = f.x, xs.high = f.x + f.width;
   const Axis ys = value_axis(value_range(runs, panel, xs, window), panel.from_zero, log, f.y, f.y + f.height);
-  draw_axes(svg, f, xs, ys, panel.title + (ys.log ? ", log scale" : ""), x_name);
+  draw_axes(drawing, f, xs, ys, panel.title + (ys.log ? ", log scale" : ""), x_name, title_x);
   const auto placed = [&](const Run& run, const std::vector<double>& values) {
     Points points;
     for (size_t i = 0; i < values.size(); ++i) {
@@ -162,20 +147,20 @@ void draw_panel(Svg& svg, const Frame& f, const std::vector<Run>& runs, const Pa
     return points;
   };
   const bool crowded = runs.size() > 5;
-  svg.clip(f.x - 2, f.y - 4, f.width + 8, f.height + 4.5);
+  drawing.clip(f.x - 2, f.y - 4, f.width + 8, f.height + 4.5);
   for (size_t i = 0; i < runs.size(); ++i) {
     const Band band = band_of(runs[i], panel, window);
     if (band.low.empty()) continue;
     Points outline = placed(runs[i], band.low), above = placed(runs[i], band.high);
     outline.insert(outline.end(), above.rbegin(), above.rend());
     std::erase_if(outline, [](const auto& point) { return std::isnan(point.second); });
-    svg.area(outline, series_class("band", int(i)));
+    drawing.area(outline, series_look("band", int(i)));
   }
   // All raw values first, so that they never cover a smoothed line.
   for (size_t i = 0; i < runs.size() && panel.smooth && !crowded; ++i)
     if (runs[i].members.empty())
-      svg.path(thinned(placed(runs[i], column(runs[i], panel.member, panel.scale, panel.source))),
-               series_class("faint", int(i)));
+      drawing.path(thinned(placed(runs[i], column(runs[i], panel.member, panel.scale, panel.source))),
+                   series_look("faint", int(i)));
   for (size_t i = 0; i < runs.size(); ++i) {
     std::vector<double> values = column(runs[i], panel.member, panel.scale, panel.source);
     if (panel.smooth) values = moving_average(values, window);
@@ -183,7 +168,7 @@ void draw_panel(Svg& svg, const Frame& f, const std::vector<Run>& runs, const Pa
     if (panel.member == panel.points)  // measured now and then: join the values that there are
       points.erase(std::remove_if(points.begin(), points.end(), [](const auto& p) { return std::isnan(p.second); }),
                    points.end());
-    svg.path(thinned(points), series_class("line", int(i)), series_dash(int(i)));
+    drawing.path(thinned(points), series_look("line", int(i)), series_dash(int(i)));
   }
   for (size_t i = 0; i < runs.size() && panel.points; ++i) {
     Points points = placed(runs[i], column(runs[i], *panel.points, panel.scale, panel.source));
@@ -193,10 +178,10 @@ void draw_panel(Svg& svg, const Frame& f, const std::vector<Run>& runs, const Pa
     const size_t stride = points.size() / 60 + 1;
     for (size_t k = 0; k < points.size(); ++k)
       if ((points.size() - 1 - k) % stride == 0)
-        svg.circle(points[k].first, points[k].second, f.height > 200 && !crowded ? 3.6 : 2.6,
-                   series_class("dot", int(i)));
+        drawing.circle(points[k].first, points[k].second, f.height > 200 && !crowded ? 3.6 : 2.6,
+                       series_look("dot", int(i)));
   }
-  svg.unclip();
+  drawing.unclip();
 }
 
 }  // namespace braid::apps

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/chart/svg.h"
+#include "apps/chart/parts.h"
 #include "apps/train/log/log.h"
 
 namespace braid::apps {
@@ -32,14 +32,6 @@ struct Panel {
   std::string source = "";  // the columns of this source of a mixture, in place of those of all
 };
 
-struct Frame {  // in chart coordinates; titles and labels lie around it
-  double x, y, width, height;
-};
-
-// Grid, tick labels, title and axis names around a panel, whose axes have the frame's coordinates.
-void draw_axes(Svg& svg, const Frame& frame, const Axis& xs, const Axis& ys, const std::string& title,
-               const std::string& x_name);
-
 // Exponential moving average with a memory of `window` rows, but at first of no more than an eighth of the rows so far:
 // a fixed memory would lag far behind the steep beginning of a run. Gaps stay gaps.
 std::vector<double> moving_average(const std::vector<double>& values, int64_t window);
@@ -49,8 +41,8 @@ bool measured(const std::vector<Run>& runs, LogName member);
 
 // The band of a group reaches from mean - spread to mean + spread of the members' smoothed values.
 // xs: range of the horizontal axis in the unit x_name; rows before it count nowhere; log: logarithmic vertical axis;
-// window: see moving_average().
-void draw_panel(Svg& svg, const Frame& frame, const std::vector<Run>& runs, const Panel& panel, Axis xs,
-                const std::string& x_name, bool log, int64_t window);
+// window: see moving_average(); title_x: where the title begins.
+void draw_panel(Drawing& drawing, const Frame& frame, const std::vector<Run>& runs, const Panel& panel, Axis xs,
+                const std::string& x_name, bool log, int64_t window, double title_x);
 
 }  // namespace braid::apps

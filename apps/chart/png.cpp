@@ -1,14 +1,9 @@
 #include "apps/chart/png.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdint>
 
 namespace braid::apps {
 namespace {
-
-constexpr int kShades = 127;  // of each color
 
 std::string big_endian(uint32_t x) {
   return {static_cast<char>(x >> 24), static_cast<char>(x >> 16), static_cast<char>(x >> 8), static_cast<char>(x)};
@@ -59,27 +54,18 @@ std::string file(int columns, int rows, char kind, const std::string& palette, c
 
 }  // namespace
 
-std::string heat_png(const std::vector<double>& values, int rows, int columns, double max) {
-  // Entry 0 is clear, then the shades of blue, those of orange, and grey.
-  std::string colors(3, '\0'), alphas(1, '\0');
-  for (const std::array<char, 3>& color : {std::array<char, 3>{'\x2b', '\x7b', '\xc8'}, {'\xd9', '\x71', '\x1c'}})
-    for (int shade = 1; shade <= kShades; ++shade) {
-      colors.append(color.data(), 3);
-      alphas += static_cast<char>(shade * 255 / kShades);
-    }
-  colors += "\x80\x80\x80";
-  alphas += '\x18';
-  std::string pixels;
-  for (int i = 0; i < rows; ++i) {
-    pixels += '\0';  // no filter
-    for (int j = 0; j < columns; ++j) {
-      const double x = values[static_cast<size_t>(i * columns + j)];
-      const double share = max > 0 ? std::sqrt(std::min(1.0, std::fabs(x) / max)) : 0;
-      const int shade = std::isfinite(x) ? static_cast<int>(std::lround(share * kShades)) : 2 * kShades + 1;
-      pixels += static_cast<char>(std::isfinite(x) && x < 0 && shade > 0 ? shade + kShades : shade);
-    }
+std::string heat_png(const Raster& raster, const HeatColors& colors) {
+  std::string palette, alphas, pixels;
+  for (int s = 0; s <= kMaskedShade; ++s) {
+    const auto shade = static_cast<uint8_t>(s);
+    for (const int at : {16, 8, 0}) palette += static_cast<char>(shade_color(shade, colors) >> at & 255);
+    alphas += static_cast<char>(static_cast<int>(shade_opacity(shade) * 255));
   }
-  return file(columns, rows, '\3', chunk("PLTE", colors) + chunk("tRNS", alphas), pixels);
+  for (size_t i = 0; i < raster.shades.size(); ++i) {
+    if (i % static_cast<size_t>(raster.columns) == 0) pixels += '\0';  // no filter
+    pixels += static_cast<char>(raster.shades[i]);
+  }
+  return file(raster.columns, raster.rows, '\3', chunk("PLTE", palette) + chunk("tRNS", alphas), pixels);
 }
 
 std::string image_png(const std::vector<uint8_t>& pixels, int channels, int rows, int columns) {

@@ -4,11 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "apps/chart/heat.h"
+
 namespace braid::apps {
 
-// values (rows, columns), a pixel each: blue for more than 0, orange for less, the stronger the larger
-// sqrt(|value| / most) is; grey where the value is not finite.
-std::string heat_png(const std::vector<double>& values, int rows, int columns, double max);
+// A pixel for each shade (heat.h).
+std::string heat_png(const Raster& raster, const HeatColors& colors);
 
 // pixels (C, rows, columns) of one channel, grey, or three, red, green and blue.
 std::string image_png(const std::vector<uint8_t>& pixels, int channels, int rows, int columns);

@@ -92,4 +92,19 @@ std::vector<RateCurve> variant_curves(const Study& study, const std::vector<Stud
   return curves;
 }
 
+std::string shared_rate_warning(const Study& study) {
+  std::map<std::string, int> same;  // variants with the same settings beside the rate
+  for (const Study::Section& variant : study.variants) ++same[settings_beside_rate(variant)];
+  std::vector<std::string> others;
+  for (const Study::Section& variant : study.variants) {
+    const bool searched = study.search && std::ranges::count(study.search->variants, variant.name) > 0;
+    const bool own = std::ranges::any_of(variant.settings, [](const auto& s) { return s.starts_with(kRateSetting); });
+    if (!searched && !own && same[settings_beside_rate(variant)] == 1) others.push_back(variant.name);
+  }
+  if (others.size() < 2) return "";
+  return "one learning rate serves the variants " + join(others, ", ") +
+         ": it may suit one of them better than another, which then looks worse than it is; [search] finds a rate for "
+         "each";
+}
+
 }  // namespace braid::apps

@@ -26,4 +26,8 @@ std::vector<RateCurve> search_curves(const Study& study, const std::vector<Study
 // A curve for each size, budget and group of two or more variants whose settings are the same but for optimizer.lr.
 std::vector<RateCurve> variant_curves(const Study& study, const std::vector<StudyResult>& results);
 
+// "" where each variant has a rate of its own: by the search, by optimizer.lr, or as one of variants that differ in the
+// rate alone. Otherwise a warning that names two or more others, which share one rate that was not chosen for them.
+std::string shared_rate_warning(const Study& study);
+
 }  // namespace braid::apps

@@ -1,9 +1,10 @@
-// Numbers and tables of a study's report, as text.
+// Numbers of a study's report, as text.
 #pragma once
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <string>
-#include <vector>
 
 #include "braid/models/study/intervals.h"
 
@@ -22,27 +23,14 @@ inline std::string interval(const Estimate& e, int decimals = 4) {
   return "[" + fixed(e.low, decimals) + ", " + fixed(e.high, decimals) + "]";
 }
 
-// A table in Markdown.
-class Table {
- public:
-  explicit Table(const std::vector<std::string>& names) : columns_(names.size()) {
-    row(names);
-    text_ += "|---|" + [&] {
-      std::string rest;
-      for (size_t i = 1; i < columns_; ++i) rest += "--:|";
-      return rest;
-    }() + "\n";
+// How many values numbers are of: "3", or "2 to 3" where they differ.
+struct Counts {
+  int64_t least = 0, most = 0;
+  void add(int64_t count) {
+    least = most == 0 ? count : std::min(least, count);
+    most = std::max(most, count);
   }
-  void row(const std::vector<std::string>& cells) {
-    text_ += "|";
-    for (const std::string& cell : cells) text_ += " " + cell + " |";
-    text_ += "\n";
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  size_t columns_;
-  std::string text_;
+  std::string text() const { return std::to_string(least) + (most > least ? " to " + std::to_string(most) : ""); }
 };
 
 }  // namespace braid::apps

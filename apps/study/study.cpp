@@ -1,6 +1,7 @@
 // braid study: a table of training runs from one file, and what they show.
 #include <cstdio>
 
+#include "apps/chart/medium.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/text.h"
 #include "apps/study/metric.h"
@@ -74,6 +75,7 @@ int wait_for_others(const char* which, const std::vector<StudyResult>& finished,
 
 int study_with(const Arguments& arguments, const Job& job) {
   Study study = read_study(arguments.get("STUDY"));
+  const Medium medium = medium_of(arguments);
   for (const char* name : {"threads", "device"})
     if (arguments.has(name)) study.base.settings.push_back(str("run.", name, "=", arguments.get(name)));
   if (arguments.has("budget"))
@@ -117,7 +119,7 @@ int study_with(const Arguments& arguments, const Job& job) {
   at_root(job.world(), [&] {
     const std::vector<StudyResult> results = waits ? std::vector<StudyResult>{} : results_of(study, runs);
     const auto missing = std::ssize(runs) - std::ssize(results);
-    std::printf("\n%s\n", write_study_report(study, searched, results, missing).c_str());
+    std::printf("\n%s\n", write_study_report(study, searched, results, missing, medium).c_str());
     std::printf("wrote %s/report\n", study.out.c_str());
   });
   return 0;
@@ -138,6 +140,7 @@ Command study_command() {
       .flags = {{.name = "dry-run",
                  .help = "print the runs with their cost, and the time of the whole here and on H100"},
                 {.name = "report", .help = "train nothing: write the report of the runs that are finished"},
+                medium_flag(),
                 {.name = "part",
                  .value = "I/N",
                  .help =
@@ -160,7 +163,7 @@ Command study_command() {
           "Under mpirun the processes train each run together; --part gives each host runs of its own.",
       .examples = {"braid study configs/studies/ablation.toml --dry-run", "braid study configs/studies/ablation.toml",
                    "braid study configs/studies/scaling.toml --part 2/4",
-                   "braid study configs/studies/scaling.toml --report"},
+                   "braid study configs/studies/scaling.toml --report --for paper"},
       .run = run_study,
       .shared = [](const Arguments&) { return true; },  // MPI starts on all processes or on none
   };

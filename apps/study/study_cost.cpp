@@ -7,6 +7,7 @@
 #include "apps/cli/plan_report.h"
 #include "apps/cli/text.h"
 #include "apps/study/pace.h"
+#include "apps/study/rates.h"
 #include "apps/study/study_state.h"
 #include "apps/train/config/flops.h"
 #include "apps/train/plan/machine.h"
@@ -101,6 +102,7 @@ std::string study_plan(const Study& study, const std::vector<StudyRun>& runs) {
               left < seconds ? time_in_words(left) + " left" : "");
   if (by_formula) text += "time here by formula (braid train --dry-run): it may take half or twice as long\n";
   if (no_data) text += "the data are not here: the vocabulary is that of the settings\n";
+  if (const std::string warning = shared_rate_warning(study); !warning.empty()) text += "warning: " + warning + "\n";
   for (const Elsewhere& other : elsewhere) text += str("on ", other.gpus, " H100: ", other.text(), "\n");
   return text + "GPUs at a third of the rate of their data sheet; validation and checkpoints are not counted\n";
 }

@@ -11,14 +11,15 @@
 #include "apps/chart/csv.h"
 #include "apps/cli/plan_report.h"
 #include "apps/cli/text.h"
+#include "apps/study/curves.h"
+#include "apps/study/differences.h"
 #include "apps/study/metric.h"
 #include "apps/study/rates.h"
 #include "apps/study/report_text.h"
+#include "apps/study/report_writer.h"
 #include "braid/models/study/compute_law.h"
 #include "braid/models/study/scaling_law.h"
 #include "braid/tensor/error.h"
-#include "braid/tensor/io/atomic_file.h"
-#include "braid/tensor/io/file_system.h"
 
 namespace braid::apps {
 
@@ -27,26 +28,28 @@ namespace {
 
 class Reporter {
  public:
-  Reporter(const Study& study, const std::vector<StudyResult>& search, const std::vector<StudyResult>& results)
-      : study_(study), search_(search), results_(results), folder_(fs::path(study.out) / "report") {
-    io::make_folder(folder_);
+  Reporter(const Study& study, const std::vector<StudyResult>& search, const std::vector<StudyResult>& results,
+           const Medium& medium)
+      : study_(study), search_(search), results_(results), report_(fs::path(study.out) / "report", medium) {
     for (const Study::Section& variant : study.variants) variants_.push_back(variant.name);
   }
 
   std::string write(int64_t missing) {
-    text_ =
-        str("# ", study_.name, "\n\n", results_.size(), " runs", missing > 0 ? str(", ", missing, " not finished") : "",
-            " in ", duration(total_seconds()), " of training. Losses are of validation, in ", loss_unit(study_),
-            ". Intervals in brackets are of 95 %. The baseline is ", study_.baseline, ".\n");
+    report_.text(str("# ", study_.name, "\n\n", results_.size(), " runs",
+                     missing > 0 ? str(", ", missing, " not finished") : "", " in ", duration(total_seconds()),
+                     " of training. Losses are of validation, in ", loss_unit(study_),
+                     ". Intervals in brackets are of 95 %. The baseline is ", study_.baseline, ".\n"));
+    if (const std::string warning = shared_rate_warning(study_); !warning.empty())
+      report_.text("\n**Warning**: " + warning + ".\n");
     runs();
     rates();
     losses();
-    differences();
+    report_differences(study_, results_, report_);
+    report_curves(study_, results_, report_);
     multipliers();
     law();
     families();
-    write_file("report.md", text_);
-    return text_;
+    return report_.finish();
   }
 
  private:
@@ -70,12 +73,7 @@ class Reporter {
       for (const StudyResult& r : *list) sum += r.seconds;
     return sum;
   }
-  void write_file(const std::string& name, const std::string& text) const {
-    io::write_file((folder_ / name).string(), text);
-  }
-  void title(const std::string& words) { text_ += "\n## " + words + "\n\n"; }
-
-  void runs() const {
+  void runs() {
     Csv csv({"run", "search", "size", "variant", "budget", "seed", "learning_rate", "steps", "parameters",
              "non_embedding", "tokens", "flops", "validation_loss", "task_accuracy", "seconds"});
     for (const auto* list : {&search_, &results_})
@@ -83,7 +81,7 @@ class Reporter {
         csv.row({r.run.name, static_cast<int64_t>(r.run.search), r.run.size, r.run.variant, r.run.budget, r.run.seed,
                  r.run.rate.value_or(std::nan("")), r.run.steps, r.parameters, r.non_embedding, r.tokens, r.flops,
                  r.loss, r.task_accuracy, r.seconds});
-    write_file("runs.csv", csv.text());
+    report_.csv("runs", csv);
   }
 
   void rates() {
@@ -99,7 +97,7 @@ class Reporter {
   // The best rate of a curve is bold; at the edge of its range it has a mark, and a note says in which direction to go.
   void rates(const std::string& heading, const std::string& file, const std::string& chart_title,
              const std::vector<RateCurve>& curves) {
-    title(heading);
+    report_.title(heading);
     std::set<double> all;
     for (const RateCurve& curve : curves)
       for (const auto& [rate, losses] : curve.losses) all.insert(rate);
@@ -109,6 +107,7 @@ class Reporter {
     Csv csv({"variant", "learning_rate", "validation_loss", "seeds"});
     LinePanel panel{.title = "Validation loss by learning rate", .x_name = "learning rate", .lines = {}, .log_x = true};
     std::string notes;
+    Counts seeds;
     for (const RateCurve& curve : curves) {
       Line line{.name = curve.name, .x = {}, .y = {}, .hue = curve.hue, .low = {}, .high = {}};
       std::map<double, std::string> cells;
@@ -117,6 +116,7 @@ class Reporter {
         const double mean = curve.mean(i);
         cells[rate] = std::isnan(mean) ? "-" : std::isinf(mean) ? "diverged" : fixed(mean);
         if (!std::isfinite(mean)) continue;
+        seeds.add(std::ssize(losses));
         csv.row({curve.name, rate, mean, std::ssize(losses)});
         line.x.push_back(rate), line.y.push_back(mean);
         if (curve.best() == static_cast<int>(i))
@@ -128,13 +128,17 @@ class Reporter {
       panel.lines.push_back(line);
       if (!curve.edge_note().empty()) notes += "\n" + curve.edge_note() + "\n";
     }
-    text_ += table.text() + notes;
-    write_file(file + ".csv", csv.text());
-    write_file(file + ".svg", line_chart(chart_title, {panel}, 1));
+    const std::string what =
+        str("Mean validation loss (", loss_unit(study_), ") by learning rate, n = ", seeds.text(), " seeds.");
+    report_.table(file, table, what + " Bold: the best rate; edge: it is the smallest or the largest that was tried.");
+    report_.text(notes);
+    report_.figure(file, line_chart({chart_title, what}, {panel}, 1), what, csv.text());
   }
 
   void losses() {
-    title("Losses");
+    report_.title("Losses");
+    Counts seeds;
+    std::vector<Bar> bars;
     Csv csv({"size", "budget", "variant", "seeds", "parameters", "tokens", "flops", "loss", "loss_low", "loss_high",
              "task_accuracy", "seconds"});
     Table table({"size", "budget", "variant", "parameters", "tokens", "FLOPs", "seeds", "loss", "interval", "tasks"});
@@ -166,72 +170,40 @@ class Reporter {
         table.row({size, shortest(budget), variant, human(r.parameters, 3), human(r.tokens, 3), exponent(r.flops),
                    std::to_string(loss.size()), fixed(mean.value), interval(mean),
                    std::isfinite(accuracy) ? fixed(100 * accuracy, 1) + " %" : "-"});
+        seeds.add(std::ssize(loss));
+        const bool known = std::isfinite(mean.low);
+        bars.push_back({variant, mean.value, known ? mean.low : mean.value, known ? mean.high : mean.value});
         const double xs[] = {r.parameters, r.flops, time};
         for (size_t k = 0; k < panels.size(); ++k) {
           Line& line = panels[k].lines[static_cast<size_t>(hue(variant))];
           line.x.push_back(xs[k]), line.y.push_back(mean.value);
-          const bool known = std::isfinite(mean.low);
           line.low.push_back(known ? mean.low : mean.value), line.high.push_back(known ? mean.high : mean.value);
         }
       }
     });
-    text_ += table.text();
-    write_file("losses.csv", csv.text());
-    if (study_.sizes.size() * study_.budgets.size() > 1)
-      write_file("losses.svg", line_chart(study_.name + ": validation loss", panels, 3));
-  }
-
-  // Differences between each variant and the baseline at a size and budget, seed by seed.
-  void differences() {
-    if (variants_.size() < 2) return;
-    title("Differences from " + study_.baseline + ", seed by seed");
-    Csv csv({"size", "budget", "variant", "pairs", "difference", "low", "high", "flops_per_step_ratio",
-             "seconds_per_step_ratio"});
-    Table table({"size", "budget", "variant", "pairs", "difference of loss", "interval", "FLOPs per step",
-                 "time per step", "verdict"});
-    std::vector<Bar> bars;
-    each_cell([&](const std::string& size, double budget) {
-      const auto base = cell(size, budget, study_.baseline);
-      for (const std::string& variant : variants_) {
-        if (variant == study_.baseline) continue;
-        std::vector<double> x, y, flops, seconds;
-        for (const auto& [seed, r] : cell(size, budget, variant)) {
-          const auto other = base.find(seed);
-          if (other == base.end()) continue;
-          x.push_back(r->loss), y.push_back(other->second->loss);
-          flops.push_back(r->flops / other->second->flops), seconds.push_back(r->seconds / other->second->seconds);
-        }
-        if (x.empty()) continue;
-        const Estimate d = models::paired_difference(x, y);
-        const double cost = models::mean_with_interval(flops).value, time = models::mean_with_interval(seconds).value;
-        csv.row({size, budget, variant, std::ssize(x), d.value, d.low, d.high, cost, time});
-        table.row({size, shortest(budget), variant, std::to_string(x.size()), with_sign(d.value), interval(d),
-                   fixed(cost, 2), fixed(time, 2),
-                   x.size() < 2 ? "one pair: not decided"
-                   : d.high < 0 ? "lower"
-                   : d.low > 0  ? "higher"
-                                : "not decided"});
-        const std::string name = (study_.sizes.size() > 1 ? size + " " : "") +
-                                 (study_.budgets.size() > 1 ? shortest(budget) + " " : "") + variant;
-        if (x.size() > 1) bars.push_back({name, d.value, d.low, d.high});
-      }
-    });
-    text_ += table.text() + "\nFLOPs and time are ratios to the baseline's; time was measured beside other work.\n";
-    write_file("differences.csv", csv.text());
-    if (!bars.empty())
-      write_file("differences.svg",
-                 interval_chart(study_.name + ": loss less that of " + study_.baseline, loss_unit(study_), bars));
+    if (bars.empty()) return;
+    const std::string what = str("Validation loss (", loss_unit(study_), "): mean over n = ", seeds.text(),
+                                 " seeds and its interval of 95 % (Student's t).");
+    report_.table("losses", table, what);
+    report_.figure("losses",
+                   study_.sizes.size() * study_.budgets.size() > 1
+                       ? line_chart({study_.name + ": validation loss", what}, panels, 3)
+                       : interval_chart({study_.name + ": validation loss", what},
+                                        str("validation loss (", loss_unit(study_), ")"), bars, false),
+                   what, csv.text());
   }
 
   void multipliers() {
     if (study_.sizes.size() < 2 || variants_.size() < 2) return;
-    title("Compute multiplier");
-    text_ +=
+    report_.title("Compute multiplier");
+    const std::string what =
         "The baseline needs so many times the FLOPs for the loss of the variant, at the FLOPs of the largest "
-        "baseline, by power laws through the runs of a budget.\n\n";
+        "baseline, by power laws through the runs of a budget; intervals of 95 % (bootstrap of residuals).";
+    report_.text(what + "\n\n");
     Csv csv({"budget", "variant", "runs", "flops", "multiplier", "low", "high"});
     Table table({"budget", "variant", "runs", "multiplier", "interval", "verdict"});
     std::vector<Bar> bars;
+    Counts runs;
     for (const double budget : study_.budgets)
       for (const std::string& variant : variants_) {
         if (variant == study_.baseline) continue;
@@ -245,6 +217,7 @@ class Reporter {
         try {
           const Estimate m = models::compute_multiplier(base, other, max, {.seed = 1});
           csv.row({budget, variant, std::ssize(other), max, m.value, m.low, m.high});
+          runs.add(std::ssize(other));
           table.row({shortest(budget), variant, std::to_string(other.size()), fixed(m.value, 2), interval(m, 2),
                      m.low > 1    ? "above 1"
                      : m.high < 1 ? "below 1"
@@ -254,17 +227,22 @@ class Reporter {
           table.row({shortest(budget), variant, std::to_string(other.size()), "-", "-", e.what()});
         }
       }
-    text_ += table.text();
+    report_.table("multipliers", table, what);
     if (bars.empty()) return;
-    write_file("multipliers.csv", csv.text());
-    write_file("multipliers.svg",
-               interval_chart(study_.name + ": compute multiplier over " + study_.baseline, "times the FLOPs", bars));
+    const std::string drawn = "Compute multiplier over " + study_.baseline +
+                              " with intervals of 95 % (bootstrap of residuals), n = " + runs.text() + " runs.";
+    report_.figure("multipliers",
+                   interval_chart({study_.name + ": compute multiplier over " + study_.baseline, drawn},
+                                  "times the FLOPs of " + study_.baseline, bars),
+                   drawn, csv.text());
   }
 
   void law() {
     if (study_.sizes.size() < 2) return;
-    title("Loss by parameters and tokens");
-    text_ += "L(N, D) = E + A N^-alpha + B D^-beta (`models/study/scaling_law.h`), N without embeddings.\n\n";
+    report_.title("Loss by parameters and tokens");
+    const std::string what =
+        "L(N, D) = E + A N^-alpha + B D^-beta (`models/study/scaling_law.h`), N without embeddings.";
+    report_.text(what + "\n\n");
     Csv csv({"variant", "runs", "number", "value", "low", "high"});
     Table table({"variant", "runs", "E", "alpha", "beta", "exponent of N"});
     bool any = false;
@@ -286,19 +264,20 @@ class Reporter {
         table.row({variant, n, shown(fit.e), shown(fit.alpha), shown(fit.beta), shown(fit.n_exponent)});
         any = true;
       } catch (const Error& e) {
-        text_ += variant + ": " + e.what() + ".\n\n";
+        report_.text(variant + ": " + e.what() + ".\n\n");
       }
     }
     if (!any) return;
-    text_ += table.text();
-    write_file("law.csv", csv.text());
+    report_.table("law", table, what + " Intervals of 95 % (bootstrap).");
+    report_.csv("law", csv);
   }
 
   void families() {
     if (std::ranges::none_of(results_, [](const StudyResult& r) { return !r.families.empty(); })) return;
-    title("In-context accuracy by family, held-out words, at the last step");
+    report_.title("In-context accuracy by family, held-out words, at the last step");
     Csv csv({"size", "budget", "variant", "family", "step", "seeds", "accuracy", "low", "high"});
     Table table({"family", "size", "budget", "variant", "seeds", "accuracy", "interval"});
+    Counts seeds;
     std::set<std::string> names;
     for (const StudyResult& r : results_)
       for (const FamilyAccuracy& f : r.families) names.insert(f.family);
@@ -314,6 +293,7 @@ class Reporter {
           Line line{.name = variant, .x = {}, .y = {}, .hue = hue(variant), .low = {}, .high = {}};
           for (const auto& [step, values] : by_step) {
             const Estimate mean = models::mean_with_interval(values);
+            seeds.add(std::ssize(values));
             csv.row({size, budget, variant, family, step, std::ssize(values), mean.value, mean.low, mean.high});
             line.x.push_back(static_cast<double>(step)), line.y.push_back(100 * mean.value);
             if (step == by_step.rbegin()->first)
@@ -328,17 +308,18 @@ class Reporter {
       });
       panels.push_back(panel);
     }
-    text_ += table.text();
-    write_file("families.csv", csv.text());
-    write_file("families.svg", line_chart(study_.name + ": in-context accuracy (%)", panels, 3));
+    const std::string what =
+        "In-context accuracy (%) by family, held-out words: mean over n = " + seeds.text() + " seeds.";
+    report_.table("families", table, what + " Intervals of 95 % (Student's t).");
+    report_.figure("families", line_chart({study_.name + ": in-context accuracy (%)", what}, panels, 3), what,
+                   csv.text());
   }
 
   const Study& study_;
   const std::vector<StudyResult>& search_;
   const std::vector<StudyResult>& results_;
-  fs::path folder_;
+  ReportWriter report_;
   std::vector<std::string> variants_;
-  std::string text_;
 };
 
 }  // namespace
@@ -365,8 +346,8 @@ std::vector<std::pair<std::string, double>> best_rates(const Study& study, const
 }
 
 std::string write_study_report(const Study& study, const std::vector<StudyResult>& search,
-                               const std::vector<StudyResult>& results, int64_t missing) {
-  return Reporter(study, search, results).write(missing);
+                               const std::vector<StudyResult>& results, int64_t missing, const Medium& medium) {
+  return Reporter(study, search, results, medium).write(missing);
 }
 
 }  // namespace braid::apps

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/chart/medium.h"
 #include "apps/study/study_state.h"
 
 namespace braid::apps {
@@ -12,10 +13,10 @@ namespace braid::apps {
 // the search are finished.
 std::vector<std::pair<std::string, double>> best_rates(const Study& study, const std::vector<StudyResult>& search);
 
-// Writes runs.csv, losses.csv, differences.csv, multipliers.csv, law.csv, families.csv, search.csv, rates.csv, their
-// charts as SVG and report.md into study.out/report; files without rows are left out. Returns the text of report.md.
-// `missing`: runs that are not finished.
+// Writes runs.csv, losses.csv, differences.csv, multipliers.csv, law.csv, families.csv, search.csv, rates.csv,
+// curves.csv, their charts for the medium, tables.tex and report.md into study.out/report; files without rows are left
+// out. Returns the text of report.md. `missing`: runs that are not finished.
 std::string write_study_report(const Study& study, const std::vector<StudyResult>& search,
-                               const std::vector<StudyResult>& results, int64_t missing);
+                               const std::vector<StudyResult>& results, int64_t missing, const Medium& medium);
 
 }  // namespace braid::apps

@@ -162,6 +162,36 @@ BOOST_AUTO_TEST_CASE(pixels) {
   BOOST_TEST(png.ends_with("</svg>\n"));
 }
 
+// A column of paper: names instead of the table, no title, and both files whichever is named.
+BOOST_AUTO_TEST_CASE(paper) {
+  const Scratch scratch;
+  make_run(scratch / "demo", 40, 1);
+  const std::string command = "plot " + (scratch / "demo").string() + " -o " + (scratch / "a.pdf").string();
+  const auto made = run(command + " --for paper");
+  BOOST_REQUIRE_MESSAGE(made.code == 0, made.output);
+  const std::string svg = slurp(scratch / "a.svg"), pdf = slurp(scratch / "a.pdf");
+  BOOST_TEST(svg.find("width=\"234pt\"") != std::string::npos);
+  BOOST_TEST(pdf.find("/MediaBox [0 0 234 ") != std::string::npos);
+  BOOST_TEST(svg.find("Loss (nats per token)") != std::string::npos);
+  BOOST_TEST(svg.find("Training run") == svg.rfind("Training run"));  // the name for screen readers
+  BOOST_TEST(svg.find("Learning rate") == std::string::npos);
+  BOOST_TEST(count(slurp(scratch / "a.csv"), "\n") == 41u);
+  BOOST_TEST(run(command + " --for paper=6.75").code == 0);
+  BOOST_TEST(slurp(scratch / "a.svg").find("width=\"486pt\"") != std::string::npos);
+  std::filesystem::remove(scratch / "a.svg");
+  BOOST_TEST(run(command).code == 0);  // a PDF of the size of a screen
+  BOOST_TEST(slurp(scratch / "a.pdf").find("/MediaBox [0 0 720 ") != std::string::npos);
+  BOOST_TEST(!std::filesystem::exists(scratch / "a.svg"));
+  for (const char* bad : {"papers", "paper=", "paper=1", "paper=21", "paper=x"}) {
+    const auto rejected = run(command + " --for " + bad);
+    BOOST_TEST(rejected.code == 2);
+    BOOST_TEST(
+        rejected.output.find("bad value for --for: expected paper, or paper=INCHES with a width from 1.5 to 20") !=
+            std::string::npos,
+        rejected.output);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(values_that_are_all_zero_get_an_axis_of_ordinary_numbers) {
   const Scratch scratch;
   std::filesystem::create_directories(scratch / "zero");
@@ -279,7 +309,7 @@ BOOST_AUTO_TEST_CASE(bad_input_gets_a_sentence_and_writes_nothing) {
   failure(here + "/none", 3, "No such file");
   failure(here + "/nan.csv", 3, "expected at least one finite loss");
   failure(here + " -o " + here + "/log.svg", 2, "over the log");
-  failure(here + " -o " + here + "/log.pdf", 2, "ending in .svg or .png");
+  failure(here + " -o " + here + "/log.jpg", 2, "ending in .svg, .pdf or .png");
   failure(here + " -o " + here + "/log.png", 2, "over the log");
   failure(here + " --x tokens", 3, "expected the column tokens");
   failure(here + " --y-max -3", 2, "bad value for --y-max");

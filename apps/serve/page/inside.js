@@ -84,7 +84,7 @@ export class Inside extends LayerView {
 
   describe(at) {
     return `score ${at('attn_scores')} → ${at('attn_scores_composed')}, `
-      + `probability ${at('attn_probs')} → ${at('attn_probs_composed')}`;
+      + `probability ${at('attn_probs')} → weight ${at('attn_probs_composed')}`;
   }
 
   choosePosition(t) {

@@ -12,10 +12,12 @@ export const kinds = {
   attn_scores: {label: 'scores', title: 'before the heads are mixed'},
   attn_scores_composed: {label: 'scores, mixed', title: 'what softmax reads'},
   attn_probs: {label: 'probabilities', title: 'before the heads are mixed'},
-  attn_probs_composed: {label: 'probabilities, mixed', title: 'what multiplies the values'},
+  attn_probs_composed: {label: 'weights, mixed', title: 'what multiplies the values'},
 };
 export const stages = {pre: ['attn_scores', 'attn_scores_composed'], post: ['attn_probs', 'attn_probs_composed']};
-const mixedWeight = 'mixed weight, which may leave 0 to 1';
+const mixedWeight = 'weight, which may leave 0 to 1';
+// A few pairs, often of the first token, would make all others pale: stronger ones keep the color of this quantile.
+const quantile = 0.995, clipped = `; clipped at the ${100 * quantile} % quantile of sizes`;
 export const numbered = (count, first = 0) =>
   Array.from({length: count}, (_, value) => ({value, label: String(value + first)}));
 
@@ -29,7 +31,7 @@ export class LayerView {
     this.kind = new Choice(byId('map-kind'), (kind) => { this.state.kind = kind; this.drawMaps(); });
     this.stage = new Choice(byId('stage'), (stage) => { this.state.stage = stage; this.drawTriple(); this.drawPair(); });
     this.heads = new Choice(byId('heads'), (n) => this.chooseHead(Number(n)));
-    this.stage.set([{value: 'pre', label: 'scores, before softmax'}, {value: 'post', label: 'probabilities, after softmax'}],
+    this.stage.set([{value: 'pre', label: 'scores, before softmax'}, {value: 'post', label: 'weights, after softmax'}],
       this.state.stage);
     this.maps = new HeadMaps(byId('maps'), this.state, {pair, head});
     this.triple = new Triple(byId('triple'), this.state, pair);
@@ -42,19 +44,24 @@ export class LayerView {
     const {[name]: values, attn_scores: scores} = this.data, T = this.state.size, first = n * T * T;
     return (i, j) => Number.isFinite(scores[first + i * T + j]) ? values[first + i * T + j] : -Infinity;
   }
+  // The value of the darkest color: the quantile of the sizes of both maps of a stage, once for a layer's data.
   max(stage) {
-    let max = 1e-9;
-    for (const name of stages[stage])
-      for (const x of this.data[name]) if (Number.isFinite(x)) max = Math.max(max, Math.abs(x));
-    return max;
+    if (this.scaled !== this.data) this.scaled = this.data, this.scales = {};
+    return this.scales[stage] ??= this.scaleOf(stage);
+  }
+  scaleOf(stage) {
+    const scores = this.data.attn_scores, sizes = Float64Array.from(stages[stage].flatMap((name) =>
+      Array.from(this.data[name].filter((x, at) => Number.isFinite(x) && Number.isFinite(scores[at])), Math.abs))).sort();
+    return Math.max(1e-9, sizes[Math.ceil(quantile * sizes.length - 1e-9) - 1] || sizes.at(-1) || 0);
   }
 
   drawMaps() {
     if (!this.data) return;
-    // Scores keep a scale before and after, so that both can be compared; probabilities as well.
+    // Scores keep a scale before and after, so that both can be compared; probabilities and weights as well.
     const {kind, heads, size} = this.state, score = kind.startsWith('attn_scores'), max = this.max(score ? 'pre' : 'post');
     this.maps.set(heads, size, (n) => this.value(kind, n), max);
-    legend(byId('map-legend'), max, kind !== 'attn_probs', score ? 'score' : kind === 'attn_probs' ? 'probability' : mixedWeight);
+    legend(byId('map-legend'), max, kind !== 'attn_probs',
+      (score ? 'score' : kind === 'attn_probs' ? 'probability' : mixedWeight) + clipped);
   }
 
   drawTriple() {
@@ -64,7 +71,7 @@ export class LayerView {
     for (let i = 0; i < size; i++)
       for (let j = 0; j <= i; j++) if (Number.isFinite(a(i, j))) difference = Math.max(difference, Math.abs(b(i, j) - a(i, j)));
     this.triple.set(size, a, b, max, difference || 1, head);
-    legend(byId('triple-legend'), max, true, stage === 'pre' ? 'score' : mixedWeight);
+    legend(byId('triple-legend'), max, true, (stage === 'pre' ? 'score' : mixedWeight) + clipped);
   }
 
   drawPair() {

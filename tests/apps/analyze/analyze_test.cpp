@@ -65,12 +65,10 @@ BOOST_AUTO_TEST_CASE(report_of_a_composed_model) {
   BOOST_TEST(page.find("://") == page.find("://www.w3.org/2000/svg"));  // the name space alone, no address
   BOOST_TEST(page.find("{{") == std::string::npos);
   for (const char* id : {"rank", "diversity", "strength", "mixing-layer-1", "ablation-heads", "lens-tokens",
-                         "qk-layer-0", "composition", "patterns", "maps-layer-1-scores"}) {
+                         "qk-layer-0", "composition", "patterns", "maps-layer-1-scores", "maps-layer-1-probs"}) {
     BOOST_TEST(fs::exists(scratch / "report" / "figures" / (std::string(id) + ".svg")), id);
     BOOST_TEST(fs::exists(scratch / "report" / "figures" / (std::string(id) + ".csv")), id);
   }
-  BOOST_TEST(fs::exists(scratch / "report" / "figures" / "maps-layer-1-probs.svg"));
-
   // The maps are those of braid dump.
   const std::string dump = (scratch / "dump.safetensors").string();
   const Outcome dumped =
@@ -80,15 +78,22 @@ BOOST_AUTO_TEST_CASE(report_of_a_composed_model) {
   const std::vector<std::string> names = {"attn_scores", "attn_scores_composed", "attn_probs", "attn_probs_composed"};
   std::vector<std::vector<double>> maps;
   for (const std::string& name : names) maps.push_back(file.load("layers.1." + name).to_vector<double>());
-  const auto table = rows(scratch / "report" / "figures" / "maps-layer-1-scores.csv");
-  BOOST_REQUIRE(table.size() == 1 + 4 * 12 * 13 / 2u);
-  for (size_t r = 1; r < table.size(); ++r) {
-    const auto number = [&](size_t column) { return *detail::parse_int(table[r][column]); };
-    const auto at = static_cast<size_t>((number(0) * 32 + number(1)) * 32 + number(2));
-    for (size_t m = 0; m < names.size(); ++m) {
-      const double want = maps[m][at], got = std::stod(table[r][3 + m]);
-      BOOST_REQUIRE(((got == want) || std::fabs(got - want) < 1e-6));
+  for (const size_t stage : {0u, 2u}) {
+    const auto table =
+        rows(scratch / "report" / "figures" / (stage == 0 ? "maps-layer-1-scores.csv" : "maps-layer-1-probs.csv"));
+    BOOST_REQUIRE(table.size() == 1 + 4 * 12 * 13 / 2u);
+    for (size_t r = 1; r < table.size(); ++r) {
+      const auto number = [&](size_t column) { return *detail::parse_int(table[r][column]); };
+      const auto at = static_cast<size_t>((number(0) * 32 + number(1)) * 32 + number(2));
+      for (const size_t m : {stage, stage + 1}) {
+        BOOST_TEST(table[0][3 + m - stage] == names[m]);
+        const double want = maps[m][at], got = std::stod(table[r][3 + m - stage]);
+        BOOST_REQUIRE(((got == want) || std::fabs(got - want) < 1e-6));
+      }
+      const double change = std::stod(table[r][4]) - std::stod(table[r][3]);
+      BOOST_TEST((std::isnan(change) || std::fabs(std::stod(table[r][5]) - change) < 1e-6));
     }
+    BOOST_TEST(table[1][6] == "T");
   }
 
   // The same bits again.
@@ -96,6 +101,39 @@ BOOST_AUTO_TEST_CASE(report_of_a_composed_model) {
   BOOST_TEST(again.code == 0);
   BOOST_TEST((page == slurp(scratch / "again" / "index.html")));
   BOOST_TEST(files(scratch / "report" / "figures") == files(scratch / "again" / "figures"));
+}
+
+// Maps have token labels, a color bar with its unit and what is clipped; composed maps are of weights, not
+// probabilities. On paper there is a PDF beside each SVG, and the page stays as it is.
+BOOST_AUTO_TEST_CASE(figures_for_paper) {
+  const Scratch scratch;
+  const std::string command = "analyze " + model_folder(scratch, "dcformer-tiny") + " --prompt '" +
+                              kText.substr(0, 40) + "' --show 20 --sections maps,diversity -o ";
+  const fs::path screen = scratch / "screen", paper = scratch / "paper";
+  BOOST_REQUIRE(run(command + screen.string()).code == 0);
+  BOOST_REQUIRE(run(command + paper.string() + " --for paper").code == 0);
+  BOOST_TEST((slurp(screen / "index.html") == slurp(paper / "index.html")));
+  int64_t pdfs = 0;
+  for (const auto& entry : fs::directory_iterator(paper / "figures")) {
+    const fs::path svg = fs::path(entry.path()).replace_extension(".svg");
+    BOOST_TEST(fs::exists(fs::path(svg).replace_extension(".csv")), svg);
+    BOOST_TEST(slurp(svg).find("width=\"234pt\"") != std::string::npos, svg);
+    pdfs += entry.path().extension() == ".pdf";
+  }
+  BOOST_TEST(3 * pdfs == files(paper / "figures"));
+  const std::string weights = slurp(screen / "figures" / "maps-layer-0-probs.svg"),
+                    scores = slurp(screen / "figures" / "maps-layer-0-scores.svg"),
+                    lines = slurp(screen / "figures" / "diversity.svg");
+  for (const char* part : {">key<", ">\u00b7<", ">weight<", ">head 0: query<", ">probability<", ">weight after<",
+                           "clipped at the 99.5 % quantile of sizes; the largest is "})
+    BOOST_TEST(weights.find(part) != std::string::npos, part);
+  BOOST_TEST(scores.find("robabilit") == std::string::npos);
+  // A color stands for one quantity: each name is once in the legend.
+  for (const char* name : {"scores before", "scores after", "probabilities before", "weights after"}) {
+    const std::string element = ">" + std::string(name) + "<";
+    BOOST_TEST(lines.find(element) != std::string::npos, name);
+    BOOST_TEST(lines.find(element) == lines.rfind(element), name);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(two_models_side_by_side) {
@@ -135,6 +173,7 @@ BOOST_AUTO_TEST_CASE(bad_use) {
   says(composed + out, "expected one of --text FILE and --prompt TEXT");
   says(composed + " --prompt abc --sections map" + out, "did you mean");
   says(composed + " --prompt abc -o " + composed, "holds a model");
+  says(composed + " --prompt abc --for slides" + out, "bad value for --for: expected paper");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

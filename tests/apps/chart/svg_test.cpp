@@ -3,91 +3,69 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
+#include "apps/chart/style.h"
+#include "braid/tensor/error.h"
+
 using namespace braid::apps;
 
 BOOST_AUTO_TEST_SUITE(svg)
 
-static std::string labels(const Axis& axis, int count) {
-  std::string text;
-  for (const Tick& tick : ticks(axis, count)) text += (text.empty() ? "" : " ") + tick.label;
-  return text;
-}
-
-BOOST_AUTO_TEST_CASE(ticks_are_round_and_distinct) {
-  BOOST_TEST(labels({.min = 0, .max = 1000}, 5) == "0 200 400 600 800 1000");
-  BOOST_TEST(labels({.min = 1.27, .max = 5.9}, 6) == "2 3 4 5");
-  BOOST_TEST(labels({.min = 0, .max = 0.001}, 4) == "0 0.00025 0.00050 0.00075 0.00100");
-  BOOST_TEST(labels({.min = 0, .max = 2.2e-5}, 4) == "0 1e-5 2e-5");
-  BOOST_TEST(labels({.min = 0, .max = 40000}, 4) == "0 10k 20k 30k 40k");
-  BOOST_TEST(labels({.min = 0, .max = 2.5e6}, 5) == "0 0.5M 1.0M 1.5M 2.0M 2.5M");
-  BOOST_TEST(labels({.min = 0, .max = 10}, 4) == "0 2.5 5.0 7.5 10.0");
-  BOOST_TEST(labels({.min = 0, .max = 3, .whole = true}, 10) == "0 1 2 3");
-  BOOST_TEST(labels({.min = 1.2, .max = 6, .log = true}, 5) == "2 3 4 5 6");
-  BOOST_TEST(labels({.min = 0.01, .max = 100, .log = true}, 5) == "0.01 0.1 1 10 100");
-}
-
-BOOST_AUTO_TEST_CASE(ticks_stay_inside_whatever_the_range) {
-  for (double low : {-3.0, 0.0, 1e-7, 2.0, 1e6})
-    for (double span : {1e-6, 0.3, 7.0, 1e5, 1e10})
-      for (int count : {1, 4, 12}) {
-        const Axis axis{.min = low, .max = low + span};
-        const auto found = ticks(axis, count);
-        BOOST_TEST(found.size() <= size_t(count) + 2);
-        for (const Tick& tick : found) {
-          BOOST_TEST(tick.value >= axis.min - 1e-6 * span);
-          BOOST_TEST(tick.value <= axis.max + 1e-6 * span);
-        }
-      }
-}
-
-// Ranges at the limits of doubles: neighbours, beyond 2^53, and spans that overflow.
-BOOST_AUTO_TEST_CASE(ticks_end_whatever_the_doubles) {
-  for (const double low : {5.0, 1e17, 1e300, -1.7e308, 0.0, 5e-324})
-    for (const double high :
-         std::initializer_list<double>{std::nextafter(low, 1.79e308), low * (1 + 1e-15), 1.7e308, INFINITY, low})
-      for (const bool log : {false, true}) {
-        const auto found = ticks({.min = low, .max = high, .log = log && low >= 1}, 6);
-        BOOST_TEST(found.size() <= 14u, low << " to " << high);
-      }
-}
-
-BOOST_AUTO_TEST_CASE(axes_map_ends_to_ends) {
-  const Axis linear{.min = 2, .max = 4, .low = 300, .high = 100};
-  BOOST_TEST(linear.at(2) == 300);
-  BOOST_TEST(linear.at(3) == 200);
-  BOOST_TEST(linear.at(4) == 100);
-  const Axis log{.min = 1, .max = 100, .log = true, .low = 0, .high = 10};
-  BOOST_TEST(std::fabs(log.at(10) - 5) < 1e-12);
-}
+static bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 BOOST_AUTO_TEST_CASE(words_are_escaped) {
-  Svg chart(100, 50, "a < b", "\"quoted\" & more");
+  Drawing chart({}, 100, 50, "a < b", "\"quoted\" & more");
   chart.text(1, 2, "<script>", "small");
-  const std::string text = chart.finish();
-  BOOST_TEST(text.find("<title>a &lt; b</title>") != std::string::npos);
-  BOOST_TEST(text.find("<desc>&quot;quoted&quot; &amp; more</desc>") != std::string::npos);
-  BOOST_TEST(text.find("<script>") == std::string::npos);
-  Svg odd(100, 50, "bad\xff\x01 \xed\xa0\x80", "ok \xc3\xa4");
-  BOOST_TEST(odd.finish().find("<title>bad\uFFFD? \uFFFD") != std::string::npos);
-  BOOST_TEST(odd.finish().find("<desc>ok \u00e4</desc>") != std::string::npos);
-  BOOST_TEST(Svg(9, 9, "a\u202Eb\u2069", "").finish().find("<title>a\\u202eb\\u2069</title>") != std::string::npos);
+  const std::string text = svg_of(chart);
+  BOOST_TEST(has(text, "<title>a &lt; b</title>"));
+  BOOST_TEST(has(text, "<desc>&quot;quoted&quot; &amp; more</desc>"));
+  BOOST_TEST(!has(text, "<script>"));
+  const std::string odd = svg_of({{}, 100, 50, "bad\xff\x01 \xed\xa0\x80", "ok \xc3\xa4"});
+  BOOST_TEST(has(odd, "<title>bad\uFFFD? \uFFFD"));
+  BOOST_TEST(has(odd, "<desc>ok \u00e4</desc>"));
+  BOOST_TEST(has(svg_of({{}, 9, 9, "a\u202Eb\u2069", ""}), "<title>a\\u202eb\\u2069</title>"));
   BOOST_TEST(text.ends_with("</svg>\n"));
 }
 
 BOOST_AUTO_TEST_CASE(gaps_break_lines_and_lone_points_show) {
-  Svg chart(100, 50, "", "");
+  Drawing chart({}, 100, 50, "", "");
   chart.path({{0, 1}, {1, 2.126}, {2, NAN}, {3, 4}, {NAN, 1}}, "line");
-  BOOST_TEST(chart.finish().find("d=\"M0 1L1 2.13M3 4h0\"") != std::string::npos);
-  Svg empty(100, 50, "", "");
+  BOOST_TEST(has(svg_of(chart), "d=\"M0 1L1 2.13M3 4h0\""));
+  Drawing empty({}, 100, 50, "", "");
   empty.path({{NAN, NAN}}, "line");
-  BOOST_TEST(empty.finish().find("<path") == std::string::npos);
+  BOOST_TEST(!has(svg_of(empty), "<path"));
 }
 
 BOOST_AUTO_TEST_CASE(series_repeat_hues_with_other_dashes) {
-  BOOST_TEST(series_class("line", 7) == "line c1");
+  BOOST_TEST(series_look("line", 7) == "line c1");
   BOOST_TEST(series_dash(1) == "");
   BOOST_TEST(series_dash(7) != series_dash(1));
   BOOST_TEST(series_dash(13) != series_dash(7));
+}
+
+// A screen has pixels and colors for dark pages, paper points and one size of text.
+BOOST_AUTO_TEST_CASE(a_column_of_paper) {
+  const std::string screen = svg_of({{}, 760, 100, "", ""}), paper = svg_of({{.inches = 3.25}, 351, 100, "", ""});
+  BOOST_TEST(has(screen, "width=\"760\" height=\"100\""));
+  BOOST_TEST(has(screen, "prefers-color-scheme: dark"));
+  BOOST_TEST(has(paper, "width=\"234pt\" height=\"66.67pt\" viewBox=\"0 0 351 100\""));
+  BOOST_TEST(!has(paper, "prefers-color-scheme"));
+  BOOST_TEST(has(screen, ".small { font-size: 11px"));
+  BOOST_TEST(!has(paper, "font-size: 11px"));
+  BOOST_TEST(has(paper, "font-size: 12px"));  // 8 pt
+}
+
+BOOST_AUTO_TEST_CASE(style_sheet_and_looks_agree) {
+  const std::string css = style_sheet({.inches = 3});
+  for (int i = 0; i < series_hues; ++i) {
+    const Look line = look_of(series_look("line", i)), band = look_of(series_look("band", i));
+    BOOST_TEST(has(css, braid::str(".c", i, " { stroke: ", hex(*line.stroke))));
+    BOOST_TEST(!line.fill.has_value());
+    BOOST_TEST(*band.fill == *line.stroke);
+    BOOST_TEST(!band.stroke.has_value());
+    BOOST_TEST(has(css, braid::str(".band.c", i, " { fill: ", hex(*band.fill))));
+  }
+  BOOST_TEST(look_of("line c0").width == 1.8);
+  BOOST_TEST(look_of("faint c0").opacity == 0.28);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
