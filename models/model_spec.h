@@ -53,6 +53,9 @@ class ModelSpec {
   // The parameters of make_shape_only(), in the model's order.
   std::vector<nn::NamedTensor> parameters() const;
 
+  // The same model at the width that the learning rate was found for (training/mup.h); null where muP is off.
+  virtual std::unique_ptr<const ModelSpec> mup_base() const { return nullptr; }
+
   // Why training on text would teach such a model nothing; "" when it does.
   virtual std::string training_warning() const { return ""; }
 

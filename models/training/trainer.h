@@ -40,7 +40,7 @@ struct StepMetrics {
 };
 
 // The options for parameters of this model: before options.groups stand those of what an optimizer of whole matrices
-// updates by elements, Model::elementwise_parameters() and LoRA.
+// updates by elements, Model::elementwise_parameters() and LoRA; behind them the rates of muP (mup.h).
 nn::OptimizerOptions options_for(const Model& model, nn::OptimizerOptions options);
 
 class Trainer {

@@ -1,16 +1,21 @@
-// Matrices that the optimizer updates as wholes: which they are, and who holds their shards.
+// What a model tells its optimizer: the matrices that are updated as wholes, who holds their shards, rates of muP.
 #include "braid/distributed/parallel/matrix_owners.h"
+#include "braid/models/model_spec.h"
+#include "braid/models/training/mup.h"
 #include "braid/models/training/trainer.h"
 #include "braid/nn/optim/registry.h"
 
 namespace braid::models {
 
 nn::OptimizerOptions options_for(const Model& model, nn::OptimizerOptions options) {
-  if (!nn::takes_matrices(options)) return options;
-  std::vector<nn::ParameterGroup> groups{{.pattern = "*.lora_?.weight", .elementwise = true}};
-  for (const std::string& pattern : model.elementwise_parameters())
-    groups.push_back({.pattern = pattern, .elementwise = true});
-  options.groups.insert(options.groups.begin(), groups.begin(), groups.end());
+  if (nn::takes_matrices(options)) {
+    std::vector<nn::ParameterGroup> groups{{.pattern = "*.lora_?.weight", .elementwise = true}};
+    for (const std::string& pattern : model.elementwise_parameters())
+      groups.push_back({.pattern = pattern, .elementwise = true});
+    options.groups.insert(options.groups.begin(), groups.begin(), groups.end());
+  }
+  const std::unique_ptr<const ModelSpec> spec = model.spec();
+  if (const auto base = spec->mup_base()) options.groups = with_mup_rates(*spec, *base, options);
   return options;
 }
 

@@ -15,9 +15,9 @@ namespace braid::apps {
 
 namespace {
 
-bool all_alike(const TrainConfig& config) {
-  return config.optimizer.groups.empty() && config.lora.rank == 0 && config.optimizer.layer_decay == 1 &&
-         !nn::takes_matrices({.name = config.optimizer.name});
+bool all_alike(const TrainConfig& config, const models::ModelSpec& model) {
+  return !model.mup_base() && config.optimizer.groups.empty() && config.lora.rank == 0 &&
+         config.optimizer.layer_decay == 1 && !nn::takes_matrices({.name = config.optimizer.name});
 }
 
 std::string label_of(const nn::ParameterRule& rule) {
@@ -64,11 +64,14 @@ TrainedParameters trained_parameters(const TrainConfig& config, const models::Mo
   const std::unique_ptr<models::Model> made = shape_only(config, model);
   const std::vector<nn::ParameterGroup> groups = parameter_groups(config, *made);
   nn::check_groups(groups, nn::parameters(*made));
-  const nn::OptimizerOptions optimizer = models::options_for(
-      *made, {.name = config.optimizer.name, .momentum = config.optimizer.momentum, .groups = groups});
+  const nn::OptimizerOptions optimizer =
+      models::options_for(*made, {.name = config.optimizer.name,
+                                  .momentum = config.optimizer.momentum,
+                                  .muon = {.scale = nn::parse_muon_scale(config.muon.scale)},
+                                  .groups = groups});
   TrainedParameters found;
   for (const nn::NamedTensor& p : nn::parameters(*made)) {
-    const nn::ParameterRule rule = nn::rule_of(groups, p.name);
+    const nn::ParameterRule rule = nn::rule_of(optimizer.groups, p.name);
     const int64_t n = p.value.numel();
     found.all += n;
     if (models::is_lora(p.name)) found.lora += n;
@@ -93,7 +96,7 @@ TrainedParameters trained_parameters(const TrainConfig& config, const models::Mo
 std::vector<std::pair<std::string, std::string>> trained_lines(const TrainConfig& config,
                                                                const models::ModelSpec& model, int64_t seq_len) {
   std::vector<std::pair<std::string, std::string>> lines;
-  if (all_alike(config)) return lines;
+  if (all_alike(config, model)) return lines;
   const TrainedParameters found = trained_parameters(config, model);
   const auto all = static_cast<double>(found.all);
   if (config.lora.rank > 0) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "braid/models/families/dcformer/config_keys.h"
 #include "braid/models/families/dcformer/layers.h"
@@ -89,6 +90,18 @@ void resolve_depth(const DcformerConfig& c) {
                "false with residual=" + c.residual, "true");
 }
 
+void check_mup(const DcformerConfig& c) {
+  if (c.mup_base_width == 0) return;
+  const int64_t heads_width = c.dim / std::gcd(c.dim, c.n_head);
+  need_setting(c.mup_base_width % heads_width == 0, "mup_base_width",
+               str("a multiple of ", heads_width, ", since the heads of both widths are equally wide"),
+               std::to_string(c.mup_base_width));
+  need_setting(!c.tie_word_embeddings, "tie_word_embeddings",
+               "false with mup_base_width, under which the token embedding and the output projection start and learn "
+               "differently",
+               "true");
+}
+
 // Checks what mixes heads, and leaves in profile.branches those that are switched on.
 void resolve_composition(DcformerConfig& c) {
   Profile& p = c.profile;
@@ -154,6 +167,18 @@ int64_t DcformerConfig::ffn_width(int64_t layer) const {
   return static_cast<int64_t>(std::nearbyint(F * (static_cast<double>(layer) / last + 0.5) / 128)) * 128;
 }
 
+DcformerConfig DcformerConfig::mup_base() const {
+  DcformerConfig base = *this;
+  base.mup_base_width = 0;
+  base.dim = mup_base_width;
+  base.n_head = n_head * mup_base_width / dim;
+  base.n_kv_head = std::gcd(n_kv_head, base.n_head);
+  base.profile.num_groups = std::gcd(profile.num_groups, base.n_head);
+  base.intermediate_size = detail::round_up(intermediate_size * mup_base_width / dim, mgate ? mgate_dim : 1);
+  resolve(base);
+  return base;
+}
+
 int64_t DcformerConfig::query_heads() const {
   int64_t heads = n_head;
   for (const std::string& name : attention) heads *= nn::attention_variant_named(name).queries_per_head;
@@ -207,6 +232,7 @@ void resolve(DcformerConfig& c) {
   resolve_composition(c);
   resolve_windows(c);
   check_attention(c);
+  check_mup(c);
 }
 
 void set_family(DcformerConfig& c, const std::string& model_type) {

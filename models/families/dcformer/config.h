@@ -86,16 +86,19 @@ struct DcformerConfig {
   double initializer_std = 0.006;  // of embeddings and projections, InitKind::jax
   InitKind init = InitKind::jax;
   ComposeInit compose_init = ComposeInit::published;
+  int64_t mup_base_width = 0;  // dim of the model that the learning rate was found for (training/mup.h); 0: no muP
   Profile profile;
 
   int64_t rotary_dims() const;                              // int(head_dim * rotary_pct), even
   int64_t keys_of_layer(int64_t layer, bool decode) const;  // unmasked keys of a local layer, 0 = no limit
-  bool composes(int64_t layer) const;                       // DCMHA in this layer
-  bool rotates_locally(int64_t layer) const;                // by rope_local_base
-  int64_t ffn_width(int64_t layer) const;                   // hidden units of the FFN
-  bool caches_queries(int64_t layer) const;                 // a variant reads those of earlier tokens
-  bool composed_attention() const;                          // a variant that no fused kernel serves
-  int64_t query_heads() const;  // Nq: n_head, or more with a variant that makes one head of several
+  double mup_ratio() const { return mup_base_width == 0 ? 1 : double(dim) / double(mup_base_width); }  // m
+  DcformerConfig mup_base() const;     // the model of width mup_base_width, with heads of the same width; resolved
+  bool composes(int64_t layer) const;  // DCMHA in this layer
+  bool rotates_locally(int64_t layer) const;  // by rope_local_base
+  int64_t ffn_width(int64_t layer) const;     // hidden units of the FFN
+  bool caches_queries(int64_t layer) const;   // a variant reads those of earlier tokens
+  bool composed_attention() const;            // a variant that no fused kernel serves
+  int64_t query_heads() const;                // Nq: n_head, or more with a variant that makes one head of several
   int64_t group_heads() const { return query_heads() / profile.num_groups; }     // M
   int64_t generator_hidden() const { return 2 * profile.rank * group_heads(); }  // K
   // C, of a resolved configuration: the branches that have parameters.

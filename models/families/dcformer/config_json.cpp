@@ -34,7 +34,8 @@ bool is_written(const Setting& key) {
       "attention",      "attention_layers",      "compose_layers",   "profile.gates",   "qkv_bias",
       "residual",       "expand_last",           "round64",          "dynamic_mlp_dim", "rope_beta_fast",
       "rope_beta_slow", "rope_attention_factor", "norm_place",       "norm_offset",     "qk_norm_all_heads",
-      "score_dim",      "attention_softcap",     "scale_embeddings", "rope_local_base", "logit_softcap"};
+      "score_dim",      "attention_softcap",     "scale_embeddings", "rope_local_base", "logit_softcap",
+      "mup_base_width"};
   if (newer.contains(key.name)) return value_text(key.get()) != get_key(defaults, key.name);
   return key.name != "compose";
 }

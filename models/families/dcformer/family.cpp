@@ -42,9 +42,9 @@ bool in_use(const DcformerConfig& config, const std::string& name) {
 // Settings that fine-tuning may change: they affect initialisation, or nothing that the present weights compute.
 // use_dcmha adds weights; profile.name and compose follow from the settings that they stand for.
 bool may_change(const std::string& name) {
-  static const std::set<std::string> names = {"use_dcmha",    "compose_init", "init",         "initializer_std",
-                                              "block_size",   "bos_token_id", "eos_token_id", "torch_dtype",
-                                              "profile.name", "compose"};
+  static const std::set<std::string> names = {"use_dcmha",    "compose_init", "init",          "initializer_std",
+                                              "block_size",   "bos_token_id", "eos_token_id",  "torch_dtype",
+                                              "profile.name", "compose",      "mup_base_width"};
   return names.contains(name);
 }
 
@@ -106,6 +106,11 @@ std::unique_ptr<const ModelSpec> DcformerSpec::with(const SettingTexts& settings
 
 std::unique_ptr<const ModelSpec> DcformerSpec::extrapolated(int64_t longest) const {
   return with({{"block_size", std::to_string(longest)}});
+}
+
+std::unique_ptr<const ModelSpec> DcformerSpec::mup_base() const {
+  if (config_.mup_base_width == 0) return nullptr;
+  return std::make_unique<DcformerSpec>(config_.mup_base());
 }
 
 std::unique_ptr<Model> DcformerSpec::make(RandomKey key, const dist::ProcessMesh& mesh) const {

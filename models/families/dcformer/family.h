@@ -16,6 +16,7 @@ class DcformerSpec final : public ModelSpec {
   std::vector<ModelSetting> settings() const override;
   std::unique_ptr<const ModelSpec> with(const SettingTexts& settings) const override;
   std::unique_ptr<const ModelSpec> extrapolated(int64_t longest) const override;
+  std::unique_ptr<const ModelSpec> mup_base() const override;
   std::unique_ptr<Model> make(RandomKey key, const dist::ProcessMesh& mesh = {}) const override;
 
   std::string training_warning() const override;

@@ -8,8 +8,10 @@ namespace braid::models {
 
 namespace {
 
+// Xavier's deviation follows the width by itself, as that of the compose generator does.
 nn::Init projection_init(const DcformerConfig& c) {
-  return c.init == InitKind::jax ? nn::Init::normal(c.initializer_std) : nn::Init::xavier_uniform();
+  return c.init == InitKind::jax ? nn::Init::normal(c.initializer_std / std::sqrt(c.mup_ratio()))
+                                 : nn::Init::xavier_uniform();
 }
 
 }  // namespace
@@ -42,8 +44,10 @@ nn::CompositionOptions composition_options(const DcformerConfig& c) {
 
 bool mixes_heads(const DcformerConfig& c) { return c.use_dcmha && composition_options(c).mixes_heads(); }
 
-nn::Init table_init(const DcformerConfig& c) {  // token embedding and output projection
-  return nn::Init::normal(c.init == InitKind::jax ? c.initializer_std : 1 / std::sqrt(static_cast<double>(c.dim)));
+TableInits table_inits(const DcformerConfig& c) {
+  const int64_t width = c.mup_base_width == 0 ? c.dim : c.mup_base_width;
+  const double deviation = c.init == InitKind::jax ? c.initializer_std : 1 / std::sqrt(static_cast<double>(width));
+  return {nn::Init::normal(deviation), nn::Init::normal(deviation / c.mup_ratio())};
 }
 
 nn::BlockOptions block_options(const DcformerConfig& c, int64_t layer, bool initialise) {

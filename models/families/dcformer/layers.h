@@ -5,7 +5,11 @@
 
 namespace braid::models {
 
-nn::Init table_init(const DcformerConfig& config);  // token embedding and output projection
+struct TableInits {
+  nn::Init embedding = nn::Init::none(), output = nn::Init::none();
+};
+// With mup_base_width first weights have the deviations of training/mup.h.
+TableInits table_inits(const DcformerConfig& config);
 // Options of the weight generator, with the published standard deviations.
 nn::CompositionOptions composition_options(const DcformerConfig& config);
 // Some branch or static matrix is switched on; otherwise attention is plain, whatever use_dcmha says.

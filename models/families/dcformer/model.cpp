@@ -26,8 +26,8 @@ Dcformer::Dcformer(const DcformerConfig& config, RandomKey key, const dist::Proc
     for (auto& [parameter, s] : dist::shard_parameters(module, ranks, mesh.tensor.rank()))
       shards_[name + "." + parameter] = std::move(s);
   };
-  nn::Init table = initialise ? table_init(config) : nn::Init::none();
-  embeddings_ = nn::Embedding(config.vocab_size, config.dim, table, child(key, "tok_embeddings"));
+  const TableInits tables = initialise ? table_inits(config) : TableInits();
+  embeddings_ = nn::Embedding(config.vocab_size, config.dim, tables.embedding, child(key, "tok_embeddings"));
   shard(embeddings_, "tok_embeddings");
   RandomKey layers = child(key, "layers");
   for (int64_t i = 0; i < config.n_layer; ++i) {
@@ -39,8 +39,8 @@ Dcformer::Dcformer(const DcformerConfig& config, RandomKey key, const dist::Proc
                    config.norm_eps, config.norm_offset);
   if (!config.tie_word_embeddings) {
     const nn::ShardRule by_word{.axis = 0, .unit = "vocabulary row", .units = config.vocab_size};
-    output_ = nn::Linear(config.dim, config.vocab_size,
-                         {.bias = false, .init = table, .shard = by_word, .takes_lora = false}, child(key, "output"));
+    output_ = nn::Linear(config.dim, config.vocab_size, {.init = tables.output, .shard = by_word, .takes_lora = false},
+                         child(key, "output"));
     shard(output_, "output");
   }
   std::tie(rope_, local_rope_) = make_ropes(config, DType::f32, kCpu);

@@ -21,12 +21,12 @@ namespace {
 constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315;
 constexpr int kSteps = 5;
 
-double scale_of(MuonOptions::Scale scale, int64_t rows, int64_t columns) {
+}  // namespace
+
+double muon_scale(MuonOptions::Scale scale, int64_t rows, int64_t columns) {
   const auto r = static_cast<double>(rows), c = static_cast<double>(columns);
   return scale == MuonOptions::Scale::rms ? 0.2 * std::sqrt(std::max(r, c)) : std::sqrt(std::max(1.0, r / c));
 }
-
-}  // namespace
 
 Tensor orthogonalised(const Tensor& u) {
   if (u.numel() == 0) return u;
@@ -58,7 +58,7 @@ Muon::Muon(std::vector<NamedTensor> parameters, const OptimizerOptions& options)
 Tensor Muon::direction(const Tensor& u, const std::string& name) const {
   const std::vector<MatrixPart> parts = matrix_parts(matrices().rule(name), u.shape(), options().muon.heads);
   const auto of_part = [&](const Tensor& part) {
-    return orthogonalised(part) * scale_of(options().muon.scale, part.dim(0), part.dim(1));
+    return orthogonalised(part) * muon_scale(options().muon.scale, part.dim(0), part.dim(1));
   };
   if (parts.size() == 1) return of_part(u);
   Tensor made = empty_like(u);

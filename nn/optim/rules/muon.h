@@ -30,6 +30,9 @@ class Muon final : public AdamW {
   Tensor direction(const Tensor& u, const std::string& name) const;
 };
 
+// `scale` above, of a matrix (rows, columns).
+double muon_scale(MuonOptions::Scale scale, int64_t rows, int64_t columns);
+
 // The nearest matrix with singular values of about 1 to u (R, C), by five Newton-Schulz steps in u's type: those of u
 // above 0.0015 of its Frobenius norm come into [0.68, 1.21]; singular vectors stay. Any finite u of any size, 0 for 0;
 // NaN where u has NaN or Inf. f32 and f64 are meant; in bf16 the singular values lie in [0.6, 1.3].
