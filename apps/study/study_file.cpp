@@ -23,7 +23,7 @@ namespace {
 const std::vector<std::string> kUnits = {"tokens_per_parameter", "tokens", "steps", "minutes"};
 const std::vector<std::string> kStudyKeys = {
     "name",  "out",     "baseline",        "config",   "seeds",  "tokens_per_parameter", "tokens",
-    "steps", "minutes", "warmup_fraction", "families", "metric", "fingerprint"};
+    "steps", "minutes", "warmup_fraction", "families", "metric", "fingerprint",          "coordinates"};
 const std::vector<std::string> kSearchKeys = {"size", "budget", "rates", "seeds", "variants"};
 // Settings of which a study decides, and those in which variants must agree for their losses to be comparable.
 const std::vector<std::string> kDecided = {"run.out", "run.seed", "train.steps", "train.epochs"};
@@ -131,10 +131,11 @@ class Reader {
       study_.bits_per_byte = metric == metrics[1];
     }
     if (key == "fingerprint") study_.fingerprint = text(entry);
-    if (key == "families") {
+    for (auto& [name, target] : {std::pair("families", &study_.families), {"coordinates", &study_.coordinates}}) {
+      if (key != name) continue;
       const auto* on = std::get_if<bool>(&entry.value);
       if (!on) reject(entry, "true or false");
-      study_.families = *on;
+      *target = *on;
     }
     if (std::ranges::count(kUnits, key) > 0) {
       check(study_.budget_unit.empty(), ErrorKind::setting, [&] {
@@ -208,6 +209,12 @@ class Reader {
     for (const auto& s : study_.sizes) check_name(s.name), sizes.push_back(s.name);
     for (const auto& v : study_.variants) check_name(v.name), variants.push_back(v.name);
     if (study_.baseline.empty()) study_.baseline = variants.front();
+    check(!study_.coordinates || (study_.sizes.size() > 1 && study_.budgets.size() == 1), ErrorKind::setting, [&] {
+      return str("bad study ", file_,
+                 ": study.coordinates compares widths after some steps: expected two or more "
+                 "sections [sizes.NAME] and one budget, found ",
+                 study_.sizes.size(), " and ", study_.budgets.size());
+    });
     const auto known = [&](const std::string& name, const std::vector<std::string>& names, const std::string& key) {
       check(std::ranges::count(names, name) > 0, ErrorKind::setting, [&] {
         return "bad value for " + key + " in " + file_ + ": expected one of " + join(names, ", ") + ", found " +
@@ -276,6 +283,7 @@ StudyRun make_run(const Study& study, const std::string& size, const std::string
   if (study.warmup_fraction > 0)
     run.settings.push_back(
         str("schedule.warmup=", std::max<int64_t>(1, std::llround(study.warmup_fraction * double(run.steps)))));
+  if (study.coordinates) run.settings.push_back("checkpoint.keep_every=1");
   run.settings.push_back(str("run.seed=", seed));
   run.settings.push_back("run.out=" + (fs::path(study.out) / "runs" / run.name).string());
   return run;

@@ -35,6 +35,7 @@ struct Study {
   bool families = false;       // in-context accuracy by family at every checkpoint of a run
   bool bits_per_byte = false;  // the unit of losses in the report; else nats per token
   std::string fingerprint;     // of the data that it is defined on; "": any
+  bool coordinates = false;    // sizes of activations at every checkpoint, of which each step has one
   Section base;
   std::vector<Section> sizes, variants;
   std::optional<Search> search;

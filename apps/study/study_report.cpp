@@ -11,6 +11,7 @@
 #include "apps/chart/csv.h"
 #include "apps/cli/plan_report.h"
 #include "apps/cli/text.h"
+#include "apps/study/coordinates.h"
 #include "apps/study/curves.h"
 #include "apps/study/differences.h"
 #include "apps/study/metric.h"
@@ -42,6 +43,10 @@ class Reporter {
     if (const std::string warning = shared_rate_warning(study_); !warning.empty())
       report_.text("\n**Warning**: " + warning + ".\n");
     runs();
+    if (study_.coordinates) {
+      report_coordinates(study_, results_, report_);
+      return report_.finish();
+    }
     rates();
     losses();
     report_differences(study_, results_, report_);

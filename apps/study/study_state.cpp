@@ -8,6 +8,7 @@
 
 #include "apps/chart/csv.h"
 #include "apps/cli/text.h"
+#include "apps/study/coordinates.h"
 #include "apps/train/config/data_sources.h"
 #include "apps/train/config/flops.h"
 #include "apps/train/log/log.h"
@@ -30,6 +31,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 namespace {
+
+constexpr const char* kCoordinates = "coordinates.csv";
 
 fs::path folder_of(const Study& study, const StudyRun& run) { return fs::path(study.out) / "runs" / run.name; }
 
@@ -200,6 +203,8 @@ void finish_run(const Study& study, const StudyRun& run) {
         [&] { return str("the log of ", folder.string(), " does not end with a validation at step ", run.steps); });
   if (study.families)
     io::write_file((folder / "families.csv").string(), families_csv(measure_families(settings, folder)));
+  if (study.coordinates)
+    io::write_file((folder / kCoordinates).string(), coordinates_csv(measure_coordinates(settings.config, folder)));
   write_result(study, run,
                {{"validation_loss", row["val_loss"]},
                 {"task_accuracy", std::isfinite(row["task_acc"]) ? json(row["task_acc"]) : json()},
@@ -223,12 +228,14 @@ std::optional<StudyResult> read_result(const Study& study, const StudyRun& run) 
                      .loss = number("validation_loss"),
                      .task_accuracy = number("task_accuracy"),
                      .seconds = number("seconds"),
-                     .families = {}};
+                     .families = {},
+                     .coordinates = {}};
   if (object.value("diverged", false) && run.search)
     result.loss = std::numeric_limits<double>::infinity(), result.seconds = 0;
   check(!std::isnan(result.loss) && result.flops > 0, ErrorKind::input, [&] {
     return "cannot read " + file.string() + ": expected validation_loss and flops; remove the file and run the study";
   });
+  if (io::exists(folder / kCoordinates)) result.coordinates = read_coordinates(folder / kCoordinates);
   if (io::exists(folder / "families.csv")) {
     constexpr int64_t limit = 1 << 24;
     const auto lines = split(io::read_text_file((folder / "families.csv").string(), limit), '\n');

@@ -4,6 +4,7 @@
 //   runs/NAME/              a run of braid train (apps/train/run/run_folder.md)
 //   runs/NAME/study.json    the settings that the run was started with
 //   runs/NAME/families.csv  in-context accuracy by family at each checkpoint, with study.families
+//   runs/NAME/coordinates.csv  sizes of activations at each checkpoint, with study.coordinates
 //   runs/NAME/result.json   what came out: the run is finished
 //   report/                 tables, charts, report.md
 #pragma once
@@ -21,6 +22,12 @@ struct FamilyAccuracy {
   double accuracy = 0;  // 0..1, averaged over the tasks of the family
 };
 
+struct ActivationSize {
+  int64_t step = 0, width = 0;
+  std::string quantity;
+  double size = 0;  // mean absolute value
+};
+
 struct StudyResult {
   StudyRun run;
   double parameters = 0, non_embedding = 0;
@@ -29,6 +36,7 @@ struct StudyResult {
   double task_accuracy = 0;      // NaN: not measured
   double seconds = 0;            // of training, on the machine of the run
   std::vector<FamilyAccuracy> families;
+  std::vector<ActivationSize> coordinates;
 };
 
 // Makes the folder, or checks that it is this study's and that the data are those it began with. Error(setting).

@@ -1,9 +1,11 @@
 // braid study: runs from one file, resumed, shared between processes, collected; and what it rejects.
 #include <boost/test/unit_test.hpp>
-
+#include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numbers>
 
+#include "apps/study/coordinates.h"
 #include "braid/models/data/text/manifest.h"
 #include "tests/apps/train/runs.h"
 
@@ -203,6 +205,40 @@ BOOST_AUTO_TEST_CASE(a_best_rate_at_the_edge_is_marked) {
                            "The best rate of [base], 0.01, is the largest: try larger ones."})
     BOOST_TEST(page.find(part) != std::string::npos, page << " lacks " << part);
   BOOST_TEST(slurp(out / "report/rates.svg").starts_with("<svg"));
+}
+
+// Three widths under muP and without it: with one rate for all, the logits of the latter grow with the width.
+BOOST_AUTO_TEST_CASE(coordinates_are_flat_under_mup_alone) {
+  const fs::path out = world().fresh();
+  const std::string text =
+      "[study]\nout = \"" + out.string() + "\"\nseeds = 1\nsteps = 6\ncoordinates = true\n[base]\ndata.path = \"" +
+      world().data().string() +
+      "\"\nmodel.n_layer = 1\nmodel.head_dim = 8\nmodel.block_size = 32\nmodel.initializer_std = 0.1\n"
+      "model.intermediate_size = 64\ntrain.batch_size = 4\noptimizer.lr = 0.005\nschedule.warmup = 1\n"
+      "schedule.name = \"constant\"\neval.interval = 6\neval.samples = 2\nguard.spike = 0\nrun.threads = 1\n";
+  std::string sizes, variants = "[variants.sp]\n[variants.mup]\nmodel.mup_base_width = 32\n";
+  for (const int width : {32, 64, 128, 256})
+    sizes += str("[sizes.w", width, "]\nmodel.dim = ", width, "\nmodel.n_head = ", width / 8,
+                 "\nmodel.intermediate_size = ", 2 * width, "\n");
+  const Outcome done = run("study " + file_of(text + sizes + variants).string());
+  BOOST_TEST(done.code == 0, done.output);
+  const fs::path report = out / "report";
+  BOOST_TEST(rows_of(report / "coordinates.csv") == 2 * 4 * 6 * 5);  // variants, widths, steps, quantities
+  for (const char* chart : {"coordinates-sp.svg", "coordinates-mup.svg"})
+    BOOST_TEST(slurp(report / chart).starts_with("<svg"), chart);
+  std::map<std::string, double> slopes;  // at the last step
+  for (const std::string& line : split(slurp(report / "slopes.csv"), '\n'))
+    if (const auto cells = split(line, ','); cells.size() == 4 && cells[2] == "6")
+      slopes[cells[0] + " " + cells[1]] = std::stod(cells[3]);
+  BOOST_TEST(slopes.at("sp logits") > 0.5);
+  for (const char* quantity : {"hidden.0", "hidden.1", "layers.0.attn_out", "layers.0.ffn_out", "logits"})
+    BOOST_TEST(std::fabs(slopes.at(str("mup ", quantity))) < apps::kFlatSlope,
+               quantity << ": " << slopes.at(str("mup ", quantity)));
+  const std::string page = slurp(report / "report.md");
+  for (const char* part : {"## Coordinate check", "| sp | logits | 6 |", "- sp: the steepest slope is that of "})
+    BOOST_TEST(page.find(part) != std::string::npos, page << " lacks " << part);
+  check_rejected(file_of(text + "[sizes.w32]\nmodel.dim = 32\nmodel.n_head = 4\n" + variants),
+                 "expected two or more sections [sizes.NAME] and one budget, found 1 and 1");
 }
 
 BOOST_AUTO_TEST_CASE(parts_share_a_study_and_a_search_gives_the_rates) {
