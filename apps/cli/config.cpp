@@ -141,6 +141,7 @@ std::vector<std::string> load_config(const Schema& schema, const std::filesystem
     const auto at = schema.renamed.find(key);
     return at == schema.renamed.end() ? key : at->second;
   };
+  std::set<std::string> names;
   if (!file.empty()) {
     constexpr int64_t limit = 1 << 20;  // a configuration of more than a megabyte is some other file
     for (const ConfigEntry& entry : parse_config(io::read_text_file(file.string(), limit), file.string())) {
@@ -150,7 +151,7 @@ std::vector<std::string> load_config(const Schema& schema, const std::filesystem
       if (entry.empty_section)
         check_section(schema, name_now(entry.key), where);
       else
-        set(schema, name_now(entry.key), entry.value, where);
+        set(schema, *names.insert(name_now(entry.key)).first, entry.value, where);
     }
   }
   std::vector<std::pair<std::string, std::string>> given;  // key, text
@@ -177,10 +178,10 @@ std::vector<std::string> load_config(const Schema& schema, const std::filesystem
     const Setting* setting = models::find_setting(schema.settings, key);
     if (!setting) setting = models::find_setting(schema.earlier, key);
     const std::optional<Value> typed = setting ? parse_value(setting->rule, value) : std::nullopt;
-    set(schema, key, typed.value_or(models::infer_value(value)), "the command line");
+    set(schema, *names.insert(key).first, typed.value_or(models::infer_value(value)), "the command line");
   }
   if (schema.after_loading)
-    for (std::string& note : schema.after_loading()) notes.push_back(std::move(note));
+    for (std::string& note : schema.after_loading(names)) notes.push_back(std::move(note));
   return notes;
 }
 

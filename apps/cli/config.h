@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,9 +39,11 @@ struct Schema {
   std::map<std::string, std::string> renamed = {};
   std::map<std::string, std::string> other_names = {};  // what other programs call a setting, for advice
   // Settings of earlier versions that are still read but never printed; after_loading() turns their values into those
-  // of the settings that replaced them, and returns notes for the user.
+  // of the settings that replaced them.
   std::vector<Setting> earlier = {};
-  std::function<std::vector<std::string>()> after_loading = {};
+  // Settings that follow from others. given: the names of those in the file and among the overrides. Returns notes for
+  // the user.
+  std::function<std::vector<std::string>(const std::set<std::string>& given)> after_loading = {};
 };
 
 // `file` may be empty: defaults and overrides only. Error(input) if it cannot be read, Error(setting) naming key,

@@ -7,6 +7,7 @@
 #include "apps/cli/progress.h"
 #include "apps/cli/text.h"
 #include "apps/train/config/data_sources.h"
+#include "apps/train/config/depth.h"
 #include "apps/train/config/other_names.h"
 #include "braid/models/data/text/manifest.h"
 #include "braid/models/data/text/packing.h"
@@ -47,6 +48,10 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"model.preset", &c.model.preset,
                "model that the other keys of this section change; \"\" = none; on the command line it replaces the "
                "section"},
+              {"model.depth", &c.model.depth,
+               "blocks of a new model of text, from which its width and heads, the rate, the batch, the steps and the "
+               "warmup follow where they are not given; 0 = none of these do",
+               between(0, 64)},
               {"model.dropout", &c.model.dropout,
                "probability that training drops an element of the embedding or of the output of attention or FFN; not "
                "of attention's probabilities; 0 = none; images: model.hidden_dropout_prob",
@@ -213,14 +218,16 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
       .renamed = {{"train.checkpoint_activations", "train.recompute"}},
       .other_names = other_names,
       .earlier = {{"eval.batches", &c.eval.batches, "validation micro-batches, 0 = the whole split", count_or_none}},
-      .after_loading = [&c]() -> std::vector<std::string> {
-        if (c.eval.batches < 0) return {};
+      .after_loading = [&c](const std::set<std::string>& given) -> std::vector<std::string> {
+        std::vector<std::string> notes = set_by_depth(c, given);
+        if (c.eval.batches < 0) return notes;
         const int64_t batches = std::exchange(c.eval.batches, -1);
         c.eval.samples = batches <= (int64_t{1} << 40) / c.train.batch_size ? batches * c.train.batch_size : 0;
-        return {
+        notes.push_back(
             str("eval.batches counted micro-batches, so that a validation changed with train.batch_size; it is now "
                 "eval.samples = ",
-                c.eval.samples)};
+                c.eval.samples));
+        return notes;
       },
   };
 }

@@ -14,6 +14,7 @@ struct TrainConfig {
   } run;
   struct Model {
     std::string preset = "";
+    int64_t depth = 0;
     std::map<std::string, Value> values;  // config.json names ("n_head", "profile.gelu"); they override the preset
     double dropout = 0;                   // of training, no part of the model's files
   } model;
