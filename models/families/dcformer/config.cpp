@@ -100,6 +100,8 @@ void check_mup(const DcformerConfig& c) {
                "false with mup_base_width, under which the token embedding and the output projection start and learn "
                "differently",
                "true");
+  need_setting(!c.scale_embeddings, "scale_embeddings",
+               "false with mup_base_width, under which no width scales embeddings", "true");
 }
 
 // Checks what mixes heads, and leaves in profile.branches those that are switched on.

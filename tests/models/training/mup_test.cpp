@@ -117,6 +117,8 @@ BOOST_AUTO_TEST_CASE(what_has_no_base_is_rejected) {
                     "a multiple of 16, since the heads of both widths are equally wide");
   BRAID_CHECK_FAILS(config_of({{"tie_word_embeddings", "true"}}), ErrorKind::setting, "tie_word_embeddings",
                     "false with mup_base_width");
+  BRAID_CHECK_FAILS(config_of({{"scale_embeddings", "true"}}), ErrorKind::setting,
+                    "bad scale_embeddings: expected false with mup_base_width");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
