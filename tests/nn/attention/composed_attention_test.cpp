@@ -17,8 +17,8 @@ namespace {
 
 nn::ScoreFunctions softmax_of_products() {
   return {.scores =
-              [](const Tensor& q, const Tensor& k, double scale, const AttentionMask& mask) {
-                return mask_scores(nn::attention_scores(q, k, scale), mask, -std::numeric_limits<double>::infinity());
+              [](const Tensor& q, const Tensor& k, const DcmhaOptions& how, const AttentionMask& mask) {
+                return mask_scores(nn::attention_scores(q, k, how), mask, -std::numeric_limits<double>::infinity());
               },
           .probabilities = [](const Tensor& s, const AttentionMask& mask) { return mask_scores(softmax(s), mask, 0); }};
 }
