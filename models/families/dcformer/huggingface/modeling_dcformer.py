@@ -15,7 +15,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 KEYS = """vocab_size dim n_layer n_head n_kv_head head_dim intermediate_size block_size norm ffn hidden_act norm_eps
 use_qk_norm use_dcmha attention_bias mlp_bias use_parallel_residual mgate mgate_dim rope_base rotary_pct rope_scaling
-rope_scaling_factor rope_low_freq_factor rope_high_freq_factor rope_original_block_size logit_softcap""".split()
+rope_scaling_factor rope_low_freq_factor rope_high_freq_factor rope_original_block_size""".split()
 PROFILE = """gelu qk_norm_eps dw_norm_eps window_keys decode_window_keys causal rope_table pre_compose post_compose
 static_proj num_groups rank branches layer_windows""".split()
 ACTIVATIONS = {"silu": F.silu, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "relu": F.relu,
@@ -246,7 +246,7 @@ class DcformerForCausalLM(PreTrainedModel, GenerationMixin):
             x = block(x, table, cache, past, attention_mask)
         x = self.norm(x[:, -logits_to_keep:] if isinstance(logits_to_keep, int) else x[:, logits_to_keep])
         logits = F.linear(x, self.tok_embeddings.weight) if self.output is None else self.output(x)
-        if cap := self.config.logit_softcap:
+        if cap := getattr(self.config, "logit_softcap", 0):  # written where there is one
             logits = cap * torch.tanh(logits / cap)
         pairs = None if labels is None else (logits[:, :-1].flatten(0, 1).float(), labels[:, 1:].flatten())
         loss = F.cross_entropy(*pairs) if pairs else None
