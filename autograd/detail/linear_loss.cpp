@@ -21,8 +21,9 @@ LinearLoss::LinearLoss(const char* op, const Tensor& hidden, const Tensor& weigh
       options_(options) {
   check(options.chunk_rows >= 1, op, [&] { return str("chunk_rows must be at least 1, got ", options.chunk_rows); });
   for (const auto& [name, value] : {std::pair{"softcap", options.softcap}, {"z_loss", options.z_loss}})
-    check(value >= 0 && std::isfinite(value), op,
-          [&] { return str(name, " must be finite and at least 0, got ", shortest(value)); });
+    check(value >= 0 && std::isfinite(value), op, [option = name, found = value] {
+      return str(option, " must be finite and at least 0, got ", shortest(found));
+    });
   if (!braid::recording({hidden, weight})) return;
   if (requires_grad(hidden)) dhidden_ = empty(h_.shape(), type_, hidden.device());
   if (requires_grad(weight)) {
