@@ -1,0 +1,168 @@
+// What the files of the module share: casters between Python and the library's small types.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "braid/autograd.h"
+
+namespace braid::python {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+// Other Python threads run while an op computes.
+using Unlocked = nb::gil_scoped_release;
+
+struct AxisList {  // an axis, or several
+  std::vector<int> axes;
+};
+struct Indices {  // what stands between the brackets of x[...]
+  std::vector<Index> list;
+};
+// Error(misuse) for what is no index.
+Indices indices_of(nb::handle key);
+
+// The values of an enum by name: specialised in names.h.
+template <class E>
+struct Names {};
+
+// None in the place of an empty handle.
+inline nb::object handle_or_none(const Tensor& x) { return x ? nb::cast(x) : nb::none(); }
+
+void bind_errors(nb::module_& m);
+void bind_tensor(nb::module_& m);
+void bind_memory(nb::module_& m);
+PyType_Slot* buffer_slots();  // of the type Tensor
+// The capsule of __dlpack__, of the version that the consumer takes.
+nb::object to_capsule(const Tensor& x, nb::object max_version);
+void bind_structs(nb::module_& m);
+void bind_nn(nb::module_& m);
+void bind_ops_0(nb::module_& m);
+void bind_ops_1(nb::module_& m);
+void bind_ops_2(nb::module_& m);
+void bind_ops_3(nb::module_& m);
+
+// The numbers of an integer or a sequence of integers; none for anything else.
+template <class Integer>
+std::optional<std::vector<Integer>> integers(nb::handle source) {
+  Integer one;
+  if (nb::try_cast(source, one)) return std::vector<Integer>{one};
+  std::vector<Integer> list;
+  if (nb::isinstance<nb::str>(source) || !nb::try_cast(source, list)) return {};
+  return list;
+}
+
+}  // namespace braid::python
+
+namespace nanobind::detail {
+
+template <>
+struct type_caster<braid::Shape> {
+  NB_TYPE_CASTER(braid::Shape, const_name("int | collections.abc.Sequence[int]"))
+  bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
+    const auto sizes = braid::python::integers<int64_t>(source);
+    if (!sizes || sizes->size() > braid::Shape::max_rank) return false;
+    value = {};
+    for (const int64_t size : *sizes) value.push_back(size);
+    return true;
+  }
+  static handle from_cpp(const braid::Shape& shape, rv_policy, cleanup_list*) noexcept {
+    nanobind::list sizes;
+    for (const int64_t size : shape) sizes.append(size);
+    return nanobind::tuple(sizes).release();
+  }
+};
+
+template <>
+struct type_caster<braid::python::AxisList> {
+  NB_TYPE_CASTER(braid::python::AxisList, const_name("int | collections.abc.Sequence[int]"))
+  bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
+    auto axes = braid::python::integers<int>(source);
+    if (axes) value.axes = std::move(*axes);
+    return axes.has_value();
+  }
+};
+
+template <>
+struct type_caster<braid::Pixels> {
+  NB_TYPE_CASTER(braid::Pixels, const_name("int | tuple[int, int]"))
+  bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
+    const auto sizes = braid::python::integers<int64_t>(source);
+    if (!sizes || sizes->empty() || sizes->size() > 2) return false;
+    value = {sizes->front(), sizes->back()};
+    return true;
+  }
+  static handle from_cpp(const braid::Pixels& p, rv_policy, cleanup_list*) noexcept {
+    return nanobind::make_tuple(p.rows, p.columns).release();
+  }
+};
+
+template <>
+struct type_caster<braid::python::Indices> {
+  NB_TYPE_CASTER(braid::python::Indices, const_name("typing.Any"))
+  bool from_python(handle source, uint8_t, cleanup_list*) {
+    value = braid::python::indices_of(source);
+    return true;
+  }
+};
+
+// A seed, or the pair of a seed and a stream.
+template <>
+struct type_caster<braid::RandomKey> {
+  NB_TYPE_CASTER(braid::RandomKey, const_name("int | tuple[int, int]"))
+  bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
+    const auto words = braid::python::integers<uint64_t>(source);
+    if (!words || words->empty() || words->size() > 2) return false;
+    value = {words->front(), words->size() == 2 ? words->back() : 0};
+    return true;
+  }
+  static handle from_cpp(const braid::RandomKey& key, rv_policy, cleanup_list*) noexcept {
+    return nanobind::make_tuple(key.seed, key.stream).release();
+  }
+};
+
+template <>
+struct type_caster<braid::Device> {
+  NB_TYPE_CASTER(braid::Device, const_name("str"))
+  bool from_python(handle source, uint8_t, cleanup_list*) {
+    std::string name;
+    if (!try_cast(source, name)) return false;
+    value = braid::parse_device(name);
+    return true;
+  }
+  static handle from_cpp(braid::Device device, rv_policy, cleanup_list*) noexcept {
+    return cast(braid::str(device)).release();
+  }
+};
+
+// An enum of an op is the name of its value.
+template <class E>
+struct EnumCaster {
+  NB_TYPE_CASTER(E, const_name("str"))
+  bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
+    std::string name;
+    if (!try_cast(source, name)) return false;
+    for (const auto& [word, of] : braid::python::Names<E>::values)
+      if (word == name) return value = of, true;
+    return false;
+  }
+  static handle from_cpp(E e, rv_policy, cleanup_list*) noexcept {
+    for (const auto& [word, of] : braid::python::Names<E>::values)
+      if (of == e) return nanobind::str(word.data(), word.size()).release();
+    return none().release();
+  }
+};
+
+}  // namespace nanobind::detail
+
+#include "apps/python/names.h"  // made by generate.py

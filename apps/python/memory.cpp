@@ -1,0 +1,193 @@
+// Memory shared with other libraries by buffers and DLPack, and tensors of nested lists.
+#include <cstring>
+
+#include "apps/python/bindings.h"
+#include "braid/tensor/dlpack.h"
+#include "braid/tensor/dlpack_abi.h"
+#include "braid/tensor/from_memory.h"
+
+namespace braid::python {
+
+namespace {
+
+struct Element {
+  const char* format;  // of the buffer protocol
+  Py_ssize_t size;
+};
+Element element_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return {"d", 8};
+    case DType::f32:
+      return {"f", 4};
+    case DType::f16:
+      return {"e", 2};
+    case DType::i64:
+      return {"q", 8};
+    case DType::i32:
+      return {"i", 4};
+    case DType::u8:
+      return {"B", 1};
+    case DType::bf16:
+      break;
+  }
+  fail(ErrorKind::misuse, "a buffer has no element of 16 bits like bf16: use x.to(braid.float32), or DLPack");
+}
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
+  try {
+    const Tensor& x = *nb::inst_ptr<Tensor>(self);
+    const Element element = element_of(x.dtype());
+    check(x.device() == kCpu, ErrorKind::misuse, [&] {
+      return str("a buffer is host memory: expected a tensor on the CPU, found one on ", x.device(),
+                 "; use x.to('cpu')");
+    });
+    check((flags & PyBUF_STRIDES) == PyBUF_STRIDES || x.is_contiguous(), ErrorKind::misuse,
+          "a buffer without strides: expected a contiguous tensor; use braid.contiguous(x)");
+    const bool read_only = x.has_history() || requires_grad(x);
+    check(!read_only || (flags & PyBUF_WRITABLE) != PyBUF_WRITABLE, ErrorKind::misuse,
+          "a tensor that requires a gradient is lent for reading; use x.detach()");
+    auto* sizes = new Py_ssize_t[2 * Shape::max_rank];
+    for (int i = 0; i < x.rank(); ++i) {
+      sizes[i] = x.dim(i);
+      sizes[Shape::max_rank + i] = x.strides()[i] * element.size;
+    }
+    view->buf = const_cast<void*>(x.raw());
+    view->obj = Py_NewRef(self);
+    view->len = x.numel() * element.size;
+    view->itemsize = element.size;
+    view->readonly = read_only ? 1 : 0;
+    view->ndim = x.rank();
+    view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(element.format) : nullptr;
+    view->shape = sizes;
+    view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? sizes + Shape::max_rank : nullptr;
+    view->suboffsets = nullptr;
+    view->internal = sizes;
+    return 0;
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_BufferError, e.what());
+    return -1;
+  }
+}
+
+void release_buffer(PyObject*, Py_buffer* view) { delete[] static_cast<Py_ssize_t*>(view->internal); }
+
+PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+                       {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
+                       {0, nullptr}};
+
+constexpr const char* kVersioned = "dltensor_versioned";
+constexpr const char* kUnversioned = "dltensor";
+
+// A capsule calls the deleter unless a consumer has renamed it.
+template <class Managed>
+void drop_capsule(PyObject* capsule, const char* name) {
+  if (PyCapsule_IsValid(capsule, name) == 0) return;
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
+  if (managed->deleter) managed->deleter(managed);
+}
+
+Tensor from_capsule(nb::handle capsule) {
+  for (const char* name : {kVersioned, kUnversioned}) {
+    if (PyCapsule_IsValid(capsule.ptr(), name) == 0) continue;
+    void* managed = PyCapsule_GetPointer(capsule.ptr(), name);
+    const Tensor x = name == kVersioned ? from_dlpack(static_cast<DLManagedTensorVersioned*>(managed))
+                                        : from_dlpack(static_cast<DLManagedTensor*>(managed));
+    PyCapsule_SetName(capsule.ptr(), name == kVersioned ? "used_dltensor_versioned" : "used_dltensor");
+    return x;
+  }
+  fail(ErrorKind::misuse, "from_dlpack: expected a capsule with a tensor that nobody has taken, found another object");
+}
+
+Tensor take_dlpack(nb::object source) {
+  nb::object capsule;
+  try {
+    capsule = source.attr("__dlpack__")("max_version"_a = nb::make_tuple(1, 0));
+  } catch (nb::python_error& e) {  // a producer from before DLPack 1.0
+    if (!e.matches(PyExc_TypeError)) throw;
+    capsule = source.attr("__dlpack__")();
+  }
+  return from_capsule(capsule);
+}
+
+// A copy of an object with a buffer of numbers; none where it has no such buffer.
+std::optional<Tensor> from_buffer(nb::handle source) {
+  if (PyObject_CheckBuffer(source.ptr()) == 0) return {};
+  Py_buffer view;
+  if (PyObject_GetBuffer(source.ptr(), &view, PyBUF_FORMAT | PyBUF_STRIDES) != 0) throw nb::python_error();
+  const std::unique_ptr<Py_buffer, decltype(&PyBuffer_Release)> held(&view, PyBuffer_Release);
+  const std::string format = view.format ? view.format : "B";
+  const std::pair<const char*, DType> known[] = {{"d", DType::f64}, {"f", DType::f32}, {"e", DType::f16},
+                                                 {"q", DType::i64}, {"l", DType::i64}, {"i", DType::i32},
+                                                 {"B", DType::u8},  {"?", DType::u8}};
+  for (const auto& [name, dtype] : known) {
+    if (format != name || view.ndim > Shape::max_rank) continue;
+    Shape shape;
+    for (int i = 0; i < view.ndim; ++i) shape.push_back(view.shape[i]);
+    Tensor x = empty(shape, dtype);
+    check(PyBuffer_ToContiguous(x.mutable_raw(), &view, view.len, 'C') == 0, ErrorKind::misuse,
+          "cannot copy this buffer");
+    return x;
+  }
+  return {};
+}
+
+// --- nested lists ---
+
+void collect(nb::handle values, int axis, Shape& shape, std::vector<double>& numbers, bool& all_integers) {
+  double number = 0;
+  if (nb::isinstance<nb::sequence>(values) && !nb::isinstance<nb::str>(values)) {
+    const auto n = static_cast<int64_t>(nb::len(values));
+    if (axis == shape.rank() && numbers.empty()) shape.push_back(n);
+    check(axis < shape.rank() && shape[axis] == n, ErrorKind::misuse,
+          [&] { return str("bad nested list: expected lists of one length at level ", axis, ", found one of ", n); });
+    for (nb::handle entry : nb::borrow<nb::sequence>(values)) collect(entry, axis + 1, shape, numbers, all_integers);
+  } else if (nb::try_cast(values, number)) {
+    check(axis == shape.rank(), ErrorKind::misuse, "bad nested list: expected lists of one depth");
+    all_integers = all_integers && PyLong_Check(values.ptr());
+    numbers.push_back(number);
+  } else {
+    fail(ErrorKind::misuse, "expected numbers or nested lists of them, found " +
+                                nb::cast<std::string>(nb::handle(values.type()).attr("__name__")));
+  }
+}
+
+Tensor from_object(nb::object source, std::optional<DType> dtype, Device device) {
+  Tensor x;
+  if (nb::isinstance<Tensor>(source)) {
+    x = nb::cast<Tensor>(source);
+  } else if (nb::hasattr(source, "__dlpack__")) {
+    x = take_dlpack(source);
+  } else if (std::optional<Tensor> copied = from_buffer(source)) {
+    x = *copied;
+  } else {
+    Shape shape;
+    std::vector<double> numbers;
+    bool all_integers = true;
+    collect(source, 0, shape, numbers, all_integers);
+    x = from_vector(numbers, shape).to(dtype.value_or(all_integers && !numbers.empty() ? DType::i64 : DType::f32));
+  }
+  return to(dtype ? cast(x, *dtype) : x, device);
+}
+
+}  // namespace
+
+PyType_Slot* buffer_slots() { return slots; }
+
+nb::object to_capsule(const Tensor& x, nb::object max_version) {
+  const bool versioned = !max_version.is_none() && nb::cast<int>(max_version[0]) >= 1;
+  PyObject* capsule = versioned
+                          ? PyCapsule_New(to_dlpack(x), kVersioned,
+                                          [](PyObject* c) { drop_capsule<DLManagedTensorVersioned>(c, kVersioned); })
+                          : PyCapsule_New(to_dlpack_unversioned(x), kUnversioned,
+                                          [](PyObject* c) { drop_capsule<DLManagedTensor>(c, kUnversioned); });
+  return nb::steal(capsule);
+}
+
+void bind_memory(nb::module_& m) {
+  m.def("asarray", from_object, "source"_a, "dtype"_a = nb::none(), "device"_a = kCpu,
+        "A tensor of nested lists, or one that shares the memory of an array that speaks DLPack.");
+  m.def("from_dlpack", take_dlpack, "source"_a, "A tensor over the memory of another library's array.");
+}
+
+}  // namespace braid::python

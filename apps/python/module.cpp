@@ -1,0 +1,143 @@
+// The extension module braid._braid: errors, tensors, ops, derivatives.
+#include <memory>
+
+#include "apps/python/bindings.h"
+
+namespace braid::python {
+
+namespace {
+
+struct ErrorClass {
+  const char* name;
+  const char* doc;
+  ErrorKind kind;
+};
+// The names of the exit codes (apps/README.md).
+constexpr ErrorClass kErrors[] = {
+    {"SettingError", "A bad flag or configuration value; nothing was touched.", ErrorKind::setting},
+    {"InputError", "A bad input file; nothing was written.", ErrorKind::input},
+    {"OutputError", "Output cannot be written; the last good state is intact.", ErrorKind::output},
+    {"NumericalError", "NaN, Inf or a loss spike.", ErrorKind::numerical},
+    {"ProcessError", "Another process died, hung or disagreed.", ErrorKind::process},
+    {"NoCheckpointError", "There is nothing usable to resume from.", ErrorKind::no_checkpoint},
+    {"MisuseError", "An op or class was called with arguments that do not fit.", ErrorKind::misuse},
+};
+PyObject* error_classes[std::size(kErrors)];
+PyObject* out_of_memory;
+
+void translate(const std::exception_ptr& thrown, void*) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const OutOfMemory& e) {
+    PyErr_SetString(out_of_memory, e.what());
+  } catch (const Error& e) {
+    for (size_t i = 0; i < std::size(kErrors); ++i)
+      if (kErrors[i].kind == e.kind()) PyErr_SetString(error_classes[i], e.what());
+  }
+}
+
+// with braid.no_grad(): ...
+template <class Guard>
+void bind_guard(nb::module_& m, const char* name, const char* doc) {
+  struct Scope {
+    std::unique_ptr<Guard> guard;
+  };
+  nb::class_<Scope>(m, name, doc)
+      .def(nb::init<>())
+      .def("__enter__", [](Scope& s) { s.guard = std::make_unique<Guard>(); })
+      .def("__exit__", [](Scope& s, nb::args) { s.guard.reset(); });
+}
+
+nb::list or_none(const std::vector<Tensor>& tensors) {
+  nb::list list;
+  for (const Tensor& x : tensors) list.append(handle_or_none(x));
+  return list;
+}
+
+void bind_derivatives(nb::module_& m) {
+  bind_guard<NoGrad>(m, "no_grad", "Records nothing on this thread while it is entered.");
+  bind_guard<EnableGrad>(m, "enable_grad", "Records on this thread while it is entered.");
+  m.def("is_recording", [] { return recording(); });
+  m.def(
+      "grad",
+      [](const Tensor& y, const std::vector<Tensor>& xs, const std::optional<Tensor>& dy, bool keep, bool create_graph,
+         bool allow_unused) {
+        std::vector<Tensor> gradients;
+        {
+          const Unlocked unlocked;
+          gradients = grad(
+              y, xs,
+              {.dy = dy.value_or(Tensor()), .keep = keep, .create_graph = create_graph, .allow_unused = allow_unused});
+        }
+        return or_none(gradients);
+      },
+      "y"_a, "xs"_a, "dy"_a = nb::none(), "keep"_a = false, "create_graph"_a = false, "allow_unused"_a = false,
+      "The gradients of y, or of sum(y dy), in xs. Nothing is added up in leaves, and no hook is called.");
+  m.def("_record", [](const std::string& name, const Tensor& y, const std::vector<Tensor>& inputs,
+                      std::function<std::vector<std::optional<Tensor>>(const Tensor&)> backward) {
+    const auto count = inputs.size();
+    return record(name.c_str(), y, inputs, Backward([backward = std::move(backward), count](const Tensor& dy) {
+                    const std::vector<std::optional<Tensor>> given = backward(dy);
+                    check(given.size() == count, ErrorKind::misuse, [&] {
+                      return str("backward of a custom op: expected ", count, " gradients, one of each input, found ",
+                                 given.size());
+                    });
+                    Grads grads;
+                    for (const std::optional<Tensor>& g : given) grads.push_back(g.value_or(Tensor()));
+                    return grads;
+                  }));
+  });
+  m.def(
+      "tap",
+      [](const Tensor& x, std::function<std::optional<Tensor>(const Tensor&)> f) {
+        return tap(x, [f = std::move(f)](const Tensor& g) { return f(g).value_or(Tensor()); });
+      },
+      "x"_a, "f"_a, "x, whose gradient f sees in a backward pass, and may replace by what it returns.");
+  m.def("recompute", recompute, "f"_a, "inputs"_a, nb::call_guard<Unlocked>(),
+        "f(inputs), computed again in backward() instead of kept.");
+  const auto check_of = [&](const char* name,
+                            GradcheckResult (*run)(const Function&, const std::vector<Tensor>&, double)) {
+    m.def(
+        name,
+        [run](const Function& f, const std::vector<Tensor>& inputs, double step) {
+          const GradcheckResult result = run(f, inputs, step);
+          return nb::make_tuple(result.error, result.where);
+        },
+        "f"_a, "inputs"_a, "step"_a = 1e-3,
+        "(largest error of the derivative of f by finite differences, where). Inputs are f64.");
+  };
+  check_of("gradcheck", gradcheck);
+  check_of("gradgradcheck", gradgradcheck);
+  m.def("jacobian", jacobian, "f"_a, "x"_a, nb::call_guard<Unlocked>(), "dy/dx of shape (shape of y, shape of x).");
+  m.def("hessian", hessian, "f"_a, "x"_a, nb::call_guard<Unlocked>(), "d^2y/dx^2 of a y of one element.");
+}
+
+}  // namespace
+
+void bind_errors(nb::module_& m) {
+  PyObject* base = PyErr_NewExceptionWithDoc("braid.Error", "Every error of the library.", PyExc_RuntimeError, nullptr);
+  m.attr("Error") = nb::steal(base);
+  for (size_t i = 0; i < std::size(kErrors); ++i) {
+    const std::string name = std::string("braid.") + kErrors[i].name;
+    error_classes[i] = PyErr_NewExceptionWithDoc(name.c_str(), kErrors[i].doc, base, nullptr);
+    m.attr(kErrors[i].name) = nb::steal(error_classes[i]);
+  }
+  out_of_memory = PyErr_NewExceptionWithDoc("braid.OutOfMemoryError", "There is no memory for a tensor.",
+                                            error_classes[0], nullptr);
+  m.attr("OutOfMemoryError") = nb::steal(out_of_memory);
+  nb::register_exception_translator(translate);
+}
+
+}  // namespace braid::python
+
+NB_MODULE(_braid, m) {
+  using namespace braid::python;
+  bind_errors(m);
+  bind_tensor(m);
+  bind_memory(m);
+  bind_structs(m);
+  for (const auto bind : {bind_ops_0, bind_ops_1, bind_ops_2, bind_ops_3}) bind(m);
+  bind_derivatives(m);
+  nb::module_ layers = m.def_submodule("nn", "Modules, layers, optimizers.");
+  bind_nn(layers);
+}

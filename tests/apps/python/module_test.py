@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+"""The Python module: tensors, indices, memory shared with other libraries, derivatives, modules, errors. NumPy is the
+reference where it is installed; torch is tried where it is."""
+import copy
+import gc
+import importlib.util
+import pickle
+import subprocess
+import sys
+import threading
+import unittest
+
+import braid
+
+try:
+    import numpy as np
+except ImportError:
+    np = None
+try:
+    import torch
+except ImportError:
+    torch = None
+
+
+class Tensors(unittest.TestCase):
+    def test_a_tensor_of_nested_lists(self):
+        x = braid.tensor([[1, 2, 3], [4, 5, 6]])
+        self.assertEqual((x.shape, x.dtype, x.ndim, x.size), ((2, 3), braid.int64, 2, 6))
+        self.assertEqual(x.tolist(), [[1, 2, 3], [4, 5, 6]])
+        self.assertEqual(braid.tensor([0.5, 1]).dtype, braid.float32)
+        self.assertEqual(braid.tensor([1, 2], dtype=braid.float64).dtype, braid.float64)
+        for bad in ([[1, 2], [3]], [[1], 2], ["a"], [[1, 2], 3]):
+            with self.assertRaises(braid.MisuseError, msg=str(bad)):
+                braid.tensor(bad)
+
+    def test_numbers_of_one_element(self):
+        x = braid.tensor([2.5])
+        self.assertEqual((float(x), int(x), bool(x), x.item()), (2.5, 2, True, 2.5))
+        self.assertEqual([10, 20, 30][braid.tensor(1)], 20)
+        self.assertRaises(braid.MisuseError, float, braid.tensor([1.0, 2.0]))
+
+    def test_arithmetic_from_both_sides(self):
+        x = braid.tensor([1.0, 2.0, 4.0])
+        for got, expected in [(x + 1, [2, 3, 5]), (1 - x, [0, -1, -3]), (2 * x, [2, 4, 8]), (8 / x, [8, 4, 2]),
+                              (x ** 2, [1, 4, 16]), (2 ** x, [2, 4, 16]), (-x, [-1, -2, -4]), (x @ x, 21),
+                              (x - x, [0, 0, 0]), (braid.stack([x, x]) @ x, [21, 21]),
+                              (x @ braid.stack([x, x], 1), [21, 21]), (x > 1.5, [0, 1, 1]), (x == 2, [0, 1, 0]), (~(x > 1.5), [1, 0, 0])]:
+            self.assertEqual(got.tolist(), expected)
+
+    def test_iteration_length_and_text(self):
+        x = braid.tensor([[1, 2], [3, 4]])
+        self.assertEqual([row.tolist() for row in x], [[1, 2], [3, 4]])
+        self.assertEqual(len(x), 2)
+        self.assertIn("i64 (2, 2) on cpu", repr(x))
+        self.assertRaises(braid.MisuseError, len, braid.tensor(3))
+
+    def test_copies_and_pickles(self):
+        for dtype in (braid.float64, braid.float32, braid.bfloat16, braid.float16, braid.int64, braid.int32, braid.uint8):
+            x = braid.tensor([[1, 2], [3, 4]], dtype=dtype)
+            for other in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):
+                self.assertEqual((other.tolist(), other.dtype), (x.tolist(), dtype))
+        x = braid.tensor([1.0]).requires_grad_()
+        self.assertTrue(pickle.loads(pickle.dumps(x)).requires_grad)
+        y = braid.transpose(braid.tensor([[1, 2], [3, 4]]))
+        self.assertEqual(pickle.loads(pickle.dumps(y)).tolist(), [[1, 3], [2, 4]])
+
+
+@unittest.skipIf(np is None, "NumPy is not installed")
+class Indices(unittest.TestCase):
+    def setUp(self):
+        self.array = np.arange(60, dtype=np.float64).reshape(3, 4, 5)
+        self.tensor = braid.asarray(self.array.copy())
+
+    def test_reading(self):
+        ids = [2, 0]
+        for key in [1, -1, (0, 2), (slice(1), slice(None, None, 2)), (Ellipsis, 1), (None, 1), (slice(None), None, 2),
+                    (slice(3, 0, -1),), (Ellipsis, slice(None, None, -1)), (1, Ellipsis, -2), (slice(None), ids),
+                    (ids, slice(1, 3)), (ids, [1, 3]), (slice(None), slice(None), ids), self.array[:, 0, 0] > 10]:
+            expected = self.array[key]
+            got = self.tensor[key]
+            self.assertEqual(got.shape, expected.shape, key)
+            self.assertEqual(got.tolist(), expected.tolist(), key)
+        mask = self.tensor > 30
+        self.assertEqual(self.tensor[mask].tolist(), self.array[self.array > 30].tolist())
+
+    def test_writing(self):
+        for key, value in [(1, 7), ((0, 2), -1.5), ((slice(1, 3), Ellipsis, 0), 2), ((slice(None), [2, 0]), 9),
+                           ((slice(None, None, -1), 0), [1, 2, 3, 4, 5]), ((Ellipsis, slice(1, 3)), 0)]:
+            self.array[key] = value
+            self.tensor[key] = value
+            self.assertEqual(self.tensor.tolist(), self.array.tolist(), key)
+
+    def test_what_is_no_index(self):
+        for key in (3, (0, 0, 0, 0), "a", 1.5, (Ellipsis, Ellipsis)):
+            with self.assertRaises((braid.Error, TypeError), msg=str(key)):
+                self.tensor[key]
+
+
+class Memory(unittest.TestCase):
+    @unittest.skipIf(np is None, "NumPy is not installed")
+    def test_numpy_shares_memory_both_ways(self):
+        for dtype in (np.float64, np.float32, np.float16, np.int64, np.int32, np.uint8):
+            array = np.arange(12, dtype=dtype).reshape(3, 4)
+            x = braid.asarray(array)
+            array[1, 2] = 50
+            self.assertEqual(x[1, 2].item(), 50)
+            back = np.asarray(x)
+            self.assertEqual(back.dtype, array.dtype)
+            back[0, 0] = 9
+            self.assertEqual(array[0, 0], 9)
+            self.assertTrue(np.shares_memory(np.from_dlpack(x), array))
+        strided = np.arange(12.0).reshape(3, 4)[:, ::2].T
+        self.assertEqual(braid.asarray(strided).tolist(), strided.tolist())
+        self.assertEqual(np.asarray(braid.transpose(braid.asarray(np.arange(6.0).reshape(2, 3)))).tolist(),
+                         np.arange(6.0).reshape(2, 3).T.tolist())
+
+    @unittest.skipIf(np is None, "NumPy is not installed")
+    def test_memory_lives_as_long_as_the_last_user(self):
+        x = braid.asarray(np.full(1000, 3.0))
+        gc.collect()
+        self.assertEqual(braid.sum(x).item(), 3000)
+        array = np.asarray(braid.full_like(x, 2))
+        gc.collect()
+        self.assertEqual(array.sum(), 2000)
+
+    def test_a_buffer_of_what_numpy_does_not_know(self):
+        with self.assertRaisesRegex(BufferError, "bf16: use x.to"):
+            memoryview(braid.tensor([1.0], dtype=braid.bfloat16))
+        with self.assertRaisesRegex(TypeError, "read"):
+            memoryview(braid.tensor([1.0]).requires_grad_())[0] = 2.0
+
+    @unittest.skipIf(torch is None, "torch is not installed")
+    def test_torch_shares_memory_both_ways(self):
+        for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.uint8):
+            source = torch.arange(6).reshape(2, 3).to(dtype)
+            x = braid.from_dlpack(source)
+            source[1, 1] = 40
+            self.assertEqual(x[1, 1].item(), 40)
+            back = torch.from_dlpack(x)
+            self.assertEqual((back.dtype, back.tolist()), (dtype, source.tolist()))
+            self.assertEqual(back.data_ptr(), source.data_ptr())
+
+
+class Derivatives(unittest.TestCase):
+    def test_backward_and_grad(self):
+        x = braid.tensor([1.0, 2.0], dtype=braid.float64).requires_grad_()
+        y = braid.sum(x * x * x)
+        y.backward()
+        self.assertEqual(x.grad.tolist(), [3, 12])
+        x.grad = None
+        self.assertIsNone(x.grad)
+        (first,) = braid.grad(braid.sum(x ** 3), [x], create_graph=True)
+        (second,) = braid.grad(braid.sum(first), [x])
+        self.assertEqual(second.tolist(), [6, 12])
+        self.assertEqual(braid.grad(braid.sum(x), [x, braid.tensor([1.0]).requires_grad_()], allow_unused=True)[1], None)
+
+    def test_a_freed_graph(self):
+        x = braid.tensor([1.0]).requires_grad_()
+        y = braid.sum(braid.exp(x))
+        y.backward()
+        with self.assertRaisesRegex(braid.MisuseError, "history already used"):
+            y.backward()
+
+    def test_recording_is_switched_off_and_on(self):
+        x = braid.tensor([1.0]).requires_grad_()
+        with braid.no_grad():
+            self.assertFalse((x * 2).requires_grad)
+            with braid.enable_grad():
+                self.assertTrue((x * 2).requires_grad)
+        self.assertTrue((x * 2).requires_grad)
+
+    def test_an_op_of_python(self):
+        cube = braid.custom_op(lambda x: x * x * x, lambda dy, xs, y: [3 * xs[0] * xs[0] * dy], "cube")
+        error, where = braid.gradcheck(lambda xs: braid.sum(cube(xs[0])), [braid.tensor([0.3, -1.2], dtype=braid.float64)])
+        self.assertLess(error, 1e-8, where)
+        wrong = braid.custom_op(lambda x: x * x, lambda dy, xs, y: [dy])
+        self.assertGreater(braid.gradcheck(lambda xs: wrong(xs[0]), [braid.tensor([3.0], dtype=braid.float64)])[0], 0.1)
+        x = braid.tensor([1.0]).requires_grad_()
+        with self.assertRaisesRegex(braid.MisuseError, "expected 1 gradients, one of each input, found 2"):
+            braid.sum(braid.custom_op(lambda x: x * 2, lambda dy, xs, y: [dy, dy])(x)).backward()
+        with self.assertRaisesRegex(braid.MisuseError, "expected a tensor, found float"):
+            braid.custom_op(lambda x: 2.0, lambda dy, xs, y: [dy])(x)
+
+    def test_an_exception_of_a_closure_comes_through(self):
+        def fails(dy, xs, y):
+            raise KeyError("here")
+
+        x = braid.tensor([1.0]).requires_grad_()
+        with self.assertRaisesRegex(KeyError, "here"):
+            braid.sum(braid.custom_op(lambda x: x * 2, fails)(x)).backward()
+
+    def test_hooks_and_taps(self):
+        seen = []
+        x = braid.tensor([2.0]).requires_grad_()
+        handle = x.register_hook(lambda g: seen.append(g.tolist()))
+        braid.sum(braid.tap(x * 3, lambda g: g * 10)).backward()
+        handle.remove()
+        braid.sum(x).backward()
+        self.assertEqual((seen, x.grad.tolist()), ([[30.0]], [31.0]))
+
+    def test_the_graph_as_a_picture(self):
+        x = braid.tensor([1.0]).requires_grad_()
+        self.assertTrue(braid.sum(braid.exp(x))._repr_svg_().startswith("<svg"))
+        self.assertIsNone(x._repr_svg_())
+
+    def test_threads_have_gradients_of_their_own(self):
+        x = braid.ones((64, 64))
+        x.requires_grad_()
+        results = [None] * 8
+
+        def work(i):
+            results[i] = braid.grad(braid.sum(braid.matmul(x, x)) * float(i), [x])[0][0, 0].item()
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(results, [128.0 * i for i in range(8)])
+
+
+class Modules(unittest.TestCase):
+    class Net(braid.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = [braid.nn.Linear(4, 8, bias=True, key=1), braid.nn.Linear(8, 4, key=2)]
+            self.scale = braid.nn.parameter(braid.ones((4,)))
+            self.named = {"norm": braid.nn.RMSNorm(4)}
+            self.width = 4
+
+        def __call__(self, x):
+            return self.named["norm"](self.blocks[1](braid.tanh(self.blocks[0](x)))) * self.scale
+
+    def test_parameters_are_found_among_attributes(self):
+        net = self.Net()
+        self.assertEqual(list(net.parameters()), ["blocks.0.weight", "blocks.0.bias", "blocks.1.weight", "scale",
+                                                  "named.norm.weight"])
+        self.assertEqual(net.count(), 32 + 8 + 32 + 4 + 4)
+
+    def test_a_module_learns_and_is_saved(self):
+        import os
+        import tempfile
+
+        net = self.Net()
+        x = braid.randn((32, 4), 7)
+        target = braid.sin(x)
+        optimizer = braid.nn.Optimizer(net, "adamw", lr=1e-2, weight_decay=0.0)
+        losses = []
+        for _ in range(60):
+            loss = braid.mse_loss(net(x), target)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+        self.assertLess(losses[-1], 0.6 * losses[0])
+        self.assertEqual(optimizer.steps, 60)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "net.safetensors")
+            net.save(path)
+            other = self.Net()
+            other.load(path)
+            self.assertEqual(other(x).tolist(), net(x).tolist())
+            with self.assertRaises(braid.InputError):
+                braid.nn.Linear(4, 8).load(path)
+
+    def test_a_module_changes_its_type(self):
+        net = self.Net()
+        net.to(braid.float64)
+        self.assertEqual(net.scale.dtype, braid.float64)
+        net.freeze()
+        self.assertEqual(net.scale.requires_grad, False)
+        self.assertEqual(list(net.buffers()), ["scale"])
+
+    def test_composed_attention_is_that_of_the_op(self):
+        layer = braid.nn.Attention(16, 4, key=3)
+        x = braid.randn((2, 5, 16), 1)
+        self.assertEqual(layer(x).shape, (2, 5, 16))
+        self.assertIn("dyn_w_proj.qkw", " ".join(layer.parameters()))
+        plain = braid.nn.Attention(16, 4, compose=False, key=3)
+        self.assertNotIn("dyn_w_proj", " ".join(plain.parameters()))
+
+
+class Errors(unittest.TestCase):
+    def test_one_class_for_each_kind(self):
+        kinds = [braid.SettingError, braid.InputError, braid.OutputError, braid.NumericalError, braid.ProcessError,
+                 braid.NoCheckpointError, braid.MisuseError]
+        self.assertEqual(len(set(kinds)), 7)
+        for kind in kinds:
+            self.assertTrue(issubclass(kind, braid.Error))
+        with self.assertRaisesRegex(braid.MisuseError, r"\[matmul\]"):
+            braid.matmul(braid.ones((2, 3)), braid.ones((2, 3)))
+        with self.assertRaises(braid.MisuseError):
+            braid.add(braid.ones((2,)), braid.ones((2,), braid.float64))
+        with self.assertRaises(braid.SettingError):
+            braid.nn.Optimizer({"x": braid.ones((1,)).requires_grad_()}, "adamm")
+        with self.assertRaises(TypeError):
+            braid.softmax("a")
+        with self.assertRaises(TypeError):
+            braid.l1_loss(braid.ones((2,)), braid.ones((2,)), reduction="max")
+
+
+class Process(unittest.TestCase):
+    def run_python(self, code):
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+
+    def test_numpy_is_not_imported(self):
+        got = self.run_python("import braid, sys; print('numpy' in sys.modules)")
+        self.assertEqual((got.stdout.strip(), got.stderr, got.returncode), ("False", "", 0))
+
+    def test_nothing_leaks_at_the_end(self):
+        got = self.run_python("import braid\nx = braid.ones((3,)).requires_grad_()\ny = braid.sum(x * 2)\n"
+                              "net = braid.nn.Linear(2, 2)\nop = braid.custom_op(lambda x: x * 1, lambda dy, xs, y: [dy])\n"
+                              "z = braid.sum(op(x))\nz.backward()\n"
+                              "class M(braid.nn.Module):\n  def __init__(self):\n    super().__init__()\n    self.l = net\n"
+                              "m = M()")
+        self.assertEqual((got.stdout, got.stderr, got.returncode), ("", "", 0))
+
+
+if __name__ == "__main__":
+    unittest.main()
