@@ -10,34 +10,25 @@ namespace braid::python {
 
 namespace {
 
+// The elements of the buffer protocol. A type goes out by its first row; `l` and `?` only come in.
 struct Element {
-  const char* format;  // of the buffer protocol
-  Py_ssize_t size;
+  const char* format;
+  DType dtype;
 };
-Element element_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return {"d", 8};
-    case DType::f32:
-      return {"f", 4};
-    case DType::f16:
-      return {"e", 2};
-    case DType::i64:
-      return {"q", 8};
-    case DType::i32:
-      return {"i", 4};
-    case DType::u8:
-      return {"B", 1};
-    case DType::bf16:
-      break;
-  }
+constexpr Element kElements[] = {{"d", DType::f64}, {"f", DType::f32}, {"e", DType::f16}, {"q", DType::i64},
+                                 {"i", DType::i32}, {"B", DType::u8},  {"l", DType::i64}, {"?", DType::u8}};
+
+const char* format_of(DType dtype) {
+  for (const Element& element : kElements)
+    if (element.dtype == dtype) return element.format;
   fail(ErrorKind::misuse, "a buffer has no element of 16 bits like bf16: use x.to(braid.float32), or DLPack");
 }
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   try {
     const Tensor& x = *nb::inst_ptr<Tensor>(self);
-    const Element element = element_of(x.dtype());
+    const char* format = format_of(x.dtype());
+    const int64_t bytes = size_of(x.dtype());
     check(x.device() == kCpu, ErrorKind::misuse, [&] {
       return str("a buffer is host memory: expected a tensor on the CPU, found one on ", x.device(),
                  "; use x.to('cpu')");
@@ -50,15 +41,15 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
     auto* sizes = new Py_ssize_t[2 * Shape::max_rank];
     for (int i = 0; i < x.rank(); ++i) {
       sizes[i] = x.dim(i);
-      sizes[Shape::max_rank + i] = x.strides()[i] * element.size;
+      sizes[Shape::max_rank + i] = x.strides()[i] * bytes;
     }
     view->buf = const_cast<void*>(x.raw());
     view->obj = Py_NewRef(self);
-    view->len = x.numel() * element.size;
-    view->itemsize = element.size;
+    view->len = x.numel() * bytes;
+    view->itemsize = bytes;
     view->readonly = read_only ? 1 : 0;
     view->ndim = x.rank();
-    view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(element.format) : nullptr;
+    view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(format) : nullptr;
     view->shape = sizes;
     view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? sizes + Shape::max_rank : nullptr;
     view->suboffsets = nullptr;
@@ -117,10 +108,7 @@ std::optional<Tensor> from_buffer(nb::handle source) {
   if (PyObject_GetBuffer(source.ptr(), &view, PyBUF_FORMAT | PyBUF_STRIDES) != 0) throw nb::python_error();
   const std::unique_ptr<Py_buffer, decltype(&PyBuffer_Release)> held(&view, PyBuffer_Release);
   const std::string format = view.format ? view.format : "B";
-  const std::pair<const char*, DType> known[] = {{"d", DType::f64}, {"f", DType::f32}, {"e", DType::f16},
-                                                 {"q", DType::i64}, {"l", DType::i64}, {"i", DType::i32},
-                                                 {"B", DType::u8},  {"?", DType::u8}};
-  for (const auto& [name, dtype] : known) {
+  for (const auto& [name, dtype] : kElements) {
     if (format != name || view.ndim > Shape::max_rank) continue;
     Shape shape;
     for (int i = 0; i < view.ndim; ++i) shape.push_back(view.shape[i]);

@@ -48,6 +48,19 @@ void bind_guard(nb::module_& m, const char* name, const char* doc) {
       .def("__exit__", [](Scope& s, nb::args) { s.guard.reset(); });
 }
 
+void bind_arange(nb::module_& m) {
+  m.def(
+      "arange", [](int64_t n, DType dtype) { return arange(n, dtype); }, "n"_a, "dtype"_a = DType::i64,
+      "0, 1, ..., n - 1");
+  const auto range = [&]<class Number>(Number, DType usual) {
+    m.def(
+        "arange", [](Number begin, Number end, Number step, DType dtype) { return arange(begin, end, step, dtype); },
+        "begin"_a, "end"_a, "step"_a = Number{1}, "dtype"_a = usual, "begin, begin + step, ... before end");
+  };
+  range(int64_t{}, DType::i64);
+  range(double{}, DType::f32);
+}
+
 nb::list or_none(const std::vector<Tensor>& tensors) {
   nb::list list;
   for (const Tensor& x : tensors) list.append(handle_or_none(x));
@@ -137,6 +150,7 @@ NB_MODULE(_braid, m) {
   bind_memory(m);
   bind_structs(m);
   for (const auto bind : {bind_ops_0, bind_ops_1, bind_ops_2, bind_ops_3}) bind(m);
+  bind_arange(m);
   bind_derivatives(m);
   nb::module_ layers = m.def_submodule("nn", "Modules, layers, optimizers.");
   bind_nn(layers);

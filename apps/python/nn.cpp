@@ -63,6 +63,27 @@ nb::class_<Layer, Module> layer(nb::module_& m, const char* name, const char* do
   return c;
 }
 
+// Size: Pixels or int64_t.
+template <class Layer, class Size>
+void convolution(nb::module_& m, const char* name, const char* doc, Size one, Size none) {
+  layer<Layer>(m, name, doc)
+      .def(
+          "__init__",
+          [](Layer* self, int64_t in, int64_t out, const Size& kernel, const Size& stride, const Size& padding,
+             const Size& dilation, int64_t groups, bool same, bool bias, RandomKey key) {
+            new (self) Layer(in, out, kernel,
+                             {.stride = stride,
+                              .padding = padding,
+                              .dilation = dilation,
+                              .groups = groups,
+                              .same = same,
+                              .bias = bias},
+                             key);
+          },
+          "inputs"_a, "outputs"_a, "kernel"_a, "stride"_a = one, "padding"_a = none, "dilation"_a = one, "groups"_a = 1,
+          "same"_a = false, "bias"_a = true, "key"_a = RandomKey{});
+}
+
 void bind_module(nb::module_& m) {
   nb::class_<Module, PythonModule> c(m, "Module", nb::dynamic_attr(), nb::is_weak_referenceable(),
                                      "A part of a model. Attributes of a class derived from it that are parameters, "
@@ -134,38 +155,8 @@ void bind_layers(nb::module_& m) {
       .def(
           "__call__", [](const nn::BatchNorm& l, const Tensor& x, bool train) { return l(x, mode_of(train)); }, "x"_a,
           "train"_a = false, nb::call_guard<Unlocked>());
-  layer<nn::Conv2d>(m, "Conv2d", "(B, C, H, W) -> (B, O, H', W')")
-      .def(
-          "__init__",
-          [](nn::Conv2d* self, int64_t in, int64_t out, const Pixels& kernel, const Pixels& stride,
-             const Pixels& padding, const Pixels& dilation, int64_t groups, bool same, bool bias, RandomKey key) {
-            new (self) nn::Conv2d(in, out, kernel,
-                                  {.stride = stride,
-                                   .padding = padding,
-                                   .dilation = dilation,
-                                   .groups = groups,
-                                   .same = same,
-                                   .bias = bias},
-                                  key);
-          },
-          "inputs"_a, "outputs"_a, "kernel"_a, "stride"_a = Pixels{1, 1}, "padding"_a = Pixels{0, 0},
-          "dilation"_a = Pixels{1, 1}, "groups"_a = 1, "same"_a = false, "bias"_a = true, "key"_a = RandomKey{});
-  layer<nn::Conv1d>(m, "Conv1d", "(B, C, L) -> (B, O, L')")
-      .def(
-          "__init__",
-          [](nn::Conv1d* self, int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t padding,
-             int64_t dilation, int64_t groups, bool same, bool bias, RandomKey key) {
-            new (self) nn::Conv1d(in, out, kernel,
-                                  {.stride = stride,
-                                   .padding = padding,
-                                   .dilation = dilation,
-                                   .groups = groups,
-                                   .same = same,
-                                   .bias = bias},
-                                  key);
-          },
-          "inputs"_a, "outputs"_a, "kernel"_a, "stride"_a = 1, "padding"_a = 0, "dilation"_a = 1, "groups"_a = 1,
-          "same"_a = false, "bias"_a = true, "key"_a = RandomKey{});
+  convolution<nn::Conv2d>(m, "Conv2d", "(B, C, H, W) -> (B, O, H', W')", Pixels{1, 1}, Pixels{0, 0});
+  convolution<nn::Conv1d>(m, "Conv1d", "(B, C, L) -> (B, O, L')", int64_t{1}, int64_t{0});
   layer<nn::MultiheadAttention>(m, "MultiheadAttention", "Self-attention, or of q to k and v.  (B, T, width)")
       .def(
           "__init__",

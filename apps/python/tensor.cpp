@@ -69,7 +69,7 @@ nb::object to_list(const Tensor& x) {
   if (x.rank() == 0) return item(x);
   nb::list list;
   for (int64_t i = 0; i < x.dim(0); ++i) list.append(to_list(index(x, {i})));
-  return std::move(list);
+  return list;
 }
 
 nb::tuple get_state(const Tensor& x) {

@@ -25,7 +25,7 @@ class StepFormula {
 
 // Seconds of a step by size and variant, from the results of pace runs.
 Paces paces_of(const std::vector<StudyResult>& results);
-// Those that are not measured, by formula, as braid train --dry-run has them.
-Paces planned_paces(const Study& study, Paces measured);
+// Those that are not measured, by formula.
+Paces planned_paces(const Study& study, Paces measured, StepFormula& formula);
 
 }  // namespace braid::apps

@@ -85,11 +85,12 @@ int study_with(const Arguments& arguments, const Job& job) {
   const std::vector<StudyRun> pace = pace_runs(study);
   if (arguments.has("dry-run")) {
     at_root(job.world(), [&] {
-      const Paces paces = planned_paces(study, paces_of(results_of(study, pace)));
+      StepFormula formula;
+      const Paces paces = planned_paces(study, paces_of(results_of(study, pace)), formula);
       std::vector<StudyRun> all = search_runs(study, paces);
       for (StudyRun& run : main_runs(study, best_rates(study, results_of(study, all)), paces))
         all.push_back(std::move(run));
-      std::fputs(study_plan(study, all).c_str(), stdout);
+      std::fputs(study_plan(study, all, formula).c_str(), stdout);
     });
     return 0;
   }

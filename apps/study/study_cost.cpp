@@ -6,10 +6,8 @@
 
 #include "apps/cli/plan_report.h"
 #include "apps/cli/text.h"
-#include "apps/study/pace.h"
 #include "apps/study/rates.h"
 #include "apps/study/study_state.h"
-#include "apps/train/config/flops.h"
 #include "apps/train/plan/machine.h"
 #include "apps/train/plan/step_time.h"
 #include "apps/train/task/from_config.h"
@@ -47,7 +45,7 @@ std::string row(const std::string& name, const std::string& parameters, const st
 
 }  // namespace
 
-std::string study_plan(const Study& study, const std::vector<StudyRun>& runs) {
+std::string study_plan(const Study& study, const std::vector<StudyRun>& runs, StepFormula& formula) {
   std::map<std::pair<std::string, std::string>, double> measured;  // seconds of a step, by size and variant
   std::vector<bool> done;
   for (const StudyRun& run : runs) {
@@ -58,19 +56,14 @@ std::string study_plan(const Study& study, const std::vector<StudyRun>& runs) {
   std::string text = row("run", "parameters", "tokens", "steps", "FLOPs", "time here", "");
   std::vector<Elsewhere> elsewhere;
   for (const int64_t gpus : {8, 64}) elsewhere.push_back({.gpus = gpus, .machine = {}});
-  StepFormula formula;
   double seconds = 0, left = 0, flops = 0;
   bool by_formula = false, no_data = false;
   for (size_t i = 0; i < runs.size(); ++i) {
     const StudyRun& run = runs[i];
     const RunSettings settings(study, run.settings);
     const TrainConfig& config = settings.config;
-    const auto spec = model_spec(config, vocabulary_here(config));
-    const int64_t T = sequence_length(config, *spec);
-    const bool data = vocabulary_here(config) > 0;
-    no_data |= !data;
-    const models::Batch batch = data ? typical_batch(*spec, training_data(config)) : models::blank_batch(*spec, 1, T);
-    const SampleFlops sample = sample_flops(config, *spec, batch);
+    const auto [spec, T, has_data, sample] = model_of(settings);
+    no_data |= !has_data;
     const RunCost cost = cost_of(settings);
     const DType type = arithmetic(config).compute;
     double of_step = 0;

@@ -10,7 +10,6 @@
 #include "apps/cli/text.h"
 #include "apps/study/coordinates.h"
 #include "apps/train/config/data_sources.h"
-#include "apps/train/config/flops.h"
 #include "apps/train/log/log.h"
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/run_data.h"
@@ -109,17 +108,24 @@ std::string families_csv(const std::vector<FamilyAccuracy>& rows) {
 
 }  // namespace
 
-RunCost cost_of(const RunSettings& settings) {
+RunModel model_of(const RunSettings& settings) {
   const TrainConfig& config = settings.config;
   const int64_t vocabulary = vocabulary_here(config);
-  const auto spec = model_spec(config, vocabulary);
-  const int64_t T = sequence_length(config, *spec);
+  RunModel run{.spec = model_spec(config, vocabulary), .has_data = vocabulary > 0, .sample = {}};
+  run.seq_len = sequence_length(config, *run.spec);
   const models::Batch batch =
-      vocabulary > 0 ? typical_batch(*spec, training_data(config)) : models::blank_batch(*spec, 1, T);
+      run.has_data ? typical_batch(*run.spec, training_data(config)) : models::blank_batch(*run.spec, 1, run.seq_len);
+  run.sample = sample_flops(config, *run.spec, batch);
+  return run;
+}
+
+RunCost cost_of(const RunSettings& settings) {
+  const TrainConfig& config = settings.config;
+  const RunModel run = model_of(settings);
   const double samples = static_cast<double>(config.train.steps * config.train.batch_size * config.train.accumulate);
-  const models::ModelSize size = model_size(*spec);
+  const models::ModelSize size = model_size(*run.spec);
   return {static_cast<double>(size.parameters), static_cast<double>(size.non_embedding),
-          samples * static_cast<double>(T), samples * sample_flops(config, *spec, batch).training()};
+          samples * static_cast<double>(run.seq_len), samples * run.sample.training()};
 }
 
 void open_study(const Study& study, const std::vector<StudyRun>& runs) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "apps/study/study_file.h"
+#include "apps/train/config/flops.h"
 
 namespace braid::apps {
 
@@ -50,6 +51,14 @@ void begin_run(const Study& study, const StudyRun& run);
 void finish_run(const Study& study, const StudyRun& run);
 // None while the run is not finished. Error(setting) where it was made with other settings.
 std::optional<StudyResult> read_result(const Study& study, const StudyRun& run);
+// The model of a run, with the FLOPs of a sample: of its data, or of a blank one where they are not here.
+struct RunModel {
+  std::unique_ptr<const models::ModelSpec> spec;
+  int64_t seq_len = 0;
+  bool has_data = false;
+  SampleFlops sample;
+};
+RunModel model_of(const RunSettings& settings);
 // FLOPs of the training of a run, and its tokens.
 struct RunCost {
   double parameters = 0, non_embedding = 0, tokens = 0, flops = 0;

@@ -33,6 +33,14 @@ class Tensors(unittest.TestCase):
             with self.assertRaises(braid.MisuseError, msg=str(bad)):
                 braid.tensor(bad)
 
+    def test_factories(self):
+        self.assertEqual(braid.zeros((2, 1)).tolist(), [[0], [0]])
+        self.assertEqual(braid.full(3, 2.5).tolist(), [2.5, 2.5, 2.5])
+        for got, values, dtype in [(braid.arange(3), [0, 1, 2], braid.int64),
+                                   (braid.arange(8, 0, -3), [8, 5, 2], braid.int64),
+                                   (braid.arange(0.0, 1.0, 0.25), [0, 0.25, 0.5, 0.75], braid.float32)]:
+            self.assertEqual((got.tolist(), got.dtype), (values, dtype))
+
     def test_numbers_of_one_element(self):
         x = braid.tensor([2.5])
         self.assertEqual((float(x), int(x), bool(x), x.item()), (2.5, 2, True, 2.5))
@@ -44,7 +52,8 @@ class Tensors(unittest.TestCase):
         for got, expected in [(x + 1, [2, 3, 5]), (1 - x, [0, -1, -3]), (2 * x, [2, 4, 8]), (8 / x, [8, 4, 2]),
                               (x ** 2, [1, 4, 16]), (2 ** x, [2, 4, 16]), (-x, [-1, -2, -4]), (x @ x, 21),
                               (x - x, [0, 0, 0]), (braid.stack([x, x]) @ x, [21, 21]),
-                              (x @ braid.stack([x, x], 1), [21, 21]), (x > 1.5, [0, 1, 1]), (x == 2, [0, 1, 0]), (~(x > 1.5), [1, 0, 0])]:
+                              (x @ braid.stack([x, x], 1), [21, 21]), (x > 1.5, [0, 1, 1]),
+                              (x == 2, [0, 1, 0]), (~(x > 1.5), [1, 0, 0])]:
             self.assertEqual(got.tolist(), expected)
 
     def test_iteration_length_and_text(self):
@@ -55,7 +64,8 @@ class Tensors(unittest.TestCase):
         self.assertRaises(braid.MisuseError, len, braid.tensor(3))
 
     def test_copies_and_pickles(self):
-        for dtype in (braid.float64, braid.float32, braid.bfloat16, braid.float16, braid.int64, braid.int32, braid.uint8):
+        for dtype in (braid.float64, braid.float32, braid.bfloat16, braid.float16, braid.int64, braid.int32,
+                      braid.uint8):
             x = braid.tensor([[1, 2], [3, 4]], dtype=dtype)
             for other in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):
                 self.assertEqual((other.tolist(), other.dtype), (x.tolist(), dtype))
@@ -131,7 +141,8 @@ class Memory(unittest.TestCase):
 
     @unittest.skipIf(torch is None, "torch is not installed")
     def test_torch_shares_memory_both_ways(self):
-        for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.uint8):
+        for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.int32,
+                      torch.uint8):
             source = torch.arange(6).reshape(2, 3).to(dtype)
             x = braid.from_dlpack(source)
             source[1, 1] = 40
@@ -152,7 +163,8 @@ class Derivatives(unittest.TestCase):
         (first,) = braid.grad(braid.sum(x ** 3), [x], create_graph=True)
         (second,) = braid.grad(braid.sum(first), [x])
         self.assertEqual(second.tolist(), [6, 12])
-        self.assertEqual(braid.grad(braid.sum(x), [x, braid.tensor([1.0]).requires_grad_()], allow_unused=True)[1], None)
+        other = braid.tensor([1.0]).requires_grad_()
+        self.assertEqual(braid.grad(braid.sum(x), [x, other], allow_unused=True)[1], None)
 
     def test_a_freed_graph(self):
         x = braid.tensor([1.0]).requires_grad_()
@@ -171,7 +183,8 @@ class Derivatives(unittest.TestCase):
 
     def test_an_op_of_python(self):
         cube = braid.custom_op(lambda x: x * x * x, lambda dy, xs, y: [3 * xs[0] * xs[0] * dy], "cube")
-        error, where = braid.gradcheck(lambda xs: braid.sum(cube(xs[0])), [braid.tensor([0.3, -1.2], dtype=braid.float64)])
+        x = braid.tensor([0.3, -1.2], dtype=braid.float64)
+        error, where = braid.gradcheck(lambda xs: braid.sum(cube(xs[0])), [x])
         self.assertLess(error, 1e-8, where)
         wrong = braid.custom_op(lambda x: x * x, lambda dy, xs, y: [dy])
         self.assertGreater(braid.gradcheck(lambda xs: wrong(xs[0]), [braid.tensor([3.0], dtype=braid.float64)])[0], 0.1)
@@ -309,9 +322,11 @@ class Process(unittest.TestCase):
 
     def test_nothing_leaks_at_the_end(self):
         got = self.run_python("import braid\nx = braid.ones((3,)).requires_grad_()\ny = braid.sum(x * 2)\n"
-                              "net = braid.nn.Linear(2, 2)\nop = braid.custom_op(lambda x: x * 1, lambda dy, xs, y: [dy])\n"
+                              "net = braid.nn.Linear(2, 2)\n"
+                              "op = braid.custom_op(lambda x: x * 1, lambda dy, xs, y: [dy])\n"
                               "z = braid.sum(op(x))\nz.backward()\n"
-                              "class M(braid.nn.Module):\n  def __init__(self):\n    super().__init__()\n    self.l = net\n"
+                              "class M(braid.nn.Module):\n  def __init__(self):\n    super().__init__()\n"
+                              "    self.l = net\n"
                               "m = M()")
         self.assertEqual((got.stdout, got.stderr, got.returncode), ("", "", 0))
 

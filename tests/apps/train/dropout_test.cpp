@@ -8,19 +8,6 @@ BOOST_AUTO_TEST_SUITE(train_dropout)
 
 namespace fs = std::filesystem;
 
-namespace {
-
-fs::path trained(const std::vector<std::string>& more) {
-  const fs::path out = world().fresh();
-  std::vector<std::string> all = {"schedule.name=constant"};
-  all.insert(all.end(), more.begin(), more.end());
-  const Outcome result = train(out, all);
-  BOOST_TEST(result.code == 0, result.output);
-  return out;
-}
-
-}  // namespace
-
 BOOST_AUTO_TEST_CASE(the_same_bytes_at_any_thread_count_with_recomputation_and_after_a_resume) {
   const fs::path whole = trained({"model.dropout=0.2", "run.threads=2"}), plain = trained({});
   BOOST_TEST((weights(step(whole, kSteps)) != weights(step(plain, kSteps))));

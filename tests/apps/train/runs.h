@@ -55,6 +55,16 @@ inline Outcome train(const std::filesystem::path& out, const std::vector<std::st
   return run(join(settings(out, more), " "), before);
 }
 
+// A finished run with these settings at a constant learning rate.
+inline std::filesystem::path trained(const std::vector<std::string>& more) {
+  const std::filesystem::path out = world().fresh();
+  std::vector<std::string> all = {"schedule.name=constant"};
+  all.insert(all.end(), more.begin(), more.end());
+  const Outcome result = train(out, all);
+  BOOST_TEST(result.code == 0, result.output);
+  return out;
+}
+
 inline std::filesystem::path step(const std::filesystem::path& out, int n) { return out / models::step_name(n); }
 
 inline std::string weights(const std::filesystem::path& checkpoint) {

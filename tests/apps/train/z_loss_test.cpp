@@ -8,19 +8,6 @@ BOOST_AUTO_TEST_SUITE(train_z_loss)
 
 namespace fs = std::filesystem;
 
-namespace {
-
-fs::path trained(const std::vector<std::string>& more) {
-  const fs::path out = world().fresh();
-  std::vector<std::string> all = {"schedule.name=constant"};
-  all.insert(all.end(), more.begin(), more.end());
-  const Outcome result = train(out, all);
-  BOOST_TEST(result.code == 0, result.output);
-  return out;
-}
-
-}  // namespace
-
 BOOST_AUTO_TEST_CASE(a_resume_gives_the_same_bytes) {
   const fs::path plain = trained({}), whole = trained({"train.z_loss=0.01", "model.logit_softcap=3"});
   BOOST_TEST((weights(step(whole, kSteps)) != weights(step(plain, kSteps))));
