@@ -20,6 +20,8 @@ class StopSignals {
 
   static bool requested();
   static const char* name();  // "SIGTERM", or "" when not requested
+  // What stopped work on all ranks: the name, or that of nobody here.
+  static const char* cause() { return requested() ? name() : "another process or the caller"; }
 };
 
 // Gives these signals a thread of their own that does nothing else; the calling thread, and all that it

@@ -2,9 +2,12 @@
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/function.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <optional>
@@ -36,6 +39,13 @@ Indices indices_of(nb::handle key);
 template <class E>
 struct Names {};
 
+// Between the steps of long work, without the lock: throws what a handler of Python's raises, such as
+// KeyboardInterrupt.
+inline void check_signals() {
+  const nb::gil_scoped_acquire locked;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
 // None in the place of an empty handle.
 inline nb::object handle_or_none(const Tensor& x) { return x ? nb::cast(x) : nb::none(); }
 
@@ -47,6 +57,9 @@ PyType_Slot* buffer_slots();  // of the type Tensor
 nb::object to_capsule(const Tensor& x, nb::object max_version);
 void bind_structs(nb::module_& m);
 void bind_nn(nb::module_& m);
+void bind_models(nb::module_& m, nb::module_& layers);
+void bind_runs(nb::module_& m);
+void bind_charts(nb::module_& m);
 void bind_ops_0(nb::module_& m);
 void bind_ops_1(nb::module_& m);
 void bind_ops_2(nb::module_& m);

@@ -154,4 +154,7 @@ NB_MODULE(_braid, m) {
   bind_derivatives(m);
   nb::module_ layers = m.def_submodule("nn", "Modules, layers, optimizers.");
   bind_nn(layers);
+  bind_models(m, layers);
+  bind_runs(m);
+  bind_charts(m);
 }

@@ -28,7 +28,7 @@ std::optional<std::string> failure_of(TrainingRun& run, const TrainConfig& confi
 }
 
 // The loop. All ranks have the same metrics, so all take the same turns.
-int train_steps(TrainingRun& run, const TrainConfig& config, const dist::ProcessMesh& mesh) {
+int train_steps(TrainingRun& run, const TrainConfig& config, const dist::ProcessMesh& mesh, const RowObserver& on_row) {
   models::Trainer& trainer = run.trainer();
   if (!run.finish_measurements()) {
     run.print_stopped();
@@ -63,7 +63,8 @@ int train_steps(TrainingRun& run, const TrainConfig& config, const dist::Process
     LogRow row = run.count_step(metrics, lr.all);
     run.measure(row);
     run.log(row);
-    const bool stop = mesh.world.any(StopSignals::requested());
+    const bool ends = on_row && !on_row(row);
+    const bool stop = mesh.world.any(ends || StopSignals::requested());
     run.save(row, stop);
     if (stop && !run.complete()) {
       run.print_stopped();
@@ -76,7 +77,8 @@ int train_steps(TrainingRun& run, const TrainConfig& config, const dist::Process
 
 }  // namespace
 
-int train(const TrainConfig& config, const Schema& schema, const Job& job, const std::string& command) {
+int train(const TrainConfig& config, const Schema& schema, const Job& job, const std::string& command,
+          const RowObserver& on_row) {
   if (config.run.threads > 0) set_threads(static_cast<int>(config.run.threads));
   const Device device = parse_device(config.run.device);  // the first check: no device, no run
   check_together(config);
@@ -92,7 +94,7 @@ int train(const TrainConfig& config, const Schema& schema, const Job& job, const
     run.open(record);
     return record.run(config.run.out, config.train.steps, config.train.init_from, [&] {
       run.start();
-      return train_steps(run, config, mesh);
+      return train_steps(run, config, mesh, on_row);
     });
   } catch (const OutOfMemory& e) {
     const auto model = model_for_data(config);

@@ -19,17 +19,11 @@ namespace {
 
 int prepare_and_train(const Arguments& arguments, const Job& job) {
   TrainConfig config;
-  Schema schema = train_schema(config, model_settings());
+  const Schema schema = train_schema(config, model_settings());
   std::vector<std::string> overrides = arguments.overrides();
   if (arguments.has("device")) overrides.push_back("run.device=" + arguments.get("device"));
   if (arguments.has("threads")) overrides.push_back("run.threads=" + arguments.get("threads"));
-  fs::path file = arguments.get("CONFIG");
-  if (const fs::path resolved = file / "config.resolved.toml"; io::is_folder(file) && io::exists(resolved)) {
-    overrides.insert(overrides.begin(), "run.out=" + file.string());  // where the run is now
-    file = resolved;
-  }
-  std::vector<std::string> notes = load_config(schema, file, overrides);
-  if (const std::string steps = set_steps_by_epochs(config, overrides); !steps.empty()) notes.push_back(steps);
+  const std::vector<std::string> notes = read_train_settings(config, schema, arguments.get("CONFIG"), overrides);
   if (job.world().rank() == 0) print_notes(notes);
   check_plan_flags(arguments);
   if (arguments.has("print-config")) {
@@ -53,6 +47,17 @@ int run_train(const Arguments& arguments) {
 }
 
 }  // namespace
+
+std::vector<std::string> read_train_settings(TrainConfig& config, const Schema& schema, fs::path file,
+                                             std::vector<std::string> overrides) {
+  if (const fs::path resolved = file / "config.resolved.toml"; io::is_folder(file) && io::exists(resolved)) {
+    overrides.insert(overrides.begin(), "run.out=" + file.string());  // where the run is now
+    file = resolved;
+  }
+  std::vector<std::string> notes = load_config(schema, file, overrides);
+  if (const std::string steps = set_steps_by_epochs(config, overrides); !steps.empty()) notes.push_back(steps);
+  return notes;
+}
 
 Command train_command() {
   Command command{

@@ -338,9 +338,8 @@ void TrainingRun::log(LogRow& row) {
 
 void TrainingRun::print_stopped() {
   progress_.finish();
-  const char* signal = StopSignals::requested() ? StopSignals::name() : "a signal to another process";
-  std::printf("stopped by %s after step %lld; state saved, run the same command again to resume\n", signal,
-              static_cast<long long>(state_.step));
+  std::printf("stopped by %s after step %lld; state saved, run the same command again to resume\n",
+              StopSignals::cause(), static_cast<long long>(state_.step));
 }
 
 void TrainingRun::print_summary() {

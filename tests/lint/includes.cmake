@@ -90,6 +90,7 @@ set(arrows
   "apps/chat: apps/cli"
   "apps/analyze: apps/cli apps/chart apps/serve/page"
   "apps/study: apps/cli apps/chart apps/train/config apps/train/log apps/train/task apps/train/plan apps/train"
+  "apps/python: apps/cli apps/chart apps/dump apps/train/config apps/train/log apps/train/run apps/train"
 )
 if(ARROWS)
   set(arrows ${ARROWS})

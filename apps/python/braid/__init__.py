@@ -3,8 +3,11 @@ those of the C++ headers, from which they are made."""
 from braid import _braid
 from braid._braid import *  # noqa: F403
 from braid._braid import Tensor, no_grad
+from braid._chart import Chart, heat_map, plot
+from braid._run import Run, Study, train
 
-__all__ = [name for name in dir(_braid) if not name.startswith("_")] + ["custom_op", "tensor"]
+__all__ = [name for name in dir(_braid) if not name.startswith("_")] + [
+    "Chart", "Run", "Study", "custom_op", "heat_map", "plot", "tensor", "train"]
 
 tensor = _braid.asarray
 

@@ -141,8 +141,7 @@ int RunRecord::run(const std::filesystem::path& folder, int64_t steps, const std
   try {
     const int code = work();
     if (rank_ != 0) return code;
-    const std::string signal = StopSignals::requested() ? StopSignals::name() : "a signal to another process";
-    code == exit_stopped ? end("stopped", "by " + signal) : end("finished", "");
+    code == exit_stopped ? end("stopped", str("by ", StopSignals::cause())) : end("finished", "");
     return code;
   } catch (const dist::CollectiveError& e) {
     if (rank_ == 0) end("failed", e.what());

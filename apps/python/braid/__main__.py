@@ -1,0 +1,3 @@
+from braid._program import main
+
+main()

@@ -1,0 +1,157 @@
+// Text from a model: whole or piece by piece.
+#include <algorithm>
+#include <utility>
+
+#include "apps/cli/prompt.h"
+#include "apps/python/loaded_model.h"
+#include "braid/models/inference/engine.h"
+#include "braid/models/inference/text_stream.h"
+
+namespace braid::python {
+
+namespace {
+
+struct TextOptions {
+  int64_t max_tokens, rows;
+  models::SamplingOptions sampling;
+  std::vector<std::string> stops;
+  bool ignore_eos, parse_specials;
+};
+
+// Continues prompts on one engine, pass by pass.
+class Generation {
+ public:
+  Generation(const LoadedModel& m, const std::vector<std::string>& prompts, const TextOptions& o) {
+    const models::LanguageModel& model = m.language();
+    std::vector<models::GenerationRequest> requests;
+    int64_t longest = 0;
+    for (const std::string& prompt : prompts) {
+      Text& text = texts_.emplace_back(std::make_unique<Text>(models::TextStream(m.text(), o.stops))).operator*();
+      models::GenerationRequest request{.prompt = apps::encode_prompt(m.text(), model, prompt, o.parse_specials),
+                                        .max_tokens = o.max_tokens,
+                                        .sampling = o.sampling};
+      models::check_prompt(model, request.prompt);
+      text.stream.begin(request.prompt);
+      request.sampling.vocabulary = m.text().vocab_size();
+      request.sampling.seed += requests.size();
+      if (!o.ignore_eos) request.ends = m.ends;
+      request.on_update = [&text](const models::Update& update) {
+        for (const int32_t token : update.tokens)
+          if (!text.stream.stopped()) text.made += text.stream.push(token);
+        if (update.finished) text.made += text.stream.finish(), text.finished = true, text.error = update.error;
+        return !text.stream.stopped();
+      };
+      longest = std::max(longest, std::min(std::ssize(request.prompt) + o.max_tokens, model.max_sequence_length()));
+      requests.push_back(std::move(request));
+    }
+    constexpr int64_t kRoundedUp = 16;  // the last block of a text is not full
+    const int64_t sequences = std::clamp<int64_t>(o.rows, 1, std::max<int64_t>(1, std::ssize(prompts)));
+    engine_.emplace(model,
+                    models::EngineOptions{.sequences = sequences, .positions = sequences * (longest + kRoundedUp)});
+    for (models::GenerationRequest& request : requests) engine_->submit(std::move(request));
+  }
+
+  std::vector<std::string> run() {
+    while (step()) continue;
+    std::vector<std::string> made;
+    for (const auto& text : texts_) made.push_back(text->made);
+    return made;
+  }
+  // What is new in the first text, None at its end. Made while the caller waits for it.
+  std::optional<std::string> next() {
+    Text& text = *texts_.front();
+    while (text.made.size() == given_ && !text.finished) step();
+    const std::string more = text.made.substr(std::exchange(given_, text.made.size()));
+    if (more.empty()) return {};
+    return more;
+  }
+
+ private:
+  struct Text {
+    explicit Text(models::TextStream s) : stream(std::move(s)) {}
+    models::TextStream stream;
+    std::string made;
+    bool finished = false;
+    std::exception_ptr error;
+  };
+
+  bool step() {
+    const bool more = engine_->step();
+    for (const auto& text : texts_)
+      if (text->error) std::rethrow_exception(text->error);
+    check_signals();
+    return more;
+  }
+
+  std::vector<std::unique_ptr<Text>> texts_;
+  std::optional<models::GenerationEngine> engine_;
+  size_t given_ = 0;
+};
+
+// Binds a method that continues prompts: finish(generation, prompt) gives its result.
+template <class Class, class Finish>
+void bind_method(Class& c, const char* name, Finish finish, const char* doc) {
+  c.def(
+      name,
+      [finish](const LoadedModel& m, nb::object prompt, int64_t max_tokens, double temperature, int64_t top_k,
+               double top_p, double min_p, double repetition_penalty, uint64_t seed, std::vector<std::string> stop,
+               bool ignore_eos, bool parse_specials, int64_t rows) {
+        std::vector<std::string> prompts;
+        const bool one = nb::isinstance<nb::str>(prompt);
+        one ? prompts.push_back(nb::cast<std::string>(prompt))
+            : void(prompts = nb::cast<std::vector<std::string>>(prompt));
+        const TextOptions options{.max_tokens = max_tokens,
+                                  .rows = rows,
+                                  .sampling = {.temperature = temperature,
+                                               .top_k = top_k,
+                                               .top_p = top_p,
+                                               .min_p = min_p,
+                                               .repetition_penalty = repetition_penalty,
+                                               .seed = seed},
+                                  .stops = std::move(stop),
+                                  .ignore_eos = ignore_eos,
+                                  .parse_specials = parse_specials};
+        models::check_options(options.sampling);
+        return finish(std::make_unique<Generation>(m, prompts, options), one);
+      },
+      "prompt"_a, "max_tokens"_a = 128, nb::kw_only(), "temperature"_a = 1.0, "top_k"_a = 0, "top_p"_a = 1.0,
+      "min_p"_a = 0.0, "repetition_penalty"_a = 1.0, "seed"_a = 0, "stop"_a = std::vector<std::string>{},
+      "ignore_eos"_a = false, "parse_specials"_a = false, "rows"_a = 16, doc);
+}
+
+}  // namespace
+
+void bind_generation(nb::module_& m, nb::class_<LoadedModel>& c) {
+  nb::class_<Generation>(m, "Generation", "New text, piece by piece, made while it is read.")
+      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__next__", [](Generation& g) {
+        std::optional<std::string> piece;
+        {
+          const Unlocked unlocked;
+          piece = g.next();
+        }
+        if (!piece) throw nb::stop_iteration();
+        return *piece;
+      });
+  bind_method(
+      c, "generate",
+      [](std::unique_ptr<Generation> generation, bool one) -> nb::object {
+        std::vector<std::string> texts;
+        {
+          const Unlocked unlocked;
+          texts = generation->run();
+        }
+        return one ? nb::cast(texts.front()) : nb::cast(texts);
+      },
+      "The new text of a prompt, or of each of a list of prompts, of which `rows` are computed at a time. "
+      "temperature=0 takes the most likely token. stop: texts that end it.");
+  bind_method(
+      c, "stream",
+      [](std::unique_ptr<Generation> generation, bool one) {
+        check(one, ErrorKind::misuse, "stream: expected one prompt, found a list");
+        return generation;
+      },
+      "The same as an iterator over the pieces of the new text, each as soon as it is certain.");
+}
+
+}  // namespace braid::python

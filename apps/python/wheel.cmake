@@ -1,0 +1,19 @@
+# What a wheel holds beside the Python files: braid/_braid.*.so, braid/bin/braid, and braid/lib with the shared libraries
+# that they need and that a bare system may lack. What the C++ compiler brings is linked into them.
+foreach(target braid_python braid_program)
+  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc LINKER:--as-needed)
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH_USE_LINK_PATH OFF)
+endforeach()
+set_target_properties(braid_python PROPERTIES INSTALL_RPATH "$ORIGIN/lib")
+set_target_properties(braid_program PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+install(TARGETS braid_python LIBRARY DESTINATION braid COMPONENT python)
+install(TARGETS braid_program RUNTIME DESTINATION braid/bin COMPONENT python)
+install(CODE "
+  file(GET_RUNTIME_DEPENDENCIES MODULES \"$<TARGET_FILE:braid_python>\" EXECUTABLES \"$<TARGET_FILE:braid_program>\"
+    RESOLVED_DEPENDENCIES_VAR libraries POST_EXCLUDE_REGEXES \"/(libc|libm|libdl|librt|libpthread|ld-linux[^/]*)[.]so[^/]*$\")
+  foreach(library IN LISTS libraries)
+    get_filename_component(name \"\${library}\" NAME)  # the one that the loader looks for
+    file(REAL_PATH \"\${library}\" file)
+    file(COPY_FILE \"\${file}\" \"\${CMAKE_INSTALL_PREFIX}/braid/lib/\${name}\")
+    message(STATUS \"Installing: braid/lib/\${name}\")
+  endforeach()" COMPONENT python)
