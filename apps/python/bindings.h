@@ -26,6 +26,9 @@ using namespace nb::literals;
 // Other Python threads run while an op computes.
 using Unlocked = nb::gil_scoped_release;
 
+using NamedDict = nb::typed<nb::dict, nb::str, Tensor>;
+using Facts = nb::typed<nb::dict, nb::str, nb::any>;
+
 struct AxisList {  // an axis, or several
   std::vector<int> axes;
 };
@@ -81,7 +84,7 @@ namespace nanobind::detail {
 
 template <>
 struct type_caster<braid::Shape> {
-  NB_TYPE_CASTER(braid::Shape, const_name("int | collections.abc.Sequence[int]"))
+  NB_TYPE_CASTER(braid::Shape, io_name("int | collections.abc.Sequence[int]", "tuple[int, ...]"))
   bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
     const auto sizes = braid::python::integers<int64_t>(source);
     if (!sizes || sizes->size() > braid::Shape::max_rank) return false;
@@ -108,7 +111,7 @@ struct type_caster<braid::python::AxisList> {
 
 template <>
 struct type_caster<braid::Pixels> {
-  NB_TYPE_CASTER(braid::Pixels, const_name("int | tuple[int, int]"))
+  NB_TYPE_CASTER(braid::Pixels, io_name("int | tuple[int, int]", "tuple[int, int]"))
   bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
     const auto sizes = braid::python::integers<int64_t>(source);
     if (!sizes || sizes->empty() || sizes->size() > 2) return false;
@@ -132,7 +135,7 @@ struct type_caster<braid::python::Indices> {
 // A seed, or the pair of a seed and a stream.
 template <>
 struct type_caster<braid::RandomKey> {
-  NB_TYPE_CASTER(braid::RandomKey, const_name("int | tuple[int, int]"))
+  NB_TYPE_CASTER(braid::RandomKey, io_name("int | tuple[int, int]", "tuple[int, int]"))
   bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
     const auto words = braid::python::integers<uint64_t>(source);
     if (!words || words->empty() || words->size() > 2) return false;

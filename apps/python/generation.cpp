@@ -88,18 +88,17 @@ class Generation {
   size_t given_ = 0;
 };
 
-// Binds a method that continues prompts: finish(generation, prompt) gives its result.
-template <class Class, class Finish>
-void bind_method(Class& c, const char* name, Finish finish, const char* doc) {
+std::vector<std::string> listed(const std::string& prompt) { return {prompt}; }
+std::vector<std::string> listed(const std::vector<std::string>& prompts) { return prompts; }
+
+// Binds a method that continues a prompt or a list of prompts: finish(generation) gives its result.
+template <class Prompt, class Finish>
+void bind_method(nb::class_<LoadedModel>& c, const char* name, Finish finish, const char* doc) {
   c.def(
       name,
-      [finish](const LoadedModel& m, nb::object prompt, int64_t max_tokens, double temperature, int64_t top_k,
+      [finish](const LoadedModel& m, const Prompt& prompt, int64_t max_tokens, double temperature, int64_t top_k,
                double top_p, double min_p, double repetition_penalty, uint64_t seed, std::vector<std::string> stop,
                bool ignore_eos, bool parse_specials, int64_t rows) {
-        std::vector<std::string> prompts;
-        const bool one = nb::isinstance<nb::str>(prompt);
-        one ? prompts.push_back(nb::cast<std::string>(prompt))
-            : void(prompts = nb::cast<std::vector<std::string>>(prompt));
         const TextOptions options{.max_tokens = max_tokens,
                                   .rows = rows,
                                   .sampling = {.temperature = temperature,
@@ -112,18 +111,19 @@ void bind_method(Class& c, const char* name, Finish finish, const char* doc) {
                                   .ignore_eos = ignore_eos,
                                   .parse_specials = parse_specials};
         models::check_options(options.sampling);
-        return finish(std::make_unique<Generation>(m, prompts, options), one);
+        return finish(std::make_unique<Generation>(m, listed(prompt), options));
       },
       "prompt"_a, "max_tokens"_a = 128, nb::kw_only(), "temperature"_a = 1.0, "top_k"_a = 0, "top_p"_a = 1.0,
       "min_p"_a = 0.0, "repetition_penalty"_a = 1.0, "seed"_a = 0, "stop"_a = std::vector<std::string>{},
-      "ignore_eos"_a = false, "parse_specials"_a = false, "rows"_a = 16, doc);
+      "ignore_eos"_a = false, "parse_specials"_a = false, "rows"_a = 16, nb::call_guard<Unlocked>(), doc);
 }
 
 }  // namespace
 
 void bind_generation(nb::module_& m, nb::class_<LoadedModel>& c) {
   nb::class_<Generation>(m, "Generation", "New text, piece by piece, made while it is read.")
-      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+      .def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> Generation"))
       .def("__next__", [](Generation& g) {
         std::optional<std::string> piece;
         {
@@ -133,25 +133,15 @@ void bind_generation(nb::module_& m, nb::class_<LoadedModel>& c) {
         if (!piece) throw nb::stop_iteration();
         return *piece;
       });
-  bind_method(
-      c, "generate",
-      [](std::unique_ptr<Generation> generation, bool one) -> nb::object {
-        std::vector<std::string> texts;
-        {
-          const Unlocked unlocked;
-          texts = generation->run();
-        }
-        return one ? nb::cast(texts.front()) : nb::cast(texts);
-      },
-      "The new text of a prompt, or of each of a list of prompts, of which `rows` are computed at a time. "
-      "temperature=0 takes the most likely token. stop: texts that end it.");
-  bind_method(
-      c, "stream",
-      [](std::unique_ptr<Generation> generation, bool one) {
-        check(one, ErrorKind::misuse, "stream: expected one prompt, found a list");
-        return generation;
-      },
-      "The same as an iterator over the pieces of the new text, each as soon as it is certain.");
+  bind_method<std::string>(
+      c, "generate", [](std::unique_ptr<Generation> generation) { return generation->run().front(); },
+      "The new text of a prompt. temperature=0 takes the most likely token. stop: texts that end it.");
+  bind_method<std::vector<std::string>>(
+      c, "generate", [](std::unique_ptr<Generation> generation) { return generation->run(); },
+      "The new text of each prompt, the i-th with seed + i; `rows` of them are computed at a time.");
+  bind_method<std::string>(
+      c, "stream", [](std::unique_ptr<Generation> generation) { return generation; },
+      "The new text of a prompt as an iterator over its pieces, each as soon as it is certain.");
 }
 
 }  // namespace braid::python

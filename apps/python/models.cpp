@@ -85,8 +85,8 @@ Score score(const LoadedModel& m, const std::vector<int32_t>& tokens) {
   return result;
 }
 
-nb::dict named(const io::NamedTensors& tensors) {
-  nb::dict dict;
+NamedDict named(const io::NamedTensors& tensors) {
+  NamedDict dict;
   for (const auto& [name, value] : tensors) dict[name.c_str()] = value;
   return dict;
 }

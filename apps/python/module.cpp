@@ -61,8 +61,8 @@ void bind_arange(nb::module_& m) {
   range(double{}, DType::f32);
 }
 
-nb::list or_none(const std::vector<Tensor>& tensors) {
-  nb::list list;
+nb::typed<nb::list, std::optional<Tensor>> or_none(const std::vector<Tensor>& tensors) {
+  nb::typed<nb::list, std::optional<Tensor>> list;
   for (const Tensor& x : tensors) list.append(handle_or_none(x));
   return list;
 }
@@ -114,7 +114,7 @@ void bind_derivatives(nb::module_& m) {
         name,
         [run](const Function& f, const std::vector<Tensor>& inputs, double step) {
           const GradcheckResult result = run(f, inputs, step);
-          return nb::make_tuple(result.error, result.where);
+          return std::tuple(result.error, result.where);
         },
         "f"_a, "inputs"_a, "step"_a = 1e-3,
         "(largest error of the derivative of f by finite differences, where). Inputs are f64.");
@@ -128,16 +128,15 @@ void bind_derivatives(nb::module_& m) {
 }  // namespace
 
 void bind_errors(nb::module_& m) {
-  PyObject* base = PyErr_NewExceptionWithDoc("braid.Error", "Every error of the library.", PyExc_RuntimeError, nullptr);
-  m.attr("Error") = nb::steal(base);
-  for (size_t i = 0; i < std::size(kErrors); ++i) {
-    const std::string name = std::string("braid.") + kErrors[i].name;
-    error_classes[i] = PyErr_NewExceptionWithDoc(name.c_str(), kErrors[i].doc, base, nullptr);
-    m.attr(kErrors[i].name) = nb::steal(error_classes[i]);
-  }
-  out_of_memory = PyErr_NewExceptionWithDoc("braid.OutOfMemoryError", "There is no memory for a tensor.",
-                                            error_classes[0], nullptr);
-  m.attr("OutOfMemoryError") = nb::steal(out_of_memory);
+  const auto add = [&](const char* name, const char* doc, PyObject* base) {
+    const std::string full = nb::cast<std::string>(m.attr("__name__")) + "." + name;
+    PyObject* made = PyErr_NewExceptionWithDoc(full.c_str(), doc, base, nullptr);
+    m.attr(name) = nb::steal(made);
+    return made;
+  };
+  PyObject* base = add("Error", "Every error of the library.", PyExc_RuntimeError);
+  for (size_t i = 0; i < std::size(kErrors); ++i) error_classes[i] = add(kErrors[i].name, kErrors[i].doc, base);
+  out_of_memory = add("OutOfMemoryError", "There is no memory for a tensor.", error_classes[0]);
   nb::register_exception_translator(translate);
 }
 

@@ -43,13 +43,13 @@ class PythonModule final : public Module {
 
 Mode mode_of(bool train) { return train ? Mode::train : Mode::eval; }
 
-nb::dict named(const std::vector<NamedTensor>& tensors) {
-  nb::dict dict;
+NamedDict named(const std::vector<NamedTensor>& tensors) {
+  NamedDict dict;
   for (const NamedTensor& t : tensors) dict[t.name.c_str()] = t.value;
   return dict;
 }
 
-std::vector<NamedTensor> listed(const nb::dict& tensors) {
+std::vector<NamedTensor> listed(const NamedDict& tensors) {
   std::vector<NamedTensor> list;
   for (const auto& [name, value] : tensors) list.emplace_back(nb::cast<std::string>(name), nb::cast<Tensor>(value));
   return list;
@@ -111,7 +111,7 @@ void bind_module(nb::module_& m) {
       "load", [](Module& self, const std::string& path) { nn::load(self, path); }, "path"_a,
       "Fills parameters and buffers from a safetensors file: all of them, or none and an InputError.");
   c.def(
-      "load", [](Module& self, const nb::dict& tensors) { nn::load(self, listed(tensors), "a dict of tensors"); },
+      "load", [](Module& self, const NamedDict& tensors) { nn::load(self, listed(tensors), "a dict of tensors"); },
       "tensors"_a);
   m.def(
       "parameter", [](const Tensor& x) { return nn::parameter(x.detach()); }, "x"_a,
@@ -216,7 +216,7 @@ void bind_optimizers(nb::module_& m) {
         o.weight_decay = weight_decay, o.momentum = momentum;
         std::vector<NamedTensor> list = nb::isinstance<Module>(parameters)
                                             ? nn::parameters(nb::cast<const Module&>(parameters))
-                                            : listed(nb::cast<nb::dict>(parameters));
+                                            : listed(nb::cast<NamedDict>(parameters));
         new (self) PythonOptimizer{nn::make_optimizer(std::move(list), o)};
       },
       "parameters"_a, "rule"_a = "adamw", "lr"_a = 3e-4, "beta1"_a = 0.9, "beta2"_a = 0.95, "eps"_a = 1e-8,
@@ -233,7 +233,8 @@ void bind_optimizers(nb::module_& m) {
       "state", [](const PythonOptimizer& self) { return named(self.rule->state()); },
       "Its state by name; the tensors share the optimizer's memory.");
   c.def(
-      "load", [](PythonOptimizer& self, const nb::dict& state) { self.rule->load(listed(state), "a dict of tensors"); },
+      "load",
+      [](PythonOptimizer& self, const NamedDict& state) { self.rule->load(listed(state), "a dict of tensors"); },
       "state"_a);
   c.def_prop_ro("steps", [](const PythonOptimizer& self) { return self.rule->steps(); });
   m.def(

@@ -12,8 +12,8 @@ namespace braid::python {
 
 namespace {
 
-nb::dict row_dict(const apps::LogRow& row) {
-  nb::dict values;
+Facts row_dict(const apps::LogRow& row) {
+  Facts values;
   values["step"] = row.step;
   for (const apps::LogColumn& column : apps::log_columns)
     if (const double value = row[apps::LogName(column)]; !std::isnan(value))
@@ -53,8 +53,8 @@ std::string train(const std::string& file, const std::vector<std::string>& overr
   return config.run.out;
 }
 
-nb::dict prepare(const std::vector<std::string>& inputs, const std::string& output, const std::string& tokenizer,
-                 int64_t train_bpe, int64_t tasks, double val_fraction, uint64_t seed, bool replace) {
+Facts prepare(const std::vector<std::string>& inputs, const std::string& output, const std::string& tokenizer,
+              int64_t train_bpe, int64_t tasks, double val_fraction, uint64_t seed, bool replace) {
   models::text::PrepareSummary made;
   {
     const Unlocked unlocked;
@@ -69,7 +69,7 @@ nb::dict prepare(const std::vector<std::string>& inputs, const std::string& outp
                                   .seed = seed},
                                  [](const models::text::PrepareProgress&) { check_signals(); });
   }
-  nb::dict facts;
+  Facts facts;
   facts["tokenizer"] = made.manifest.tokenizer;
   facts["vocab_size"] = made.manifest.vocab_size;
   facts["train_tokens"] = made.manifest.train.tokens;
@@ -78,16 +78,16 @@ nb::dict prepare(const std::vector<std::string>& inputs, const std::string& outp
   return facts;
 }
 
-nb::dict columns(const std::string& source) {
+Facts columns(const std::string& source) {
   const std::vector<apps::LogRow> rows = apps::read_log_so_far(source);
-  nb::dict all;
+  Facts all;
   std::vector<std::string> names;
   for (const apps::LogRow& row : rows)
     for (const auto& [name, value] : row_dict(row)) {
       if (!all.contains(name)) all[name] = nb::list();
     }
   for (const apps::LogRow& row : rows) {
-    const nb::dict values = row_dict(row);
+    const Facts values = row_dict(row);
     for (const auto& [name, list] : all)
       nb::borrow<nb::list>(list).append(values.contains(name) ? nb::object(values[name]) : nb::none());
   }

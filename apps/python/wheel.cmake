@@ -1,7 +1,9 @@
 # What a wheel holds beside the Python files: braid/_braid.*.so, braid/bin/braid, and braid/lib with the shared libraries
-# that they need and that a bare system may lack. What the C++ compiler brings is linked into them.
+# that they need and that a bare system may lack. What the C++ compiler brings is linked into them. The search path is a
+# DT_RPATH, which holds for libraries of these libraries too.
 foreach(target braid_python braid_program)
-  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc LINKER:--as-needed)
+  target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc LINKER:--as-needed
+    LINKER:--disable-new-dtags LINKER:--strip-all)
   set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH_USE_LINK_PATH OFF)
 endforeach()
 set_target_properties(braid_python PROPERTIES INSTALL_RPATH "$ORIGIN/lib")
