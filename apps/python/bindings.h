@@ -60,6 +60,7 @@ PyType_Slot* buffer_slots();  // of the type Tensor
 nb::object to_capsule(const Tensor& x, nb::object max_version);
 void bind_structs(nb::module_& m);
 void bind_nn(nb::module_& m);
+void bind_attention_layers(nb::module_& m);
 void bind_models(nb::module_& m, nb::module_& layers);
 void bind_runs(nb::module_& m);
 void bind_charts(nb::module_& m);

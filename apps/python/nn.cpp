@@ -157,35 +157,6 @@ void bind_layers(nb::module_& m) {
           "train"_a = false, nb::call_guard<Unlocked>());
   convolution<nn::Conv2d>(m, "Conv2d", "(B, C, H, W) -> (B, O, H', W')", Pixels{1, 1}, Pixels{0, 0});
   convolution<nn::Conv1d>(m, "Conv1d", "(B, C, L) -> (B, O, L')", int64_t{1}, int64_t{0});
-  layer<nn::MultiheadAttention>(m, "MultiheadAttention", "Self-attention, or of q to k and v.  (B, T, width)")
-      .def(
-          "__init__",
-          [](nn::MultiheadAttention* self, int64_t width, int64_t heads, bool bias, double dropout, RandomKey key) {
-            new (self) nn::MultiheadAttention({.width = width, .heads = heads, .bias = bias, .dropout = dropout}, key);
-          },
-          "width"_a, "heads"_a, "bias"_a = true, "dropout"_a = 0.0, "key"_a = RandomKey{})
-      .def(
-          "__call__",
-          [](const nn::MultiheadAttention& l, const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
-             bool train, RandomKey key) { return l(q, k, v, {.causal = causal}, mode_of(train), key); },
-          "q"_a, "k"_a, "v"_a, "causal"_a = false, "train"_a = false, "key"_a = RandomKey{},
-          nb::call_guard<Unlocked>());
-  layer<nn::Attention>(
-      m, "Attention",
-      "DCMHA, the dynamically composed attention of DCFormer, or with compose=False scaled dot-product "
-      "attention, without positions.  (B, T, width) -> (B, T, width)")
-      .def(
-          "__init__",
-          [](nn::Attention* self, int64_t width, int64_t heads, bool compose, int64_t rank, bool causal, int64_t window,
-             const std::vector<std::string>& variants, RandomKey key) {
-            nn::AttentionOptions o;
-            o.width = width, o.heads = heads, o.compose = compose, o.causal = causal, o.window = window;
-            o.composition_options.rank = rank;
-            o.variants = variants;
-            new (self) nn::Attention(o, key);
-          },
-          "width"_a, "heads"_a, "compose"_a = true, "rank"_a = 2, "causal"_a = true, "window"_a = 0,
-          "variants"_a = std::vector<std::string>{}, "key"_a = RandomKey{});
   const auto recurrent = [&]<class Layer>(nb::class_<Layer, Module> c) {
     c.def(
         "__init__",
@@ -264,6 +235,7 @@ void bind_optimizers(nb::module_& m) {
 void bind_nn(nb::module_& m) {
   bind_module(m);
   bind_layers(m);
+  bind_attention_layers(m);
   bind_optimizers(m);
 }
 

@@ -293,6 +293,58 @@ class Modules(unittest.TestCase):
         self.assertNotIn("dyn_w_proj", " ".join(plain.parameters()))
 
 
+class Layers(unittest.TestCase):
+    def close(self, x, y, tolerance=1e-5):
+        self.assertEqual(x.shape, y.shape)
+        self.assertLess(braid.max(braid.abs(x - y)).item(), tolerance)
+
+    def test_the_maps_of_composed_attention_give_its_output(self):
+        x = braid.randn((2, 6, 16), 1)
+        for rope in (None, braid.nn.Rope(4, 32)):
+            layer = braid.nn.Attention(16, 4, key=3)
+            maps = layer.maps(x, rope)
+            heads = maps["attn_probs_composed"] @ braid.permute(maps["v"], (0, 2, 1, 3))
+            y = braid.reshape(braid.permute(heads, (0, 2, 1, 3)), (2, 6, 16)) @ layer.parameters()["wo.weight"].T
+            self.close(layer(x, rope), y)
+            self.assertGreater(braid.max(braid.abs(maps["attn_probs_composed"] - maps["attn_probs"])).item(), 1e-6)
+
+    def test_a_composition_of_ones_own(self):
+        x = braid.randn((1, 5, 16), 1)
+        plain = braid.nn.Attention(16, 4, compose=False, key=3)
+        doubled = braid.nn.Attention(16, 4, compose=False, compose_scores=lambda s: s * 2, key=3)
+        self.assertEqual(braid.nn.Attention(16, 4, compose=False, compose_scores=lambda s: s * 1, key=3)(x).shape,
+                         plain(x).shape)
+        scores, twice = plain.maps(x)["attn_scores"], doubled.maps(x)["attn_scores_composed"]
+        self.close(braid.tril(scores) * 2, braid.tril(twice))
+        start = braid.nn.Attention(16, 4, identity_start=True, key=3)
+        self.assertEqual(start(x).tolist(), plain(x).tolist())
+
+    def test_a_rotation_keeps_products_of_equal_distance(self):
+        rope = braid.nn.Rope(8, 64)
+        q, k = braid.randn((1, 1, 1, 8), 1), braid.randn((1, 1, 1, 8), 2)
+        products = [braid.sum(rope(q, 5 + i) * rope(k, 2 + i)).item() for i in (0, 11)]
+        self.assertAlmostEqual(*products, 5)
+        self.close(rope(q), q, 1e-6)
+
+    def test_layers_of_transformers(self):
+        x, states = braid.randn((2, 5, 8), 1), braid.randn((2, 3, 8), 2)
+        mlp = braid.nn.MLP(8, 12, key=1)
+        w = mlp.parameters()
+        self.close(mlp(x), (braid.silu(x @ w["w1.weight"].T) * (x @ w["w3.weight"].T)) @ w["w2.weight"].T)
+        encoder = braid.nn.TransformerEncoderLayer(8, 2, dropout=0.5, key=1)
+        self.assertEqual(encoder(x).tolist(), encoder(x).tolist())
+        self.assertNotEqual(encoder(x, train=True, key=1).tolist(), encoder(x, train=True, key=2).tolist())
+        first = encoder(x[:, :3], causal=True)
+        self.close(encoder(x, causal=True)[:, :3], first)
+        decoder = braid.nn.TransformerDecoderLayer(8, 2, key=1)
+        self.assertEqual(decoder(x, states).shape, (2, 5, 8))
+        cross = braid.nn.CrossAttention(8, 2, key=1)
+        self.close(cross(x, states, [3, 2])[1:], cross(x[1:], states[1:, :2]))
+        positions = braid.nn.LearnedPositions(10, 8, key=1)
+        self.close(positions(x), x + positions.parameters()["weight"][:5])
+        self.assertEqual(braid.nn.sinusoidal_positions(3, 4)[0].tolist(), [0, 1, 0, 1])
+
+
 class Errors(unittest.TestCase):
     def test_one_class_for_each_kind(self):
         kinds = [braid.SettingError, braid.InputError, braid.OutputError, braid.NumericalError, braid.ProcessError,
