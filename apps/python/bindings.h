@@ -1,6 +1,7 @@
 // What the files of the module share: casters between Python and the library's small types.
 #pragma once
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>

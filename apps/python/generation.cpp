@@ -21,7 +21,8 @@ struct TextOptions {
 // Continues prompts on one engine, pass by pass.
 class Generation {
  public:
-  Generation(const LoadedModel& m, const std::vector<std::string>& prompts, const TextOptions& o) {
+  Generation(const LoadedModel& m, const std::vector<std::string>& prompts, const TextOptions& o)
+      : model_(m.model), tokenizer_(m.tokenizer) {
     const models::LanguageModel& model = m.language();
     std::vector<models::GenerationRequest> requests;
     int64_t longest = 0;
@@ -83,6 +84,8 @@ class Generation {
     return more;
   }
 
+  std::shared_ptr<const models::Model> model_;  // which may outlive its LoadedModel here
+  std::shared_ptr<const models::text::Tokenizer> tokenizer_;
   std::vector<std::unique_ptr<Text>> texts_;
   std::optional<models::GenerationEngine> engine_;
   size_t given_ = 0;

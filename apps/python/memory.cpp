@@ -78,12 +78,33 @@ void drop_capsule(PyObject* capsule, const char* name) {
   if (managed->deleter) managed->deleter(managed);
 }
 
+// Memory in the envelope of before DLPack 1.0, which cannot say that it is for reading only: it is taken as such, since
+// the arrays of JAX may not change. Owns `managed` when it returns.
+Tensor read_only(DLManagedTensor* managed) {
+  auto* lent = new DLManagedTensorVersioned{.version = {1, 0},
+                                            .manager_ctx = managed,
+                                            .deleter =
+                                                [](DLManagedTensorVersioned* self) {
+                                                  auto* inner = static_cast<DLManagedTensor*>(self->manager_ctx);
+                                                  if (inner->deleter) inner->deleter(inner);
+                                                  delete self;
+                                                },
+                                            .flags = DLPACK_FLAG_BITMASK_READ_ONLY,
+                                            .dl_tensor = managed->dl_tensor};
+  try {
+    return from_dlpack(lent);
+  } catch (...) {
+    delete lent;
+    throw;
+  }
+}
+
 Tensor from_capsule(nb::handle capsule) {
   for (const char* name : {kVersioned, kUnversioned}) {
     if (PyCapsule_IsValid(capsule.ptr(), name) == 0) continue;
     void* managed = PyCapsule_GetPointer(capsule.ptr(), name);
     const Tensor x = name == kVersioned ? from_dlpack(static_cast<DLManagedTensorVersioned*>(managed))
-                                        : from_dlpack(static_cast<DLManagedTensor*>(managed));
+                                        : read_only(static_cast<DLManagedTensor*>(managed));
     PyCapsule_SetName(capsule.ptr(), name == kVersioned ? "used_dltensor_versioned" : "used_dltensor");
     return x;
   }

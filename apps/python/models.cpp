@@ -16,8 +16,10 @@ namespace braid::python {
 
 namespace {
 
-std::unique_ptr<LoadedModel> load(const std::string& path, std::optional<DType> dtype, Device device,
-                                  const std::optional<std::string>& tokenizer, const std::string& base, bool int8,
+namespace fs = std::filesystem;
+
+std::unique_ptr<LoadedModel> load(const fs::path& path, std::optional<DType> dtype, Device device,
+                                  const std::optional<fs::path>& tokenizer, const fs::path& base, bool int8,
                                   bool trainable, const std::map<std::string, std::string>& settings) {
   check(!(int8 && trainable), ErrorKind::misuse, "load: a model of int8 is for inference: expected trainable=False");
   auto result = std::make_unique<LoadedModel>();
@@ -31,7 +33,7 @@ std::unique_ptr<LoadedModel> load(const std::string& path, std::optional<DType> 
   if (!trainable) nn::gather_weights(*result->model), nn::freeze(*result->model);
   std::ranges::move(loaded.notes, std::back_inserter(result->notes));
   result->tokenizer =
-      tokenizer ? models::text::load_tokenizer(apps::tokenizer_path(*tokenizer)) : std::move(loaded.tokenizer);
+      tokenizer ? models::text::load_tokenizer(apps::tokenizer_path(tokenizer->string())) : std::move(loaded.tokenizer);
   if (const auto* language = dynamic_cast<const models::LanguageModel*>(result->model.get()))
     result->ends = apps::ends_of_text(loaded, language->vocab_size(), result->tokenizer.get());
   return result;
@@ -74,7 +76,7 @@ Score score(const LoadedModel& m, const std::vector<int32_t>& tokens) {
     for (const int32_t id : tokens) result.pieces.push_back(m.tokenizer->decode(std::vector{id}));
   std::exception_ptr error;
   const Unlocked unlocked;
-  models::GenerationEngine engine(m.language(), {.sequences = 1, .positions = m.language().max_sequence_length()});
+  models::GenerationEngine engine(m.language(), {.sequences = 1, .positions = std::ssize(tokens) + 16});
   engine.submit({.prompt = tokens, .max_tokens = 0, .score_from = 1, .on_update = [&](const models::Update& update) {
                    for (const models::TokenScore& s : update.prompt_scores) result.logprobs.push_back(s.logprob);
                    error = update.error;
@@ -157,7 +159,7 @@ void bind_models(nb::module_& m, nb::module_& layers) {
   c.def_ro("tokenizer", &LoadedModel::tokenizer);
   c.def(
       "save",
-      [](const LoadedModel& self, const std::string& folder) {
+      [](const LoadedModel& self, const fs::path& folder) {
         io::make_folder(folder);
         models::save_model(*self.model, self.tokenizer.get(), folder);
       },

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "apps/python/bindings.h"
+#include "braid/tensor/parallel.h"
 
 namespace braid::python {
 
@@ -144,6 +145,9 @@ void bind_errors(nb::module_& m) {
 
 NB_MODULE(_braid, m) {
   using namespace braid::python;
+  m.attr("__version__") = BRAID_VERSION;
+  m.def("threads", &braid::threads, "The number of threads that ops compute on.");
+  m.def("set_threads", &braid::set_threads, "n"_a, "Results do not depend on it.");
   bind_errors(m);
   bind_tensor(m);
   bind_memory(m);

@@ -36,8 +36,8 @@ void bind_tokenizer(nb::module_& m) {
           "tokens"_a, "skip_specials"_a = false);
   m.def(
       "load_tokenizer",
-      [](const std::string& path) {
-        return std::shared_ptr<Tokenizer>(models::text::load_tokenizer(apps::tokenizer_path(path)));
+      [](const std::filesystem::path& path) {
+        return std::shared_ptr<Tokenizer>(models::text::load_tokenizer(apps::tokenizer_path(path.string())));
       },
       "path"_a, "The tokenizer of a model, data or run folder, or of a tokenizer.json.");
 }

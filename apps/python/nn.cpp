@@ -105,10 +105,10 @@ void bind_module(nb::module_& m) {
   c.def(
       "to", [](Module& self, Device device) { nn::to(self, device); }, "device"_a, "Moves every parameter.");
   c.def(
-      "save", [](const Module& self, const std::string& path) { nn::save(self, path); }, "path"_a,
+      "save", [](const Module& self, const std::filesystem::path& path) { nn::save(self, path.string()); }, "path"_a,
       "Writes parameters and buffers as one safetensors file.");
   c.def(
-      "load", [](Module& self, const std::string& path) { nn::load(self, path); }, "path"_a,
+      "load", [](Module& self, const std::filesystem::path& path) { nn::load(self, path.string()); }, "path"_a,
       "Fills parameters and buffers from a safetensors file: all of them, or none and an InputError.");
   c.def(
       "load", [](Module& self, const NamedDict& tensors) { nn::load(self, listed(tensors), "a dict of tensors"); },

@@ -53,17 +53,18 @@ std::string train(const std::string& file, const std::vector<std::string>& overr
   return config.run.out;
 }
 
-Facts prepare(const std::vector<std::string>& inputs, const std::string& output, const std::string& tokenizer,
-              int64_t train_bpe, int64_t tasks, double val_fraction, uint64_t seed, bool replace) {
+Facts prepare(const std::vector<std::filesystem::path>& inputs, const std::filesystem::path& output,
+              const std::filesystem::path& tokenizer, int64_t train_bpe, int64_t tasks, double val_fraction,
+              uint64_t seed, bool replace) {
   models::text::PrepareSummary made;
   {
     const Unlocked unlocked;
-    made = models::text::prepare({.inputs = inputs,
+    made = models::text::prepare({.inputs = {inputs.begin(), inputs.end()},
                                   .val_inputs = {},
                                   .tasks = tasks,
-                                  .output = output,
+                                  .output = output.string(),
                                   .replace = replace,
-                                  .tokenizer = tokenizer.empty() ? "" : apps::tokenizer_path(tokenizer),
+                                  .tokenizer = tokenizer.empty() ? "" : apps::tokenizer_path(tokenizer.string()),
                                   .train_bpe = train_bpe,
                                   .val_fraction = val_fraction,
                                   .seed = seed},

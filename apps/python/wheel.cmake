@@ -10,7 +10,9 @@ set_target_properties(braid_python PROPERTIES INSTALL_RPATH "$ORIGIN/lib")
 set_target_properties(braid_program PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
 install(TARGETS braid_python LIBRARY DESTINATION braid COMPONENT python)
 install(TARGETS braid_program RUNTIME DESTINATION braid/bin COMPONENT python)
+install(DIRECTORY ${package}/ DESTINATION braid COMPONENT python FILES_MATCHING PATTERN "*.pyi" PATTERN py.typed)
 install(CODE "
+  file(MAKE_DIRECTORY \"\${CMAKE_INSTALL_PREFIX}/braid/lib\")
   file(GET_RUNTIME_DEPENDENCIES MODULES \"$<TARGET_FILE:braid_python>\" EXECUTABLES \"$<TARGET_FILE:braid_program>\"
     RESOLVED_DEPENDENCIES_VAR libraries POST_EXCLUDE_REGEXES \"/(libc|libm|libdl|librt|libpthread|ld-linux[^/]*)[.]so[^/]*$\")
   foreach(library IN LISTS libraries)

@@ -2,7 +2,7 @@
 those of the C++ headers, from which they are made."""
 from braid import _braid
 from braid._braid import *  # noqa: F403
-from braid._braid import asarray as tensor
+from braid._braid import __version__, asarray as tensor
 from braid._chart import Chart, heat_map, plot
 from braid._op import custom_op
 from braid._run import Run, Study, train

@@ -49,7 +49,7 @@ class Run:
 
     def model(self, which: str = "", **options: Any) -> _braid.Model:
         """The model of its newest checkpoint, or of "best": braid.load()."""
-        return _braid.load(str(self.folder / which), **options)
+        return _braid.load(self.folder / which, **options)
 
     def _repr_svg_(self) -> str:
         return plot(self).svg

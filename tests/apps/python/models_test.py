@@ -33,7 +33,7 @@ def setUpModule():
     SCRATCH = tempfile.TemporaryDirectory()
     FOLDER = pathlib.Path(SCRATCH.name)
     (FOLDER / "text.txt").write_text(WORDS * 60)
-    facts = braid.prepare([str(FOLDER / "text.txt")], str(FOLDER / "data"))
+    facts = braid.prepare([FOLDER / "text.txt"], FOLDER / "data")
     assert (facts["vocab_size"], facts["train_tokens"] > 4000) == (258, True), facts
     ROWS = []
     RUN = braid.train("", settings("run"), on_step=ROWS.append)
@@ -103,7 +103,7 @@ class Runs(unittest.TestCase):
         with self.assertRaisesRegex(braid.InputError, "no run folder"):
             braid.Run(FOLDER / "data")
         with self.assertRaises(braid.Error):
-            braid.load(str(FOLDER / "data"))
+            braid.load(FOLDER / "data")
 
     def test_tables_of_a_study(self):
         report = FOLDER / "study" / "report"
@@ -138,6 +138,7 @@ class Models(unittest.TestCase):
         self.assertEqual(self.model.generate(prompts, 12, seed=5, rows=1), alone)
         pieces = list(self.model.stream("the fox ", 12, seed=5))
         self.assertEqual(("".join(pieces), len(pieces) > 1), (alone[0], True))
+        self.assertEqual("".join(RUN.model().stream("the fox ", 12, seed=5)), alone[0])  # which outlives its model
         self.assertEqual(self.model.generate("the fox ", 40, temperature=0, stop=["hen"]),
                          self.model.generate("the fox ", 40, temperature=0).split("hen")[0])
         with self.assertRaises(TypeError):
@@ -195,7 +196,7 @@ class Models(unittest.TestCase):
     def test_best_and_saved_models(self):
         best = RUN.model("best")
         self.assertEqual(best.generate("the ", 8, temperature=0), self.model.generate("the ", 8, temperature=0))
-        self.model.save(str(FOLDER / "saved"))
+        self.model.save(FOLDER / "saved")
         again = braid.load(str(FOLDER / "saved"), dtype=braid.float64)
         self.assertEqual(again.module.dtype, braid.float64)
         self.assertEqual(again.generate("the ", 8, temperature=0), self.model.generate("the ", 8, temperature=0))
@@ -203,7 +204,7 @@ class Models(unittest.TestCase):
     def test_a_model_learns_from_python(self):
         net = braid.nn.make_model("dcformer-tiny", key=3, settings={"n_layer": "1"})
         self.assertIn("dcformer", net.model_type)
-        ids = braid.tensor([braid.load_tokenizer(str(FOLDER / "data")).encode("the fox sees the hen")])
+        ids = braid.tensor([braid.load_tokenizer(FOLDER / "data").encode("the fox sees the hen")])
         optimizer = braid.nn.Optimizer(net, lr=1e-2)
         losses = []
         for _ in range(12):

@@ -20,6 +20,10 @@ try:
     import torch
 except ImportError:
     torch = None
+try:
+    import jax.numpy as jnp
+except ImportError:
+    jnp = None
 
 
 class Tensors(unittest.TestCase):
@@ -150,6 +154,20 @@ class Memory(unittest.TestCase):
             back = torch.from_dlpack(x)
             self.assertEqual((back.dtype, back.tolist()), (dtype, source.tolist()))
             self.assertEqual(back.data_ptr(), source.data_ptr())
+
+
+    @unittest.skipIf(jnp is None, "JAX is not installed")
+    def test_arrays_of_jax_are_for_reading(self):
+        for name in ("float32", "bfloat16", "float16", "int32", "uint8"):
+            source = jnp.arange(6).reshape(2, 3).astype(name)
+            x = braid.from_dlpack(source)
+            self.assertEqual((x.tolist(), x.dtype), (source.tolist(), getattr(braid, name)))
+            with self.assertRaisesRegex(braid.MisuseError, "read"):
+                x[0, 0] = 9
+            back = jnp.from_dlpack(x.clone())
+            self.assertEqual((str(back.dtype), back.tolist()), (name, source.tolist()))
+            gc.collect()
+        self.assertEqual(source.tolist(), [[0, 1, 2], [3, 4, 5]])
 
 
 class Derivatives(unittest.TestCase):
