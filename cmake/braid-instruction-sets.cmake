@@ -87,9 +87,6 @@ function(braid_instruction_set name options)
   set(linked ${CMAKE_CURRENT_BINARY_DIR}/kernels_${name}.o)
   add_library(${objects} OBJECT ${ARGN})
   set_target_properties(${objects} PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)  # ld and objcopy need machine code
-  if(BUILD_SHARED_LIBS)  # as in braid itself
-    set_target_properties(${objects} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  endif()
   target_compile_features(${objects} PRIVATE cxx_std_20)
   target_link_libraries(${objects} PRIVATE braid_flags $<TARGET_NAME_IF_EXISTS:braid::dnnl>)
   target_include_directories(${objects} PRIVATE $<TARGET_PROPERTY:braid,INCLUDE_DIRECTORIES>)
