@@ -59,8 +59,7 @@ BpeVocabulary BpeForm::train(const WordCounts& counts, int64_t vocab_size,
       size_t at = begin[i];
       for (const char c : words[i].text) {
         const std::string_view character = characters[static_cast<unsigned char>(c)];
-        mapped.replace(at, character.size(), character);
-        at += character.size();
+        at += character.copy(mapped.data() + at, character.size());  // replace() would also write the string's size
       }
       words[i].text = std::string_view(mapped).substr(begin[i], begin[i + 1] - begin[i]);
     }
