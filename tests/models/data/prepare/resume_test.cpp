@@ -8,11 +8,15 @@
 #include "braid/models/data/prepare/samples.h"
 #include "braid/tensor/parallel.h"
 #include "tests/models/data/prepare/support.h"
+#include "tests/support/sanitizer.h"
 #include "tests/support/throws.h"
 
 BOOST_AUTO_TEST_SUITE(text_prepare_long)
 
 namespace {
+
+// The thread sanitizer does not know the threads that the child of a fork starts.
+const boost::unit_test::enable_if<!braid::test::kThreadSanitizer> kForks;
 
 // Runs `work` in a process that ends, without any clean-up, at the report of this number.
 void kill_at(int report,
@@ -46,7 +50,7 @@ std::string samples(int n) {
 }  // namespace
 
 // A process that is killed in the middle leaves its work; the same call gives the bytes of one that was never stopped.
-BOOST_AUTO_TEST_CASE(a_killed_call_is_gone_on_with_to_the_same_bytes) {
+BOOST_AUTO_TEST_CASE(a_killed_call_is_gone_on_with_to_the_same_bytes, *kForks) {
   TempFolder folder;
   std::string text;
   while (text.size() < 5'300'000) text += "All work and no play, line " + std::to_string(text.size()) + "\n";
@@ -104,7 +108,7 @@ BOOST_AUTO_TEST_CASE(what_a_killed_call_has_left_stays_until_it_is_of_no_use) {
 }
 
 // Killed behind any line of the journal, also inside of one, a call that moves the ends of files gives the same bytes.
-BOOST_AUTO_TEST_CASE(a_journal_cut_anywhere_is_resumed) {
+BOOST_AUTO_TEST_CASE(a_journal_cut_anywhere_is_resumed, *kForks) {
   TempFolder folder;
   PrepareOptions o;
   o.inputs = {folder.write("a.txt", thousand_lines()), folder.write("many.jsonl", jsonl(300)),
@@ -131,7 +135,7 @@ BOOST_AUTO_TEST_CASE(a_journal_cut_anywhere_is_resumed) {
 
 // The same of samples for fine-tuning, with one held back for validation (nothing is drawn at so small a share) and
 // with files of their own that validate.
-BOOST_AUTO_TEST_CASE(samples_are_gone_on_with_to_the_same_bytes_at_any_number_of_threads) {
+BOOST_AUTO_TEST_CASE(samples_are_gone_on_with_to_the_same_bytes_at_any_number_of_threads, *kForks) {
   TempFolder folder;
   PrepareOptions o;
   o.inputs = {folder.write("a.jsonl", samples(1500)), folder.write("b.jsonl", samples(900))};
