@@ -5,6 +5,7 @@
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -53,8 +54,21 @@ inline void check_signals() {
 // None in the place of an empty handle.
 inline nb::object handle_or_none(const Tensor& x) { return x ? nb::cast(x) : nb::none(); }
 
+template <class Function, class... More>
+void define_method(nb::module_& m, const char* name, Function f, const More&... more) {
+  nb::cpp_function_def(f, nb::scope(m.attr("Tensor")), nb::name(name), nb::is_method(), more...);
+}
+// A function of x that is a method of Tensor too.
+template <class Function, class... More>
+void define_both(nb::module_& m, const char* name, Function f, const nb::arg& x, const More&... more) {
+  m.def(name, f, x, more...);
+  define_method(m, name, f, more...);
+}
+
 void bind_errors(nb::module_& m);
 void bind_tensor(nb::module_& m);
+// Methods with numbers in the place of a sequence of them, behind those of bind_ops: x.reshape(2, 3).
+void bind_sizes(nb::module_& m);
 void bind_memory(nb::module_& m);
 PyType_Slot* buffer_slots();  // of the type Tensor
 // The capsule of __dlpack__, of the version that the consumer takes.

@@ -20,13 +20,22 @@ SKIPPED = {
     "tap": "module.cpp: takes a function", "recompute": "module.cpp: takes a function",
     "gradcheck": "module.cpp: takes a function", "gradgradcheck": "module.cpp: takes a function",
     "jacobian": "module.cpp: takes a function", "hessian": "module.cpp: takes a function",
-    "vjp": "not bound: takes a function", "value_and_grad": "not bound: takes a function",
-    "jvp": "not bound: takes a function", "hvp": "not bound: takes a function",
+    "vjp": "module.cpp: takes a function", "value_and_grad": "module.cpp: takes a function",
+    "jvp": "module.cpp: takes a function", "hvp": "module.cpp: takes a function",
     "record": "custom_op()", "record_many": "custom_op()", "no_gradient": "for ops in C++",
     "recording": "is_recording()", "require_grad": "Tensor.requires_grad_", "requires_grad": "Tensor.requires_grad",
     "grad": "module.cpp: may give None", "set_grad": "Tensor.grad", "zero_grad": "Tensor.grad = None",
     "backward": "Tensor.backward", "on_grad": "Tensor.register_hook",
 }
+# Functions whose first tensor has them as methods too.
+METHODS = set("""
+abs all amax amin any argmax argmin argsort broadcast_to chunk clamp contiguous cos count_nonzero cumprod cumsum
+diagonal diff dot erf exp expand flatten flip floor gather index_select inverse isfinite isinf isnan log log_softmax
+logsumexp masked_fill masked_select matmul max mean median min moveaxis narrow nonzero norm one_hot outer permute pow
+prod quantile ravel reciprocal relu repeat reshape roll round rsqrt scatter scatter_add select sigmoid sign silu sin
+softmax sort split sqrt square squeeze stddev sum swapaxes take tan tanh tile topk trace transpose tril triu trunc
+unbind unflatten unsqueeze var
+""".split())
 
 
 @dataclass
@@ -218,7 +227,9 @@ class Writer:
             arguments.append(argument)
         parameters = ", ".join(f"{type} {name}" for type, name, _ in cpp)
         call = f"{function.name}({', '.join(arguments)})"
-        self.cpp.append(f'  m.def("{function.name}", []({parameters}) {{ return {call}; }}{named(cpp)}, '
+        method = function.name in METHODS and cpp[0][0] == "const Tensor&"
+        define = "define_both(m, " if method else "m.def("
+        self.cpp.append(f'  {define}"{function.name}", []({parameters}) {{ return {call}; }}{named(cpp)}, '
                         f"nb::call_guard<Unlocked>(), {quoted(function.doc)});")
 
     def names(self):

@@ -143,22 +143,39 @@ std::optional<Tensor> from_buffer(nb::handle source) {
 
 // --- nested lists ---
 
-void collect(nb::handle values, int axis, Shape& shape, std::vector<double>& numbers, bool& all_integers) {
+struct Numbers {
+  Shape shape;
+  std::vector<double> values;
+  std::vector<int64_t> integers;  // the same, as long as all are integers
+  bool masks = true;              // all are True or False
+};
+
+void collect(nb::handle values, int axis, Numbers& to) {
   double number = 0;
   if (nb::isinstance<nb::sequence>(values) && !nb::isinstance<nb::str>(values)) {
     const auto n = static_cast<int64_t>(nb::len(values));
-    if (axis == shape.rank() && numbers.empty()) shape.push_back(n);
-    check(axis < shape.rank() && shape[axis] == n, ErrorKind::misuse,
+    if (axis == to.shape.rank() && to.values.empty()) to.shape.push_back(n);
+    check(axis < to.shape.rank() && to.shape[axis] == n, ErrorKind::misuse,
           [&] { return str("bad nested list: expected lists of one length at level ", axis, ", found one of ", n); });
-    for (nb::handle entry : nb::borrow<nb::sequence>(values)) collect(entry, axis + 1, shape, numbers, all_integers);
+    for (nb::handle entry : nb::borrow<nb::sequence>(values)) collect(entry, axis + 1, to);
   } else if (nb::try_cast(values, number)) {
-    check(axis == shape.rank(), ErrorKind::misuse, "bad nested list: expected lists of one depth");
-    all_integers = all_integers && PyLong_Check(values.ptr());
-    numbers.push_back(number);
+    check(axis == to.shape.rank(), ErrorKind::misuse, "bad nested list: expected lists of one depth");
+    int64_t integer = 0;
+    if (PyLong_Check(values.ptr()) && nb::try_cast(values, integer)) to.integers.push_back(integer);
+    to.masks = to.masks && PyBool_Check(values.ptr());
+    to.values.push_back(number);
   } else {
     fail(ErrorKind::misuse, "expected numbers or nested lists of them, found " +
                                 nb::cast<std::string>(nb::handle(values.type()).attr("__name__")));
   }
+}
+
+// True and False are a mask; no number at all is f32.
+Tensor from_numbers(const Numbers& numbers, std::optional<DType> dtype) {
+  const bool integers = !numbers.values.empty() && numbers.integers.size() == numbers.values.size();
+  const DType usual = !integers ? DType::f32 : numbers.masks ? DType::u8 : DType::i64;
+  const Tensor x = integers ? from_vector(numbers.integers, numbers.shape) : from_vector(numbers.values, numbers.shape);
+  return x.to(dtype.value_or(usual));
 }
 
 Tensor from_object(nb::object source, std::optional<DType> dtype, Device device) {
@@ -170,11 +187,9 @@ Tensor from_object(nb::object source, std::optional<DType> dtype, Device device)
   } else if (std::optional<Tensor> copied = from_buffer(source)) {
     x = *copied;
   } else {
-    Shape shape;
-    std::vector<double> numbers;
-    bool all_integers = true;
-    collect(source, 0, shape, numbers, all_integers);
-    x = from_vector(numbers, shape).to(dtype.value_or(all_integers && !numbers.empty() ? DType::i64 : DType::f32));
+    Numbers numbers;
+    collect(source, 0, numbers);
+    x = from_numbers(numbers, dtype);
   }
   return to(dtype ? cast(x, *dtype) : x, device);
 }

@@ -122,6 +122,22 @@ void bind_derivatives(nb::module_& m) {
   };
   check_of("gradcheck", gradcheck);
   check_of("gradgradcheck", gradgradcheck);
+  const auto pair = [](const auto& result) {
+    const auto& [value, derivative] = result;
+    return std::pair(value, derivative);
+  };
+  using Tensors = std::vector<Tensor>;
+  m.def(
+      "vjp", [pair](const TensorFunction& f, const Tensors& xs, const Tensor& dy) { return pair(vjp(f, xs, dy)); },
+      "f"_a, "xs"_a, "dy"_a, nb::call_guard<Unlocked>(), "(y, the gradients of sum(y dy) in xs) for y = f(xs).");
+  m.def(
+      "value_and_grad", [pair](const TensorFunction& f, const Tensors& xs) { return pair(value_and_grad(f, xs)); },
+      "f"_a, "xs"_a, nb::call_guard<Unlocked>(), "(y, its gradients in xs) for y = f(xs) of one element.");
+  m.def(
+      "jvp", [pair](const TensorFunction& f, const Tensors& xs, const Tensors& vs) { return pair(jvp(f, xs, vs)); },
+      "f"_a, "xs"_a, "vs"_a, nb::call_guard<Unlocked>(), "(y, its derivative along vs) for y = f(xs).");
+  m.def("hvp", hvp, "f"_a, "xs"_a, "vs"_a, nb::call_guard<Unlocked>(),
+        "The second derivatives of y = f(xs), of one element, along vs.");
   m.def("jacobian", jacobian, "f"_a, "x"_a, nb::call_guard<Unlocked>(), "dy/dx of shape (shape of y, shape of x).");
   m.def("hessian", hessian, "f"_a, "x"_a, nb::call_guard<Unlocked>(), "d^2y/dx^2 of a y of one element.");
 }
@@ -153,6 +169,7 @@ NB_MODULE(_braid, m) {
   bind_memory(m);
   bind_structs(m);
   for (const auto bind : {bind_ops_0, bind_ops_1, bind_ops_2, bind_ops_3}) bind(m);
+  bind_sizes(m);
   bind_arange(m);
   bind_derivatives(m);
   nb::module_ layers = m.def_submodule("nn", "Modules, layers, optimizers.");

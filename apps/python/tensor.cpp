@@ -54,22 +54,28 @@ void set_item(Tensor& x, const Indices& at, nb::handle value) {
   }
 }
 
+// Numbers of both widths, of ids and masks.
+bool is_integer(const Tensor& x) { return !is_float(x.dtype()); }
+
+// Elements as nested lists of the axes from this one on.
 template <class Number>
-Number scalar(const Tensor& x) {
-  return static_cast<Number>(x.item());
+nb::object nested(const Shape& shape, int axis, const Number*& element) {
+  if (axis == shape.rank()) return nb::cast(*element++);
+  nb::list list;
+  for (int64_t i = 0; i < shape[axis]; ++i) list.append(nested(shape, axis + 1, element));
+  return list;
 }
+template <class Number>
+nb::object nested(const Tensor& x) {
+  const std::vector<Number> elements = x.to_vector<Number>();
+  const Number* first = elements.data();
+  return nested(x.shape(), 0, first);
+}
+nb::object to_list(const Tensor& x) { return is_integer(x) ? nested<int64_t>(x) : nested<double>(x); }
 
 nb::object item(const Tensor& x) {
   const double value = x.item();
-  const bool integer = x.dtype() == DType::i64 || x.dtype() == DType::i32 || x.dtype() == DType::u8;
-  return integer ? nb::cast(static_cast<int64_t>(value)) : nb::cast(value);
-}
-
-nb::object to_list(const Tensor& x) {
-  if (x.rank() == 0) return item(x);
-  nb::list list;
-  for (int64_t i = 0; i < x.dim(0); ++i) list.append(to_list(index(x, {i})));
-  return list;
+  return is_integer(x) ? nb::cast(x.to_vector<int64_t>().front()) : nb::cast(value);
 }
 
 nb::tuple get_state(const Tensor& x) {
@@ -114,8 +120,23 @@ void bind_arithmetic(Class& c) {
   both("__mul__", "__rmul__", [](const auto& x, const auto& y) { return x * y; });
   both("__truediv__", "__rtruediv__", [](const auto& x, const auto& y) { return x / y; });
   both("__pow__", "__rpow__", [](const auto& x, const auto& y) { return pow(x, y); });
-  const auto tensors = [&](const char* name, Tensor (*op)(const Tensor&, const Tensor&)) {
-    c.def(name, op, nb::is_operator(), nb::call_guard<Unlocked>());
+  // Two operands of one type: a number takes the type of the tensor beside it.
+  const auto tensors = [&](const char* name, const char* reversed, auto op) {
+    const auto like = [](const Tensor& x, double y) { return full({}, y, x.dtype(), x.device()); };
+    both(name, reversed, [op, like]<class X, class Y>(const X& x, const Y& y) {
+      if constexpr (std::is_same_v<X, double>)
+        return op(like(y, x), y);
+      else if constexpr (std::is_same_v<Y, double>)
+        return op(x, like(x, y));
+      else
+        return op(x, y);
+    });
+  };
+  // The function of bits for i64 and i32; other types are masks.
+  const auto bits = [](auto of_bits, auto of_masks) {
+    return [=](const Tensor& x, const auto&... y) {
+      return is_integer(x) && x.dtype() != DType::u8 ? of_bits(x, y...) : of_masks(x, y...);
+    };
   };
   const auto compare = [&](const char* name, auto op) {
     c.def(
@@ -130,19 +151,23 @@ void bind_arithmetic(Class& c) {
   compare("__le__", [](const Tensor& x, const auto& y) { return le(x, y); });
   compare("__gt__", [](const Tensor& x, const auto& y) { return gt(x, y); });
   compare("__ge__", [](const Tensor& x, const auto& y) { return ge(x, y); });
-  tensors("__matmul__", product);
-  tensors("__mod__", remainder);
-  tensors("__floordiv__", floor_divide);
-  tensors("__and__", logical_and);
-  tensors("__or__", logical_or);
-  tensors("__xor__", logical_xor);
+  c.def("__matmul__", product, nb::is_operator(), nb::call_guard<Unlocked>());
+  using Two = Tensor (*)(const Tensor&, const Tensor&);
+  tensors("__mod__", "__rmod__", Two{remainder});
+  tensors("__floordiv__", "__rfloordiv__", Two{floor_divide});
+  tensors("__lshift__", "__rlshift__", bitwise_left_shift);
+  tensors("__rshift__", "__rrshift__", bitwise_right_shift);
+  tensors("__and__", "__rand__", bits(bitwise_and, logical_and));
+  tensors("__or__", "__ror__", bits(bitwise_or, logical_or));
+  tensors("__xor__", "__rxor__", bits(bitwise_xor, logical_xor));
   c.def(
       "__neg__", [](const Tensor& x) { return neg(x); }, nb::call_guard<Unlocked>());
   c.def("__pos__", [](const Tensor& x) { return x; });
   c.def(
       "__abs__", [](const Tensor& x) { return abs(x); }, nb::call_guard<Unlocked>());
   c.def(
-      "__invert__", [](const Tensor& x) { return logical_not(x); }, nb::call_guard<Unlocked>());
+      "__invert__", [inverted = bits(bitwise_invert, logical_not)](const Tensor& x) { return inverted(x); },
+      nb::call_guard<Unlocked>());
 }
 
 template <class Class>
@@ -190,6 +215,32 @@ Indices indices_of(nb::handle key) {
   return at;
 }
 
+void bind_sizes(nb::module_& m) {
+  const auto define = [&](const char* name, const char* signature, auto op) {
+    define_method(
+        m, name,
+        [op](const Tensor& x, const nb::args& numbers) {
+          const auto sizes = integers<int64_t>(numbers);
+          if (!sizes) throw nb::next_overload();
+          return op(x, *sizes);
+        },
+        nb::sig(signature));
+  };
+  using Sizes = std::vector<int64_t>;
+  const auto shape = [](const Sizes& sizes) { return nb::cast<Shape>(nb::cast(sizes)); };
+  using Numbers = std::vector<int>;
+  define("reshape", "def reshape(self, *shape: int) -> Tensor",
+         [=](const Tensor& x, const Sizes& sizes) { return reshape(x, shape(sizes)); });
+  define("expand", "def expand(self, *shape: int) -> Tensor",
+         [=](const Tensor& x, const Sizes& sizes) { return expand(x, shape(sizes)); });
+  define("permute", "def permute(self, *axes: int) -> Tensor",
+         [](const Tensor& x, const Sizes& sizes) { return permute(x, Numbers(sizes.begin(), sizes.end())); });
+  define("flip", "def flip(self, *axes: int) -> Tensor",
+         [](const Tensor& x, const Sizes& sizes) { return flip(x, Numbers(sizes.begin(), sizes.end())); });
+  define("tile", "def tile(self, *counts: int) -> Tensor",
+         [](const Tensor& x, const Sizes& counts) { return tile(x, counts); });
+}
+
 void bind_tensor(nb::module_& m) {
   nb::enum_<DType>(m, "DType", "The type of a tensor's elements.")
       .value("float64", DType::f64)
@@ -216,12 +267,19 @@ void bind_tensor(nb::module_& m) {
       "T", [](const Tensor& x) { return x.rank() < 2 ? x : transpose(x); }, "The last two axes exchanged.");
   c.def_prop_ro(
       "mT", [](const Tensor& x) { return transpose(x); }, "The last two axes exchanged.");
+  c.def(
+      "data_ptr", [](const Tensor& x) { return reinterpret_cast<uintptr_t>(x.raw()); }, "Where its first element is.");
   c.def("item", item, "The value of a tensor of one element.");
   c.def("tolist", to_list, "The values as nested lists.");
   c.def(
       "to", [](const Tensor& x, DType dtype) { return cast(x, dtype); }, "dtype"_a, nb::call_guard<Unlocked>());
   c.def(
       "to", [](const Tensor& x, Device device) { return to(x, device); }, "device"_a, nb::call_guard<Unlocked>());
+  c.def(
+      "astype",
+      [](const Tensor& x, DType dtype, bool copy) { return copy && dtype == x.dtype() ? x.clone() : cast(x, dtype); },
+      "dtype"_a, "copy"_a = true, nb::call_guard<Unlocked>(),
+      "The elements in another type; of the same type a copy, or itself with copy=False.");
   c.def(
       "clone", [](const Tensor& x) { return x.clone(); }, nb::call_guard<Unlocked>(), "A copy of the elements.");
   c.def("copy_", &Tensor::copy_, "source"_a, nb::call_guard<Unlocked>(), "Writes the elements of source in place.");
@@ -239,12 +297,12 @@ void bind_tensor(nb::module_& m) {
     for (int64_t i = 0; i < x.dim(0); ++i) rows.append(index(x, {i}));
     return nb::iter(rows);
   });
-  c.def("__float__", scalar<double>).def("__int__", scalar<int64_t>);
+  c.def("__float__", [](const Tensor& x) { return nb::float_(item(x)); });
+  c.def("__int__", [](const Tensor& x) { return nb::int_(item(x)); });
   c.def("__bool__", [](const Tensor& x) { return x.item() != 0; });
   c.def("__index__", [](const Tensor& x) {
-    check(x.dtype() == DType::i64 || x.dtype() == DType::i32 || x.dtype() == DType::u8, ErrorKind::misuse,
-          "only a tensor of integers is an index");
-    return scalar<int64_t>(x);
+    check(is_integer(x), ErrorKind::misuse, "only a tensor of integers is an index");
+    return item(x);
   });
   c.def("__repr__", [](const Tensor& x) { return str(x); });
   c.def("__hash__", [](const Tensor& x) { return reinterpret_cast<intptr_t>(x.id()); });

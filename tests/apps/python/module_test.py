@@ -60,6 +60,42 @@ class Tensors(unittest.TestCase):
                               (x == 2, [0, 1, 0]), (~(x > 1.5), [1, 0, 0])]:
             self.assertEqual(got.tolist(), expected)
 
+    def test_numbers_from_the_left_and_in_place(self):
+        x, n = braid.tensor([1.0, 2.0, 4.0]), braid.tensor([1, 2, 7])
+        masks = x.to(braid.uint8), n.to(braid.uint8)
+        for got, expected in [(7 % n, [0, 1, 0]), (7 // x, [7, 3, 1]), (n & 3, [1, 2, 3]), (4 | n, [5, 6, 7]),
+                              (~n, [-2, -3, -8]), (n ^ n, [0, 0, 0]), (1 << n, [2, 4, 128]), (n >> 1, [0, 1, 3]),
+                              ((x > 1) & (n < 7), [0, 1, 0]), (~(x > 1), [1, 0, 0]), (masks[0] & masks[1], [1, 1, 1])]:
+            self.assertEqual(got.tolist(), expected)
+        y = x
+        y += 1
+        y *= x
+        self.assertEqual((x.tolist(), y.tolist()), ([1, 2, 4], [2, 6, 20]))
+
+    def test_methods_are_the_functions(self):
+        x = braid.tensor([[3.0, 1.0, 2.0], [6.0, 5.0, 4.0]], dtype=braid.float64)
+        for got, expected in [(x.sum(), braid.sum(x)), (x.mean(0), braid.mean(x, 0)), (x.permute(1, 0), x.T),
+                              (x.max(1, keep=True), braid.max(x, 1, True)), (x.flip(0, 1), braid.flip(x, (0, 1))),
+                              (x.reshape(3, 2), braid.reshape(x, (3, 2))), (x.reshape(-1), braid.ravel(x)),
+                              (x.reshape((3, -1)), braid.reshape(x, (3, 2))), (x.split([1, 2], 1)[1], x[:, 1:]),
+                              (x.sort().values, braid.sort(x).values), (x.exp().log(), x),
+                              ((x > 2).all(), braid.tensor(0)), (x.astype(braid.int64), braid.cast(x, braid.int64))]:
+            self.assertTrue(braid.allclose(got.to(braid.float64), expected.to(braid.float64)))
+        self.assertNotEqual(x.astype(braid.float64).data_ptr(), x.data_ptr())
+        self.assertEqual(x.astype(braid.float64, copy=False).data_ptr(), x.data_ptr())
+        self.assertRaises(TypeError, x.reshape, "6")
+        self.assertRaises(TypeError, x.reshape, 2, 3.5)
+
+    def test_integers_are_exact(self):
+        large = 2**62 + 1
+        x = braid.tensor([[large, -large]])
+        self.assertEqual((x.dtype, x.tolist()), (braid.int64, [[large, -large]]))
+        self.assertEqual((x[0, 0].item(), int(x[0, 1])), (large, -large))
+        self.assertEqual(braid.tensor([True, False]).dtype, braid.uint8)
+        self.assertEqual(braid.tensor([True, 2]).dtype, braid.int64)
+        self.assertEqual(braid.tensor([]).dtype, braid.float32)
+        self.assertEqual(braid.zeros((2, 0, 3)).tolist(), [[], []])
+
     def test_iteration_length_and_text(self):
         x = braid.tensor([[1, 2], [3, 4]])
         self.assertEqual([row.tolist() for row in x], [[1, 2], [3, 4]])
@@ -183,6 +219,19 @@ class Derivatives(unittest.TestCase):
         self.assertEqual(second.tolist(), [6, 12])
         other = braid.tensor([1.0]).requires_grad_()
         self.assertEqual(braid.grad(braid.sum(x), [x, other], allow_unused=True)[1], None)
+
+    def test_derivatives_of_functions(self):
+        x, v = braid.tensor([1.0, 2.0], dtype=braid.float64), braid.tensor([0.5, -1.0], dtype=braid.float64)
+        cubes = lambda xs: xs[0] ** 3  # noqa: E731
+        y, (dx,) = braid.vjp(cubes, [x], v)
+        self.assertEqual((y.tolist(), dx.tolist()), ([1, 8], [1.5, -12]))
+        y, (dx,) = braid.value_and_grad(lambda xs: cubes(xs).sum(), [x])
+        self.assertEqual((y.item(), dx.tolist()), (9, [3, 12]))
+        y, dy = braid.jvp(cubes, [x], [v])
+        self.assertEqual((y.tolist(), dy.tolist()), ([1, 8], [1.5, -12]))
+        self.assertEqual(braid.hvp(lambda xs: cubes(xs).sum(), [x], [v])[0].tolist(), [3, -12])
+        self.assertEqual(braid.jacobian(lambda x: x ** 2, x).tolist(), [[2, 0], [0, 4]])
+        self.assertEqual(braid.hessian(lambda x: braid.sum(x ** 3), x).tolist(), [[6, 0], [0, 12]])
 
     def test_a_freed_graph(self):
         x = braid.tensor([1.0]).requires_grad_()
