@@ -27,6 +27,9 @@ SKIPPED = {
     "grad": "module.cpp: may give None", "set_grad": "Tensor.grad", "zero_grad": "Tensor.grad = None",
     "backward": "Tensor.backward", "on_grad": "Tensor.register_hook",
 }
+# Tensors without a default that may be an empty handle: None.
+OPTIONAL = {"rms_norm": ("weight",), "layer_norm": ("weight", "bias"), "add_rms_norm": ("residual", "weight"),
+            "add_layer_norm": ("residual", "weight", "bias"), "compose_factors": ("w",)}
 # Functions whose first tensor has them as methods too.
 METHODS = set("""
 abs all amax amin any argmax argmin argsort broadcast_to chunk clamp contiguous cos count_nonzero cumprod cumsum
@@ -167,6 +170,8 @@ class Api:
         body = without_methods(re.sub(r"//[^\n]*", "", body))
         fields = list(self.structs[base].fields) if base else []
         for line in split_top(body, ";"):
+            if pointer := re.match(r"(const std::vector<\w+>\*) (\w+) = nullptr$", line):
+                fields.append(Parameter(pointer.group(1), pointer.group(2), "{}"))
             match = re.match(r"((?:std::)?[\w:]+(?:<[^;]*?>)?)\s+(.*)$", line, re.S)
             if not match or "(" in line.split("=")[0] or line.startswith("enum") or "*" in line:
                 continue
@@ -203,8 +208,7 @@ class Writer:
                 fields += f"options.{member.name} = {argument}; "
             return cpp, f"[&] {{ {bare} options; {fields}return options; }}()"
         if bare == "Tensor":
-            handle = rf"\b{name}\b( \([^)]*\))?(, \w+)?( \([^)]*\))?,? (which )?(or|may be) (an )?empty handle"
-            if default == "{}" or re.search(handle, function.doc):
+            if default == "{}" or name in OPTIONAL.get(function.name, ()):
                 none = "nb::none()" if default else None
                 return [("const std::optional<Tensor>&", name, none)], f"{name}.value_or(Tensor())"
             return [("const Tensor&", name, None)], name
@@ -214,6 +218,8 @@ class Writer:
             return [(bare, name, default)], name
         if bare in CLASSES:
             return [(f"const {bare}&", name, default)], name
+        if type.endswith(">*"):  # null: an empty list
+            return [(type[:-1] + "&", name, type[6:-1] + "{}")], f"{name}.empty() ? nullptr : &{name}"
         if type not in SIMPLE:
             raise SystemExit(f"generate.py: {function.name}() takes a {type}, which has no row in SIMPLE")
         argument = {"Axes": f"Axes({name}.axes)", "const std::vector<Index>&": f"{name}.list"}.get(type, name)

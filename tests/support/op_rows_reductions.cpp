@@ -316,7 +316,7 @@ std::vector<OpRow> scan_rows() {
   table.back().roundings = 2;
   for (bool reverse : {false, true})
     table.push_back(
-        {.name = "linear_recurrence",
+        {.name = reverse ? "linear_recurrence:reverse" : "linear_recurrence",
          .op = [=](const auto& in) { return linear_recurrence(in[0], in[1], -1, reverse); },
          .reference =
              [=](const auto& in) {

@@ -9,8 +9,6 @@
 
 namespace braid::test {
 
-namespace {
-
 std::vector<Tensor> random_inputs(const OpRow& row, const std::vector<Shape>& shapes, DType dtype) {
   std::vector<Tensor> inputs;
   for (size_t k = 0; k < shapes.size(); ++k) {
@@ -31,6 +29,8 @@ std::vector<Array> arrays(const std::vector<Tensor>& inputs) {
   for (const Tensor& x : inputs) out.push_back({x.shape(), x.to_vector<double>()});
   return out;
 }
+
+namespace {
 
 std::string describe(const OpRow& row, const std::vector<Shape>& shapes, const char* what) {
   std::string s = row.name;

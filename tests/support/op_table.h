@@ -60,6 +60,10 @@ void check_row(const OpRow& row);
 // CPU's. Returns "", or the name of a kernel that the row needs and the device does not have; then nothing is known.
 std::string check_row(const OpRow& row, Device device);
 
+// The inputs with which rows are checked, the same in every run.
+std::vector<Tensor> random_inputs(const OpRow& row, const std::vector<Shape>& shapes, DType dtype);
+std::vector<Array> arrays(const std::vector<Tensor>& inputs);
+
 // Helpers for references.
 Array map(const Array& x, const std::function<double(double)>& f);
 Array zip(const Array& x, const Array& y, const std::function<double(double, double)>& f);  // broadcasts

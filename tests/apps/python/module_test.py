@@ -412,6 +412,23 @@ class Layers(unittest.TestCase):
         self.assertEqual(braid.nn.sinusoidal_positions(3, 4)[0].tolist(), [0, 1, 0, 1])
 
 
+class Options(unittest.TestCase):
+    def test_documents_are_calls_of_their_own(self):
+        q, k, v = (braid.randn((1, 5, 2, 4), key, braid.float64) for key in (1, 2, 3))
+        documents = braid.documents_of(braid.tensor([[0, 1, 0, 1, 2]]))
+        self.assertEqual([(d.sample, d.begin, d.end) for d in documents], [(0, 0, 2), (0, 2, 5)])
+        whole = braid.scaled_dot_product_attention(q, k, v, documents=documents)
+        apart = [braid.scaled_dot_product_attention(q[:, a:b], k[:, a:b], v[:, a:b]) for a, b in ((0, 2), (2, 5))]
+        self.assertTrue(braid.allclose(whole, braid.concat(apart, 1)))
+        self.assertFalse(braid.allclose(whole, braid.scaled_dot_product_attention(q, k, v)))
+
+    def test_an_empty_handle_is_none(self):
+        x = braid.randn((2, 3), 1, braid.float64)
+        ones = braid.ones((3,), braid.float64)
+        self.assertTrue(braid.equal(braid.add_rms_norm(x, None, None, 1e-5).y, braid.rms_norm(x, ones, 1e-5)))
+        self.assertRaises(TypeError, braid.matmul, x, None)
+
+
 class Errors(unittest.TestCase):
     def test_one_class_for_each_kind(self):
         kinds = [braid.SettingError, braid.InputError, braid.OutputError, braid.NumericalError, braid.ProcessError,
@@ -427,6 +444,8 @@ class Errors(unittest.TestCase):
             braid.nn.Optimizer({"x": braid.ones((1,)).requires_grad_()}, "adamm")
         with self.assertRaises(TypeError):
             braid.softmax("a")
+        with self.assertRaises(TypeError):
+            braid.linear(braid.ones(2), None)
         with self.assertRaises(TypeError):
             braid.l1_loss(braid.ones((2,)), braid.ones((2,)), reduction="max")
 
