@@ -172,6 +172,8 @@ NB_MODULE(_braid, m) {
   bind_sizes(m);
   bind_arange(m);
   bind_derivatives(m);
+  m.attr("max_rank") = int{braid::Shape::max_rank};
+  m.def("cuda_device_count", braid::cuda_device_count, "GPUs; 0 without CUDA.");
   nb::module_ layers = m.def_submodule("nn", "Modules, layers, optimizers.");
   bind_nn(layers);
   bind_models(m, layers);

@@ -281,6 +281,19 @@ void bind_tensor(nb::module_& m) {
       "dtype"_a, "copy"_a = true, nb::call_guard<Unlocked>(),
       "The elements in another type; of the same type a copy, or itself with copy=False.");
   c.def(
+      "to_device", [](const Tensor& x, Device device, const nb::object&) { return to(x, device); }, "device"_a,
+      nb::kw_only(), "stream"_a = nb::none(), "to() as the array API standard names it.");
+  c.def(
+      "__array_namespace__",
+      [](const Tensor&, std::optional<std::string> version) {
+        const nb::object names = nb::module_::import_("braid.array_api");
+        const auto newest = nb::cast<std::string>(names.attr("__array_api_version__"));
+        check(!version || *version <= newest, ErrorKind::misuse,
+              [&] { return str("array API standard: expected a version up to ", newest, ", found ", *version); });
+        return names;
+      },
+      nb::kw_only(), "api_version"_a = nb::none(), "The module braid.array_api.");
+  c.def(
       "clone", [](const Tensor& x) { return x.clone(); }, nb::call_guard<Unlocked>(), "A copy of the elements.");
   c.def("copy_", &Tensor::copy_, "source"_a, nb::call_guard<Unlocked>(), "Writes the elements of source in place.");
   c.def("add_", &Tensor::add_, "source"_a, nb::call_guard<Unlocked>(), "Adds the elements of source in place.");
@@ -298,6 +311,7 @@ void bind_tensor(nb::module_& m) {
     return nb::iter(rows);
   });
   c.def("__float__", [](const Tensor& x) { return nb::float_(item(x)); });
+  c.def("__complex__", [](const Tensor& x) { return nb::steal(PyComplex_FromDoubles(x.item(), 0)); });
   c.def("__int__", [](const Tensor& x) { return nb::int_(item(x)); });
   c.def("__bool__", [](const Tensor& x) { return x.item() != 0; });
   c.def("__index__", [](const Tensor& x) {

@@ -1,3 +1,4 @@
+from braid import array_api as array_api
 from braid._braid import *
 from braid._braid import __version__ as __version__, asarray, nn as nn
 from braid._chart import Chart as Chart, heat_map as heat_map, plot as plot
