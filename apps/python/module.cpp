@@ -171,6 +171,9 @@ NB_MODULE(_braid, m) {
   for (const auto bind : {bind_ops_0, bind_ops_1, bind_ops_2, bind_ops_3}) bind(m);
   bind_sizes(m);
   bind_arange(m);
+  // Functions travel to other processes by name.
+  nb::module_::import_("copyreg").attr("pickle")(nb::handle(m.attr("abs").type()),
+                                                 nb::cpp_function([](nb::handle f) { return f.attr("__name__"); }));
   bind_derivatives(m);
   m.attr("max_rank") = int{braid::Shape::max_rank};
   m.def("cuda_device_count", braid::cuda_device_count, "GPUs; 0 without CUDA.");
