@@ -54,7 +54,8 @@ StopSignals::StopSignals() {
   received = 0;
   struct sigaction action {};
   action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART;  // a write in progress continues; the loop reads the flag soon enough
+  // A write in progress continues; the loop reads the flag soon enough. Threads of Python have a stack for handlers.
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   for (size_t i = 0; i < std::size(listened); ++i) {
     sigaction(listened[i], nullptr, &previous[i]);

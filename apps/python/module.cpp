@@ -1,4 +1,6 @@
 // The extension module braid._braid: errors, tensors, ops, derivatives.
+#include <array>
+#include <csignal>
 #include <memory>
 
 #include "apps/python/bindings.h"
@@ -35,6 +37,16 @@ void translate(const std::exception_ptr& thrown, void*) {
     for (size_t i = 0; i < std::size(kErrors); ++i)
       if (kErrors[i].kind == e.kind()) PyErr_SetString(error_classes[i], e.what());
   }
+}
+
+// Gives this thread, the one that Python's handlers of signals run on, another stack for them. Kernels of oneDNN keep
+// data below the stack pointer (apps/cli/signals.h), which a handler on the same stack overwrites.
+void add_signal_stack() {
+  static std::array<char, 1 << 16> memory;
+  stack_t stack{};
+  if (::sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_DISABLE) == 0) return;  // it has one
+  stack = {.ss_sp = memory.data(), .ss_flags = 0, .ss_size = memory.size()};
+  ::sigaltstack(&stack, nullptr);
 }
 
 // with braid.no_grad(): ...
@@ -161,6 +173,7 @@ void bind_errors(nb::module_& m) {
 
 NB_MODULE(_braid, m) {
   using namespace braid::python;
+  add_signal_stack();
   m.attr("__version__") = BRAID_VERSION;
   m.def("threads", &braid::threads, "The number of threads that ops compute on.");
   m.def("set_threads", &braid::set_threads, "n"_a, "Results do not depend on it.");
