@@ -9,6 +9,8 @@
 #include <system_error>
 #include <thread>
 
+#include "apps/cli/help.h"
+#include "apps/cli/shell_files.h"
 #include "apps/cli/text.h"
 #include "apps/cli/version.h"
 #include "braid/distributed/comm/mpi_session.h"
@@ -18,8 +20,6 @@
 
 namespace braid::apps {
 namespace {
-
-constexpr size_t help_column = 26;
 
 const std::vector<std::string>& values_of(const std::map<std::string, std::vector<std::string>>& values,
                                           const std::string& name) {
@@ -48,29 +48,6 @@ bool is_override(const std::string& argument) {
   if (equals == std::string::npos || equals == 0) return false;
   return std::all_of(argument.begin(), argument.begin() + static_cast<std::ptrdiff_t>(equals),
                      [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.' || c == '-'; });
-}
-
-// Two columns: what to type, what it does. A long left side gets its own line.
-std::string help_row(const std::string& left, const std::string& right) {
-  std::string row = "  " + left;
-  if (right.empty()) return row + "\n";
-  if (row.size() + 2 > help_column)
-    row += "\n" + std::string(help_column, ' ');
-  else
-    row.resize(help_column, ' ');
-  return row + right + "\n";
-}
-
-std::string usage(const Command& command) {
-  std::string line = "usage: braid " + command.name;
-  for (const Positional& p : command.positionals) {
-    const std::string name = p.name + (p.repeated ? "..." : "");
-    line += p.required ? " " + name : " [" + name + "]";
-  }
-  if (!command.overrides.empty()) line += " [key=value ...]";
-  for (const Flag& f : command.flags)
-    if (f.required) line += " --" + f.name + " " + f.value;
-  return line + " [flags]";
 }
 
 // The nearest flag, or the setting that was typed as a flag: --seed for run.seed=..., --batch-size.
@@ -131,6 +108,10 @@ int dispatch(const std::vector<Command>& commands, std::vector<std::string> argu
   }
   if (arguments[0] == "--version") {
     print(version_text());
+    return 0;
+  }
+  if (arguments.size() == 2 && arguments[0] == "--shell-files") {
+    if (first) write_shell_files(commands, arguments[1]);
     return 0;
   }
   std::vector<std::string> names;
@@ -245,17 +226,17 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
 
   for (const Flag& f : command.flags)
     check(!f.required || result.has(f.name), ErrorKind::setting,
-          [&] { return "--" + f.name + " is missing (" + f.help + "); " + usage(command); });
+          [&] { return "--" + f.name + " is missing (" + f.help + "); usage: " + usage(command); });
   size_t next = 0;
   for (const Positional& p : command.positionals) {
     check(next < plain.size() || !p.required, ErrorKind::setting,
-          [&] { return p.name + " is missing (" + p.help + "); " + usage(command); });
+          [&] { return p.name + " is missing (" + p.help + "); usage: " + usage(command); });
     const size_t end = p.repeated ? plain.size() : std::min(plain.size(), next + 1);
     for (; next < end; ++next) result.values_[p.name].push_back(plain[next]);
   }
   if (next < plain.size() && unread && plain.back() == unread_text) check_value(*unread, unread_text);
   check(next == plain.size(), ErrorKind::setting,
-        [&] { return "argument '" + preview(plain[next]) + "' is one too many; " + usage(command); });
+        [&] { return "argument '" + preview(plain[next]) + "' is one too many; usage: " + usage(command); });
   return result;
 }
 
@@ -272,45 +253,6 @@ std::string with_flags(const Command& command, std::string message) {
     replace_all(option, "--" + f.name);
   }
   return message;
-}
-
-std::string help_text(const Command& command) {
-  std::string text = "braid " + command.name + ": " + command.summary + "\n\n" + usage(command) + "\n\n";
-  for (const Positional& p : command.positionals) text += help_row(p.name, p.help);
-  if (!command.overrides.empty()) text += help_row("key=value", command.overrides);
-  text += "\n";
-  for (const Flag& f : command.flags) {
-    std::string left = (f.alias ? str("-", f.alias, ", ") : "    ") + "--" + f.name;
-    if (!f.value.empty()) left += " " + f.value;
-    std::string right = f.help;
-    if (!f.rule.choices.empty()) right += ": " + join(f.rule.choices, ", ");
-    if (f.repeated) right += " (may be repeated)";
-    if (!f.fallback.empty()) right += " [" + f.fallback + "]";
-    text += help_row(left, right);
-  }
-  text += help_row("-h, --help", "this text");
-  if (!command.details.empty()) text += "\n" + command.details + "\n";
-  if (!command.examples.empty()) text += "\nexamples:\n";
-  for (const std::string& example : command.examples) text += "  " + example + "\n";
-  return text;
-}
-
-std::string help_text(const std::vector<Command>& commands) {
-  std::string text =
-      "braid: tensors, autograd and DCFormer models, from text to trained model\n\n"
-      "usage: braid COMMAND ...\n\n";
-  for (const Command& command : commands) text += help_row(command.name, command.summary);
-  return text +
-         "\nbraid COMMAND --help explains a command; braid --version shows version, commit, backends and processor.\n"
-         "exit codes: 0 done, 2 bad flag or setting, 3 bad input file, 4 cannot write, 5 numerical failure,\n"
-         "            6 another process failed, 7 no usable checkpoint, 70 internal error, 75 stopped on request\n"
-         "mpirun:     train, generate and bench comm share their work among the processes; of other commands the "
-         "first\n"
-         "            process does it. mpirun ends with their code, but with 1 where SIGINT or SIGTERM is sent to it:\n"
-         "            send SIGUSR1, which it passes on, to stop with the state saved and code 75\n"
-         "environment: BRAID_DEBUG=ops,mem,nan,sync prints every tensor operation, its memory, stops at the first "
-         "NaN,\n"
-         "             waits for the device after each\n";
 }
 
 int report_error(int code, const std::string& message) {
