@@ -7,14 +7,14 @@ set(files "")
 foreach(pattern *.md *.txt *.cmake *.h *.cpp *.cu *.cuh *.py *.toml *.json)
   file(GLOB top RELATIVE ${ROOT} ${ROOT}/${pattern})
   list(APPEND files ${top})
-  foreach(folder tensor autograd nn cuda distributed models apps tests configs cmake)
+  foreach(folder tensor autograd nn cuda distributed models apps tests configs cmake packaging)
     file(GLOB_RECURSE found RELATIVE ${ROOT} ${ROOT}/${folder}/${pattern})
     list(APPEND files ${found})
   endforeach()
 endforeach()
-file(GLOB scripts RELATIVE ${ROOT} ${ROOT}/scripts/* ${ROOT}/.ci/* ${ROOT}/.clang-*)
+file(GLOB scripts RELATIVE ${ROOT} ${ROOT}/scripts/* ${ROOT}/.ci/* ${ROOT}/.clang-* ${ROOT}/packaging/*)
 list(APPEND files ${scripts})
-list(FILTER files EXCLUDE REGEX "^tests/lint/")  # this file, and trees that are wrong on purpose
+list(FILTER files EXCLUDE REGEX "^tests/lint/|/test_package/build/")  # trees wrong on purpose, this file; Conan's folder
 if(SELF)  # the wrong tree itself
   file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/*)
 endif()
