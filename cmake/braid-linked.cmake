@@ -109,8 +109,8 @@ file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/braid.spdx.json @ONLY CONTENT [[{
 ]])
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/copyright @ONLY CONTENT [[
 Braid @PROJECT_VERSION@ is under the Apache License 2.0: the file LICENSE beside this one, and on Debian
-/usr/share/common-licenses/Apache-2.0. It was built with these, of which the package holds none but compiled headers
-(braid.spdx.json is the same list for programs):
+/usr/share/common-licenses/Apache-2.0. It was built with these, of which a package holds none but compiled headers, and
+a wheel the libraries in braid/lib with their own licences (braid.spdx.json is the same list for programs):
 
 @BRAID_NOTICES@
 JSON for Modern C++ is copyright 2013-2022 Niels Lohmann, 2009 Florian Loitsch and 2008-2009 Bjoern Hoehrmann; toml++
