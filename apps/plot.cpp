@@ -152,10 +152,8 @@ int run_plot(const Arguments& arguments) {
   const bool given = !names.empty();
   if (!given) names = run_names(sources);
   std::vector<Run> runs = read_runs(sources, names, given, arguments.get("x") == "flops");
-  size_t longest = 0;
-  for (const Run& run : runs) longest = std::max(longest, run.rows.size());
   int64_t window = arguments.get_int("smooth");
-  if (window == 0) window = std::clamp<int64_t>(static_cast<int64_t>(longest) / 50, 1, 200);
+  if (window == 0) window = usual_window(runs);
 
   fs::path out = arguments.get("out");
   if (out.empty()) {

@@ -106,6 +106,12 @@ Axis value_axis(std::pair<double, double> range, bool from_zero, bool log, doubl
 
 }  // namespace
 
+int64_t usual_window(const std::vector<Run>& runs) {
+  size_t longest = 0;
+  for (const Run& run : runs) longest = std::max(longest, run.rows.size());
+  return std::clamp<int64_t>(static_cast<int64_t>(longest) / 50, 1, 200);
+}
+
 std::vector<double> moving_average(const std::vector<double>& values, int64_t window) {
   double average = 0, seen = 0;
   std::vector<double> result;

@@ -35,6 +35,7 @@ struct Panel {
 // Exponential moving average with a memory of `window` rows, but at first of no more than an eighth of the rows so far:
 // a fixed memory would lag far behind the steep beginning of a run. Gaps stay gaps.
 std::vector<double> moving_average(const std::vector<double>& values, int64_t window);
+int64_t usual_window(const std::vector<Run>& runs);  // by the length of the longest
 std::vector<double> column(const Run& run, LogName member, double scale, const std::string& source = "");
 // Whether any run has a finite value in the column.
 bool measured(const std::vector<Run>& runs, LogName member);

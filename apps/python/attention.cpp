@@ -6,10 +6,6 @@ namespace braid::python {
 
 namespace {
 
-using nn::Mode;
-
-Mode mode_of(bool train) { return train ? Mode::train : Mode::eval; }
-
 void bind_rope(nb::module_& m) {
   nb::class_<nn::Rope>(m, "Rope", "Rotary position embedding: the pair (e, e + rotary/2) of each head turns by p f_e.")
       .def(
@@ -103,9 +99,7 @@ void bind_attention(nb::module_& m) {
               const Unlocked unlocked;
               seen = observed(layer, x, rope);
             }
-            NamedDict dict;
-            for (const NamedTensor& t : seen) dict[t.name.c_str()] = t.value;
-            return dict;
+            return named(seen);
           },
           "x"_a, "rope"_a = nb::none(),
           "By name: q, k, v, attn_scores, attn_scores_composed, attn_probs, attn_probs_composed (B, N, T, S), and the "

@@ -19,6 +19,8 @@
 #include <vector>
 
 #include "braid/autograd.h"
+#include "braid/nn/layers/dropout.h"
+#include "braid/nn/module.h"
 
 namespace braid::python {
 
@@ -50,6 +52,13 @@ inline void check_signals() {
   const nb::gil_scoped_acquire locked;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
+
+inline NamedDict named(const std::vector<NamedTensor>& tensors) {
+  NamedDict dict;
+  for (const NamedTensor& t : tensors) dict[t.name.c_str()] = t.value;
+  return dict;
+}
+inline nn::Mode mode_of(bool train) { return train ? nn::Mode::train : nn::Mode::eval; }
 
 // None in the place of an empty handle.
 inline nb::object handle_or_none(const Tensor& x) { return x ? nb::cast(x) : nb::none(); }

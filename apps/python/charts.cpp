@@ -13,14 +13,12 @@ namespace {
 
 std::string run_curves(const std::vector<std::string>& folders) {
   std::vector<apps::Run> runs;
-  size_t longest = 0;
   for (const std::string& folder : folders) {
     runs.push_back({.name = apps::model_name(folder), .rows = apps::read_log(folder), .x = {}, .members = {}});
     for (const apps::LogRow& row : runs.back().rows) runs.back().x.push_back(static_cast<double>(row.step));
-    longest = std::max(longest, runs.back().rows.size());
   }
-  const auto window = static_cast<int64_t>(std::clamp<size_t>(longest / 50, 1, 200));
-  const apps::RunLook look{.x = {.name = "step", .member = {}}, .window = window, .command = "braid.Run"};
+  const apps::RunLook look{
+      .x = {.name = "step", .member = {}}, .window = apps::usual_window(runs), .command = "braid.Run"};
   return apps::svg_of(apps::run_chart(std::move(runs), look)({}));
 }
 

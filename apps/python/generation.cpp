@@ -4,7 +4,7 @@
 
 #include "apps/cli/prompt.h"
 #include "apps/python/loaded_model.h"
-#include "braid/models/inference/engine.h"
+#include "braid/models/inference/batch.h"
 #include "braid/models/inference/text_stream.h"
 
 namespace braid::python {
@@ -24,17 +24,21 @@ class Generation {
   Generation(const LoadedModel& m, const std::vector<std::string>& prompts, const TextOptions& o)
       : model_(m.model), tokenizer_(m.tokenizer) {
     const models::LanguageModel& model = m.language();
-    std::vector<models::GenerationRequest> requests;
-    int64_t longest = 0;
+    std::vector<std::vector<int32_t>> tokens;
     for (const std::string& prompt : prompts) {
-      Text& text = texts_.emplace_back(std::make_unique<Text>(models::TextStream(m.text(), o.stops))).operator*();
-      models::GenerationRequest request{.prompt = apps::encode_prompt(m.text(), model, prompt, o.parse_specials),
-                                        .max_tokens = o.max_tokens,
-                                        .sampling = o.sampling};
-      models::check_prompt(model, request.prompt);
-      text.stream.begin(request.prompt);
+      tokens.push_back(apps::encode_prompt(m.text(), model, prompt, o.parse_specials));
+      models::check_prompt(model, tokens.back());
+    }
+    const int64_t rows = std::clamp<int64_t>(o.rows, 1, std::max<int64_t>(1, std::ssize(prompts)));
+    engine_.emplace(model, models::EngineOptions{.sequences = rows,
+                                                 .positions = models::positions_for(tokens, rows, o.max_tokens,
+                                                                                    model.max_sequence_length())});
+    for (const std::vector<int32_t>& prompt : tokens) {
+      Text& text = *texts_.emplace_back(std::make_unique<Text>(models::TextStream(m.text(), o.stops)));
+      text.stream.begin(prompt);
+      models::GenerationRequest request{.prompt = prompt, .max_tokens = o.max_tokens, .sampling = o.sampling};
       request.sampling.vocabulary = m.text().vocab_size();
-      request.sampling.seed += requests.size();
+      request.sampling.seed += texts_.size() - 1;
       if (!o.ignore_eos) request.ends = m.ends;
       request.on_update = [&text](const models::Update& update) {
         for (const int32_t token : update.tokens)
@@ -42,14 +46,8 @@ class Generation {
         if (update.finished) text.made += text.stream.finish(), text.finished = true, text.error = update.error;
         return !text.stream.stopped();
       };
-      longest = std::max(longest, std::min(std::ssize(request.prompt) + o.max_tokens, model.max_sequence_length()));
-      requests.push_back(std::move(request));
+      engine_->submit(std::move(request));
     }
-    constexpr int64_t kRoundedUp = 16;  // the last block of a text is not full
-    const int64_t sequences = std::clamp<int64_t>(o.rows, 1, std::max<int64_t>(1, std::ssize(prompts)));
-    engine_.emplace(model,
-                    models::EngineOptions{.sequences = sequences, .positions = sequences * (longest + kRoundedUp)});
-    for (models::GenerationRequest& request : requests) engine_->submit(std::move(request));
   }
 
   std::vector<std::string> run() {

@@ -14,7 +14,6 @@ struct LoadedModel {
   std::shared_ptr<models::text::Tokenizer> tokenizer;  // null: the folder has none
   std::vector<int32_t> ends;                           // tokens that end a text
   std::vector<std::string> notes;
-  bool frozen = true;
 
   // Error(misuse) for a model of another kind.
   template <class Kind>

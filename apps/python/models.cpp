@@ -7,6 +7,7 @@
 #include "apps/cli/prompt.h"
 #include "apps/dump/gradients.h"
 #include "apps/python/loaded_model.h"
+#include "braid/models/inference/batch.h"
 #include "braid/models/inspect/ablation.h"
 #include "braid/models/inspect/capture.h"
 #include "braid/nn/inference/gather_weights.h"
@@ -29,7 +30,6 @@ std::unique_ptr<LoadedModel> load(const fs::path& path, std::optional<DType> dty
       {.dtype = dtype, .settings = {settings.begin(), settings.end()}, .base = base, .int8_weights = int8});
   result->model = std::move(loaded.model);
   result->model->to(device);
-  result->frozen = !trainable;
   if (!trainable) nn::gather_weights(*result->model), nn::freeze(*result->model);
   std::ranges::move(loaded.notes, std::back_inserter(result->notes));
   result->tokenizer =
@@ -76,7 +76,9 @@ Score score(const LoadedModel& m, const std::vector<int32_t>& tokens) {
     for (const int32_t id : tokens) result.pieces.push_back(m.tokenizer->decode(std::vector{id}));
   std::exception_ptr error;
   const Unlocked unlocked;
-  models::GenerationEngine engine(m.language(), {.sequences = 1, .positions = std::ssize(tokens) + 16});
+  models::GenerationEngine engine(m.language(), {.sequences = 1,
+                                                 .positions = models::positions_for(
+                                                     std::span(&tokens, 1), 1, 0, m.language().max_sequence_length())});
   engine.submit({.prompt = tokens, .max_tokens = 0, .score_from = 1, .on_update = [&](const models::Update& update) {
                    for (const models::TokenScore& s : update.prompt_scores) result.logprobs.push_back(s.logprob);
                    error = update.error;
@@ -87,15 +89,12 @@ Score score(const LoadedModel& m, const std::vector<int32_t>& tokens) {
   return result;
 }
 
-NamedDict named(const io::NamedTensors& tensors) {
-  NamedDict dict;
-  for (const auto& [name, value] : tensors) dict[name.c_str()] = value;
-  return dict;
-}
-
 // The tensors of `braid dump` (apps/dump/names.md).
 io::NamedTensors dump(const LoadedModel& m, const Tensor& input, bool attention, bool gradients) {
-  check(!gradients || !m.frozen, ErrorKind::misuse,
+  const auto trained = [&] {
+    return std::ranges::any_of(nn::parameters(*m.model), [](const NamedTensor& p) { return requires_grad(p.value); });
+  };
+  check(!gradients || trained(), ErrorKind::misuse,
         "dump: a frozen model has no gradients: expected a model of load(..., trainable=True)");
   const models::CaptureRequest request{.maps =
                                            attention ? [](int64_t) { return true; } : std::function<bool(int64_t)>()};

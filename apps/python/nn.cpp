@@ -6,7 +6,7 @@ namespace braid::python {
 
 namespace {
 
-using nn::Module, nn::Mode;
+using nn::Module;
 
 // A module of Python: its parameters and children are its attributes, in the order in which they were set. Tensors that
 // collect no gradient are its buffers, so that a frozen parameter is saved too.
@@ -40,14 +40,6 @@ class PythonModule final : public Module {
     }
   }
 };
-
-Mode mode_of(bool train) { return train ? Mode::train : Mode::eval; }
-
-NamedDict named(const std::vector<NamedTensor>& tensors) {
-  NamedDict dict;
-  for (const NamedTensor& t : tensors) dict[t.name.c_str()] = t.value;
-  return dict;
-}
 
 std::vector<NamedTensor> listed(const NamedDict& tensors) {
   std::vector<NamedTensor> list;

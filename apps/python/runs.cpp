@@ -80,18 +80,14 @@ Facts prepare(const std::vector<std::filesystem::path>& inputs, const std::files
 }
 
 Facts columns(const std::string& source) {
-  const std::vector<apps::LogRow> rows = apps::read_log_so_far(source);
+  std::vector<Facts> rows;
+  for (const apps::LogRow& row : apps::read_log_so_far(source)) rows.push_back(row_dict(row));
   Facts all;
-  std::vector<std::string> names;
-  for (const apps::LogRow& row : rows)
-    for (const auto& [name, value] : row_dict(row)) {
+  for (const Facts& row : rows)
+    for (nb::handle name : row.keys())
       if (!all.contains(name)) all[name] = nb::list();
-    }
-  for (const apps::LogRow& row : rows) {
-    const Facts values = row_dict(row);
-    for (const auto& [name, list] : all)
-      nb::borrow<nb::list>(list).append(values.contains(name) ? nb::object(values[name]) : nb::none());
-  }
+  for (const Facts& row : rows)
+    for (const auto& [name, list] : all) nb::borrow<nb::list>(list).append(row.get(name, nb::none()));
   return all;
 }
 

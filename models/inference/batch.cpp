@@ -5,9 +5,6 @@
 #include <numeric>
 
 namespace braid::models {
-namespace {
-
-// Positions for the `rows` largest of the texts, so that no request waits for another one's blocks.
 int64_t positions_for(std::span<const std::vector<int32_t>> prompts, int64_t rows, int64_t max_tokens,
                       int64_t longest) {
   constexpr int64_t kRoundedUp = 16;  // the last block of a text is not full
@@ -20,8 +17,6 @@ int64_t positions_for(std::span<const std::vector<int32_t>> prompts, int64_t row
   needs.resize(std::min(needs.size(), static_cast<size_t>(rows)));
   return std::accumulate(needs.begin(), needs.end(), int64_t{0});
 }
-
-}  // namespace
 
 GeneratedBatch generate_batch(const LanguageModel& model, std::span<const std::vector<int32_t>> prompts, int64_t rows,
                               int64_t max_tokens, const SamplingOptions& options, const std::vector<int32_t>& ends,

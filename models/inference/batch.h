@@ -14,6 +14,10 @@ struct GeneratedBatch {
   double prompt_seconds = 0, step_seconds = 0;  // wall time; a pass over both is split by its rows
 };
 
+// EngineOptions::positions for the `rows` largest of these texts, so that no request waits for another one's blocks.
+// longest: sequence of the model.
+int64_t positions_for(std::span<const std::vector<int32_t>> prompts, int64_t rows, int64_t max_tokens, int64_t longest);
+
 // Continues every prompt as generate() does, with the seed options.seed + its index; at most `rows` of them at a time,
 // and the next one replaces one that has ended. If the pool of the model is invariant, each gets exactly the tokens of
 // generate(); else products with another number of rows may round differently. `accept` as in generate(), with the

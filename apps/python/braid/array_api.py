@@ -4,41 +4,14 @@ import builtins
 import math
 import operator
 from collections import namedtuple
-from types import SimpleNamespace
 
 from braid import _braid as braid
-from braid._braid import Tensor, float32, float64, int32, int64, uint8
+from braid._array_types import (_INTEGERS, _KINDS, _type, bool, can_cast, finfo, iinfo, isdtype,  # noqa: A004, F401
+                                result_type)
+from braid._braid import Tensor, float32, float64, int32, int64, uint8  # noqa: F401
 
 __array_api_version__ = "2024.12"
 e, inf, nan, pi, newaxis = math.e, math.inf, math.nan, math.pi, None
-
-# --- types ---
-
-
-class _Bool:
-    """The type of masks: equal to uint8. astype() to it asks what is not 0."""
-
-    def __eq__(self, other):
-        return other is self or other is uint8
-
-    def __hash__(self):
-        return hash(uint8)
-
-    def __repr__(self):
-        return "braid.array_api.bool"
-
-
-bool = _Bool()  # noqa: A001
-_SIGNED, _UNSIGNED = {"int32": int32, "int64": int64}, {"uint8": uint8}
-_FLOATS = {"float32": float32, "float64": float64}
-_INTEGERS = (*_SIGNED.values(), *_UNSIGNED.values())
-_ORDERS = (uint8, int32, int64), (float32, float64)
-_KINDS = {"bool": {"bool": bool}, "signed integer": _SIGNED, "unsigned integer": _UNSIGNED,
-          "integral": _SIGNED | _UNSIGNED, "real floating": _FLOATS, "complex floating": {},
-          "numeric": _SIGNED | _UNSIGNED | _FLOATS}
-
-finfo_object = namedtuple("finfo_object", "bits eps max min smallest_normal dtype")
-iinfo_object = namedtuple("iinfo_object", "bits max min dtype")
 
 
 def _named(name, function):
@@ -46,52 +19,13 @@ def _named(name, function):
     return function
 
 
-def _type(dtype):
-    return uint8 if dtype is bool else dtype
-
-
-def _type_of(x):
-    return x.dtype if isinstance(x, Tensor) else _type(x)
+# --- types ---
 
 
 def astype(x, dtype, /, *, copy=True, device=None):
     x = _moved(x, None, device)
     y = x != 0 if dtype is bool and x.dtype != uint8 else x.to(_type(dtype))
     return y.clone() if copy and y.dtype == x.dtype else y
-
-
-def result_type(*arrays_and_dtypes):
-    """The type that holds all of these. No op converts to it: astype() does."""
-    types = {_type_of(x) for x in arrays_and_dtypes if not isinstance(x, (int, float))}
-    numbers = [x for x in arrays_and_dtypes if isinstance(x, float)]
-    for order in _ORDERS:
-        if types and types <= set(order) and (order is _ORDERS[1] or not numbers):
-            return builtins.max(types, key=order.index)
-    raise TypeError(f"result_type: expected types of one kind, found {sorted(map(str, [*types, *numbers]))}")
-
-
-def can_cast(from_, to, /):
-    to = _type(to)
-    return builtins.any(_type_of(from_) in order[:order.index(to) + 1] for order in _ORDERS if to in order)
-
-
-def isdtype(dtype, kind):
-    if isinstance(kind, tuple):
-        return builtins.any(isdtype(dtype, one) for one in kind)
-    return _type(dtype) in map(_type, _KINDS[kind].values()) if isinstance(kind, str) else _type(dtype) == _type(kind)
-
-
-def finfo(type, /):
-    bits, digits, exponent = {float64: (64, 52, 1023), float32: (32, 23, 127), braid.bfloat16: (16, 7, 127),
-                              braid.float16: (16, 10, 15)}[_type_of(type)]
-    largest = (2 - 2.0**-digits) * 2.0**exponent
-    return finfo_object(bits, 2.0**-digits, largest, -largest, 2.0 ** (1 - exponent), _type_of(type))
-
-
-def iinfo(type, /):
-    dtype = _type_of(type)
-    bits, signed = {int64: (64, 1), int32: (32, 1), uint8: (8, 0)}[dtype]
-    return iinfo_object(bits, 2 ** (bits - signed) - 1, -signed * 2 ** (bits - 1), dtype)
 
 
 class __array_namespace_info__:  # noqa: N801
@@ -425,70 +359,4 @@ def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
     return braid.diff(concat(parts, axis=axis) if len(parts) > 1 else x, n, axis)
 
 
-# --- the extension linalg ---
-
-
-def _linalg():
-    Eigh, Qr = namedtuple("eigh_result", "eigenvalues eigenvectors"), namedtuple("qr_result", "Q R")
-    Slogdet, Svd = namedtuple("slogdet_result", "sign logabsdet"), namedtuple("svd_result", "U S Vh")
-    kinds = {"fro": "frobenius", "nuc": "nuclear", 2: "spectral", 1: "one", inf: "infinity"}
-
-    def cholesky(x, /, *, upper=False):
-        return braid.cholesky(x).mT if upper else braid.cholesky(x)
-
-    def cross(x1, x2, /, *, axis=-1):
-        return braid.cross(x1, x2, axis)
-
-    def diagonal(x, /, *, offset=0):
-        return braid.diagonal(x, offset)
-
-    def eigh(x, /):
-        return Eigh(*braid.eigh(x))
-
-    def matrix_norm(x, /, *, keepdims=False, ord="fro"):
-        if ord not in kinds:
-            raise ValueError(f"matrix_norm: expected an ord of {list(kinds)}, found {ord!r}")
-        y = braid.matrix_norm(x, kinds[ord])
-        return y[..., None, None] if keepdims else y
-
-    def matrix_power(x, n, /):
-        return braid.matrix_power(x if n >= 0 else braid.inverse(x), builtins.abs(n))
-
-    def matrix_rank(x, /, *, rtol=None):
-        return braid.matrix_rank(x) if rtol is None else braid.matrix_rank(x, rtol)
-
-    def outer(x1, x2, /):
-        return braid.outer(x1, x2)
-
-    def pinv(x, /, *, rtol=None):
-        return braid.pinv(x) if rtol is None else braid.pinv(x, rtol)
-
-    def qr(x, /, *, mode="reduced"):
-        if mode != "reduced" and x.shape[-2] > x.shape[-1]:
-            raise ValueError(f"qr: expected the mode reduced, found {mode!r}")
-        return Qr(*braid.qr(x))
-
-    def slogdet(x, /):
-        return Slogdet(*braid.slogdet(x))
-
-    def solve(x1, x2, /):
-        return braid.solve(x1, x2)
-
-    def svd(x, /, *, full_matrices=True):
-        if full_matrices and x.shape[-1] != x.shape[-2]:
-            raise ValueError(f"svd: expected square matrices or full_matrices=False, found {x.shape}")
-        return Svd(*braid.svd(x))
-
-    def trace(x, /, *, offset=0, dtype=None):
-        return sum(braid.diagonal(x, offset), axis=-1, dtype=dtype)
-
-    def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-        return _reduced(lambda x, axes, keep=False: braid.norm(x, ord, axes, keep), x, axis, keepdims)
-
-    functions = {name: f for name, f in locals().items() if callable(f) and not isinstance(f, type)}
-    same = {"det": braid.det, "eigvalsh": braid.eigvalsh, "inv": braid.inverse, "svdvals": braid.svdvals}
-    return SimpleNamespace(**functions, **{name: _of_one(name, f) for name, f in same.items()}, matmul=matmul,
-                           matrix_transpose=matrix_transpose, tensordot=tensordot, vecdot=vecdot)
-
-
-linalg = _linalg()
+from braid import _array_linalg as linalg  # noqa: E402, F401  which needs what is above
