@@ -3,7 +3,7 @@
 # Usage: cmake -DROOT=<tree> -P tests/lint/comments.cmake
 cmake_minimum_required(VERSION 3.25)
 set(files "")
-foreach(folder include tensor autograd nn cuda distributed models apps tests configs cmake)
+foreach(folder include tensor autograd nn cuda distributed models apps course tests configs cmake)
   foreach(pattern *.h *.cpp *.cu *.cuh *.js *.py *.cmake *.toml CMakeLists.txt)
     file(GLOB_RECURSE found RELATIVE ${ROOT} ${ROOT}/${folder}/${pattern})
     list(APPEND files ${found})

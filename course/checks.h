@@ -1,0 +1,121 @@
+// The checks of an exercise: each runs in a process of its own, so that a crash or a deadlock is a result like any
+// other, and says in words what it expected. The first that fails ends the run; with COURSE_ALL=1 all of them run.
+#pragma once
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "braid/tensor.h"
+
+namespace course {
+
+// What a stub throws until the student has written it.
+struct NotWritten : std::logic_error {
+  explicit NotWritten(const std::string& function) : std::logic_error(function + " is not written yet") {}
+};
+
+template <class... Parts>
+std::string words(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+// Ends a check with what was expected and what was found.
+template <class... Parts>
+void expect(bool right, const Parts&... parts) {
+  if (!right) throw std::runtime_error(words(parts...));
+}
+
+// Every element of `found` within `tolerance` of `expected`; the message names the first that is not.
+inline void expect_close(const std::string& name, const braid::Tensor& found, const braid::Tensor& expected,
+                         double tolerance) {
+  expect(bool(found), name, ": expected a tensor of shape ", expected.shape(), ", found an empty handle");
+  expect(found.shape() == expected.shape(), name, ": expected the shape ", expected.shape(), ", found ", found.shape());
+  const std::vector<double> a = found.detach().to_vector<double>(), b = expected.detach().to_vector<double>();
+  for (size_t i = 0; i < a.size(); ++i) {
+    expect(std::abs(a[i] - b[i]) <= tolerance, name, ", element ", i, " in row-major order: expected ", b[i],
+           ", found ", a[i]);
+  }
+}
+
+class Checks {
+ public:
+  // A check, what to try where it fails, and the seconds after which it counts as stuck.
+  void operator()(const char* name, const char* hint, const std::function<void()>& body, unsigned seconds = 20) {
+    ++count_;
+    if (failed_ && !all_) return;
+    const std::string fault = in_child(body, seconds);
+    if (fault.empty()) {
+      ++passed_;
+      std::printf("  ok    %s\n", name);
+    } else {
+      failed_ = true;
+      std::printf("  next  %s\n        %s\n        hint: %s\n", name, fault.c_str(), hint);
+    }
+  }
+  // The exit code of the program: 0 where all checks passed.
+  int result() const {
+    std::printf("%d of %d checks pass\n", passed_, count_);
+    return passed_ == count_ && count_ > 0 ? 0 : 1;
+  }
+
+ private:
+  // What went wrong, or "".
+  static std::string in_child(const std::function<void()>& body, unsigned seconds) {
+    int ends[2];
+    if (::pipe(ends) != 0) throw std::runtime_error("cannot open a pipe");
+    std::fflush(nullptr);
+    const pid_t child = ::fork();
+    if (child < 0) throw std::runtime_error("cannot start a process");
+    if (child == 0) {
+      ::close(ends[0]);
+      ::alarm(seconds);
+      std::string fault;
+      try {
+        body();
+      } catch (const std::exception& e) {
+        fault = e.what();
+        if (fault.empty()) fault = "failed without a message";
+      }
+      for (size_t done = 0; done < fault.size();) {
+        const ssize_t n = ::write(ends[1], fault.data() + done, fault.size() - done);
+        if (n <= 0) break;
+        done += static_cast<size_t>(n);
+      }
+      std::fflush(nullptr);
+      ::_exit(fault.empty() ? 0 : 1);
+    }
+    ::close(ends[1]);
+    std::string fault;
+    char part[512];
+    for (ssize_t n; (n = ::read(ends[0], part, sizeof part)) > 0;) fault.append(part, static_cast<size_t>(n));
+    ::close(ends[0]);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (WIFSIGNALED(status)) {
+      if (WTERMSIG(status) == SIGALRM)
+        return words("did not end within ", seconds,
+                     " seconds: a loop without end, or threads that wait for each other");
+      return words("crashed: ", ::strsignal(WTERMSIG(status)), "; an index outside of its array, or a null pointer?");
+    }
+    if (fault.empty() && WEXITSTATUS(status) != 0) return words("ended with exit code ", WEXITSTATUS(status));
+    return fault;
+  }
+
+  int count_ = 0, passed_ = 0;
+  bool failed_ = false, all_ = std::getenv("COURSE_ALL") != nullptr;
+};
+
+}  // namespace course
