@@ -148,11 +148,18 @@ struct Numbers {
   std::vector<double> values;
   std::vector<int64_t> integers;  // the same, as long as all are integers
   bool masks = true;              // all are True or False
+  std::optional<DType> type;      // that of the tensors among them
 };
 
 void collect(nb::handle values, int axis, Numbers& to) {
   double number = 0;
-  if (nb::isinstance<nb::sequence>(values) && !nb::isinstance<nb::str>(values)) {
+  if (nb::isinstance<Tensor>(values)) {
+    const DType type = nb::cast<Tensor>(values).dtype();
+    check(to.type.value_or(type) == type, ErrorKind::misuse,
+          [&] { return str("bad nested list: expected tensors of one type, found ", *to.type, " and ", type); });
+    to.type = type;
+    collect(values.attr("tolist")(), axis, to);
+  } else if (nb::isinstance<nb::sequence>(values) && !nb::isinstance<nb::str>(values)) {
     const auto n = static_cast<int64_t>(nb::len(values));
     if (axis == to.shape.rank() && to.values.empty()) to.shape.push_back(n);
     check(axis < to.shape.rank() && to.shape[axis] == n, ErrorKind::misuse,
@@ -161,7 +168,7 @@ void collect(nb::handle values, int axis, Numbers& to) {
   } else if (nb::try_cast(values, number)) {
     check(axis == to.shape.rank(), ErrorKind::misuse, "bad nested list: expected lists of one depth");
     int64_t integer = 0;
-    if (PyLong_Check(values.ptr()) && nb::try_cast(values, integer)) to.integers.push_back(integer);
+    if (PyIndex_Check(values.ptr()) && nb::try_cast(nb::int_(values), integer)) to.integers.push_back(integer);
     to.masks = to.masks && PyBool_Check(values.ptr());
     to.values.push_back(number);
   } else {
@@ -170,12 +177,12 @@ void collect(nb::handle values, int axis, Numbers& to) {
   }
 }
 
-// True and False are a mask; no number at all is f32.
+// True and False are a mask; no number at all is f32; numbers beside tensors take the type of these.
 Tensor from_numbers(const Numbers& numbers, std::optional<DType> dtype) {
   const bool integers = !numbers.values.empty() && numbers.integers.size() == numbers.values.size();
   const DType usual = !integers ? DType::f32 : numbers.masks ? DType::u8 : DType::i64;
   const Tensor x = integers ? from_vector(numbers.integers, numbers.shape) : from_vector(numbers.values, numbers.shape);
-  return x.to(dtype.value_or(usual));
+  return x.to(dtype.value_or(numbers.type.value_or(usual)));
 }
 
 Tensor from_object(nb::object source, std::optional<DType> dtype, Device device) {
@@ -209,8 +216,9 @@ nb::object to_capsule(const Tensor& x, nb::object max_version) {
 }
 
 void bind_memory(nb::module_& m) {
-  m.def("asarray", from_object, "source"_a, "dtype"_a = nb::none(), "device"_a = kCpu,
-        "A tensor of nested lists, or one that shares the memory of an array that speaks DLPack.");
+  m.def(
+      "asarray", from_object, "source"_a, "dtype"_a = nb::none(), "device"_a = kCpu,
+      "A tensor of nested lists of numbers or tensors, or one that shares the memory of an array that speaks DLPack.");
   m.def("from_dlpack", take_dlpack, "source"_a, "A tensor over the memory of another library's array.");
 }
 

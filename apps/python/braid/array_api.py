@@ -131,12 +131,16 @@ def _of_two(name, of):
     return _named(name, function)
 
 
+def sign(x, /):
+    return braid.cast(x > 0, x.dtype) - braid.cast(x < 0, x.dtype) if x.dtype in _INTEGERS else braid.sign(x)
+
+
 def _of_integers_too(of):
     return lambda x: x.clone() if x.dtype in _INTEGERS else of(x)
 
 
 for _name in ("abs acos acosh asin asinh atan atanh bitwise_invert cos cosh exp expm1 isfinite isinf isnan log log1p "
-              "log2 log10 logical_not reciprocal sign signbit sin sinh square sqrt tan tanh").split():
+              "log2 log10 logical_not reciprocal signbit sin sinh square sqrt tan tanh").split():
     globals()[_name] = _of_one(_name, getattr(braid, _name))
 for _name in ("ceil", "floor", "round", "trunc"):
     globals()[_name] = _of_one(_name, _of_integers_too(getattr(braid, _name)))

@@ -25,7 +25,7 @@ cumulative_prod(x, axis=-1); diff(x, axis=0, prepend=x[:1]); add(x, y); add(x, 2
 divide(1, x); pow(x, 2); remainder(n, 3); floor_divide(n, 2); equal(n, 3); not_equal(x, y); less(n, 2)
 less_equal(2, n); greater(x, 0.5); greater_equal(x, y); logical_not(n > 2); maximum(x, 1); minimum(n, 2)
 clip(x, 0.5, 1); clip(x, max=y); clip(n, min=2); hypot(x, y); atan2(x, y); copysign(x, -y); floor(x); floor(n)
-round(x); negative(x); positive(n); abs(-n); sign(-x); reciprocal(x); where(n > 2, n, 0); where(x > y, x, y)
+round(x); negative(x); positive(n); abs(-n); sign(-x); sign(n - 2); reciprocal(x); where(n > 2, n, 0); where(x > y, x, y)
 bitwise_and(n, 5); bitwise_xor(n, 6); bitwise_left_shift(n, 2); bitwise_invert(n); n & 6; n | 8; n ^ 1; ~n; n << 1
 12 >> n; 5 % n; 7 // n; 6 & n; -7 % v; +x; abs(x); reshape(x, (4, -1)); reshape(x, shape=(24,), copy=True)
 permute_dims(x, (2, 0, 1)); moveaxis(x, 0, -1); moveaxis(x, (0, 1), (2, 0)); flip(x); flip(x, axis=(0, 2)); roll(x, 3)
@@ -36,7 +36,7 @@ tril(m, k=-1); triu(m); broadcast_arrays(x, y)[1]; meshgrid(v, n)[1]; meshgrid(v
 arange(1, 9, 3); arange(3, dtype=float64); linspace(0, 2, 5, dtype=float64)
 linspace(0, 2, num=4, dtype=float64, endpoint=False); eye(3, 4, k=1, dtype=float64); eye(2, dtype=int32)
 full((2, 3), 7); full((), 2**62 + 1); full_like(x, 3); zeros((2, 0), dtype=float64); ones_like(n)
-asarray([[1, 2], [3, 4]]); asarray([2**62 + 1]); asarray(0.5, dtype=float64); zeros_like(x, dtype=int32)
+asarray([[1, 2], [3, 4]]); asarray([2**62 + 1]); asarray([[n[0], n[1]], [7, n[2]]]); asarray(0.5, dtype=float64); zeros_like(x, dtype=int32)
 astype(x, int64); astype(n, float64); sort(x, axis=1); sort(x, stable=True); argsort(x, axis=0)
 searchsorted(sort(v), v, side='right'); searchsorted(v, v, sorter=argsort(v)); take(x, ids, axis=1); take(v, ids)
 take_along_axis(x, argsort(x, axis=1), axis=1); nonzero(n - 1)[0]; sort(unique_values(n)); unique_counts(n).counts

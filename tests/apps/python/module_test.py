@@ -33,7 +33,9 @@ class Tensors(unittest.TestCase):
         self.assertEqual(x.tolist(), [[1, 2, 3], [4, 5, 6]])
         self.assertEqual(braid.tensor([0.5, 1]).dtype, braid.float32)
         self.assertEqual(braid.tensor([1, 2], dtype=braid.float64).dtype, braid.float64)
-        for bad in ([[1, 2], [3]], [[1], 2], ["a"], [[1, 2], 3]):
+        one = braid.tensor(1, dtype=braid.float64)
+        self.assertEqual((braid.tensor([[one, 2]]).dtype, braid.tensor([x[0], x[1]]).tolist()), (braid.float64, x.tolist()))
+        for bad in ([[1, 2], [3]], [[1], 2], ["a"], [[1, 2], 3], [one, x[0, 0]]):
             with self.assertRaises(braid.MisuseError, msg=str(bad)):
                 braid.tensor(bad)
 
