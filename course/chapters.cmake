@@ -2,6 +2,8 @@
 get_filename_component(COURSE_ROOT ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 set(COURSE_CHAPTERS
   01_tensor
+  02_reverse_mode
+  03_engine
 )
 
 function(course_program name source)

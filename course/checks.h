@@ -108,7 +108,8 @@ class Checks {
       if (WTERMSIG(status) == SIGALRM)
         return words("did not end within ", seconds,
                      " seconds: a loop without end, or threads that wait for each other");
-      return words("crashed: ", ::strsignal(WTERMSIG(status)), "; an index outside of its array, or a null pointer?");
+      return words("crashed: ", ::strsignal(WTERMSIG(status)),
+                   "; an index outside of its array, a null pointer, or a function that calls itself too deep?");
     }
     if (fault.empty() && WEXITSTATUS(status) != 0) return words("ended with exit code ", WEXITSTATUS(status));
     return fault;
