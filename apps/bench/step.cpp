@@ -63,10 +63,6 @@ void check_flags(const std::string& what, const Arguments& arguments) {
 
 int run_bench(const Arguments& arguments) {
   const std::string what = arguments.get("WHAT").empty() ? "step" : arguments.get("WHAT");
-  check(kFlags.contains(what), ErrorKind::setting, [&] {
-    return "there is nothing called '" + what +
-           "' to time: expected step (training steps), decode (one-token steps) or comm (collectives)";
-  });
   check(!(what == "step" && int8_weights(arguments)), ErrorKind::setting,
         "--dtype int8 is for bench decode: expected f32, f64 or bf16 for training steps");
   check_flags(what, arguments);
@@ -227,7 +223,8 @@ Command bench_command() {
       .summary = "time training steps, decoding, or the collectives of several processes",
       .positionals = {{.name = "WHAT",
                        .help = "step: training steps (also without it); decode: one-token steps; comm: collectives",
-                       .required = false}},
+                       .required = false,
+                       .choices = {"step", "decode", "comm"}}},
       .flags =
           {{.name = "preset", .value = "NAME", .help = "model, as in braid info", .fallback = "dcformer-tiny"},
            {.name = "model", .value = "FOLDER", .help = "decode: a model folder or run folder instead of a preset"},

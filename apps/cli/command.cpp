@@ -232,7 +232,12 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
     check(next < plain.size() || !p.required, ErrorKind::setting,
           [&] { return p.name + " is missing (" + p.help + "); usage: " + usage(command); });
     const size_t end = p.repeated ? plain.size() : std::min(plain.size(), next + 1);
-    for (; next < end; ++next) result.values_[p.name].push_back(plain[next]);
+    for (; next < end; ++next) {
+      check(p.choices.empty() || std::ranges::count(p.choices, plain[next]) > 0, ErrorKind::setting, [&] {
+        return p.name + ": expected one of " + join(p.choices, ", ") + ", found '" + preview(plain[next]) + "'";
+      });
+      result.values_[p.name].push_back(plain[next]);
+    }
   }
   if (next < plain.size() && unread && plain.back() == unread_text) check_value(*unread, unread_text);
   check(next == plain.size(), ErrorKind::setting,

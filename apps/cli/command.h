@@ -45,8 +45,9 @@ struct Positional {
   std::string name;  // upper case, as in the usage line
   std::string help = "";
   bool required = true;
-  bool repeated = false;    // takes the rest; only for the last one
-  std::string option = "";  // as that of a flag
+  bool repeated = false;                  // takes the rest; only for the last one
+  std::string option = "";                // as that of a flag
+  std::vector<std::string> choices = {};  // allowed values; empty: any
 };
 
 // The arguments of a command line, checked against the table. Names that are not in the table are a bug: Error(misuse).

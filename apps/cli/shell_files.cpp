@@ -42,6 +42,11 @@ std::string keys_of(const Command& command) {
   return keys;
 }
 
+// The values of the first argument, where the command has a list of them.
+std::string choices_of(const Command& command) {
+  return command.positionals.empty() ? "" : join(command.positionals[0].choices, " ");
+}
+
 // Any string may be a path; a number is none.
 bool takes_files(const Flag& flag) { return flag.rule.type == models::ValueType::string && flag.rule.choices.empty(); }
 
@@ -58,8 +63,9 @@ std::string bash(const std::vector<Command>& commands) {
       values += takes_files(flag) ? "return ;;\n"
                                   : "_braid_words " + in_quotes(join(flag.rule.choices, " ")) + "; return ;;\n";
     }
-    cases +=
-        "    " + command.name + ")\n      flags=" + in_quotes(flags) + " keys=" + in_quotes(keys_of(command)) + "\n";
+    cases += "    " + command.name + ")\n      flags=" + in_quotes(flags) + " keys=" + in_quotes(keys_of(command));
+    if (const std::string choices = choices_of(command); !choices.empty()) cases += " first=" + in_quotes(choices);
+    cases += "\n";
     if (!values.empty()) cases += "      case $before in\n" + values + "      esac\n";
     cases += "      ;;\n";
   }
@@ -71,7 +77,7 @@ _braid_words() {  # these, and no files
 
 _braid() {
   # bash splits --flag=value and key=value into three words.
-  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} flags= keys= given=
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} flags= keys= first= given=
   if [[ $word == = ]]; then
     word= given=yes
   elif [[ $before == = ]]; then
@@ -88,6 +94,8 @@ _braid() {
              cases, R"(  esac
   if [[ $word == -* ]]; then
     _braid_words "$flags"
+  elif [[ -n $first && $COMP_CWORD == 2 ]]; then
+    COMPREPLY=($(compgen -W "$first" -- "$word"))
   elif [[ -n $word && -z $given ]]; then  # a file where no setting begins like that
     COMPREPLY=($(compgen -W "$keys" -- "$word"))
     [[ ${#COMPREPLY[@]} == 0 ]] || compopt -o nospace
@@ -118,6 +126,8 @@ std::string zsh(const std::vector<Command>& commands) {
                            "[" + written(flag.help, {{'\\', "\\\\"}, {'[', "\\["}, {']', "\\]"}}) + "]" + values);
       }
     }
+    if (const std::string choices = choices_of(command); !choices.empty())
+      cases += " \\\n        '1: :(" + choices + ")'";
     cases += str(" \\\n        ", keys.empty() ? "'*: :_files'" : "'*: :{ compadd -S \"\" -a keys; _files }'", " ;;\n");
   }
   return str("#compdef braid\n# zsh completion of braid, ", made_by, R"(
@@ -150,6 +160,8 @@ std::string fish(const std::vector<Command>& commands) {
       if (!flag.value.empty()) lines += takes_files(flag) ? " -rF" : " -xa " + text(join(flag.rule.choices, " "));
       lines += "\n";
     }
+    if (const std::string choices = choices_of(command); !choices.empty())
+      lines += start + " -a " + in_quotes(choices) + "\n";
     if (const std::string keys = keys_of(command); !keys.empty()) lines += start + " -a " + in_quotes(keys) + "\n";
   }
   return lines;

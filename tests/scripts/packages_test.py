@@ -26,6 +26,9 @@ CASES = [
     (["generate", "folder", "--dtype", ""], "f32 f64 bf16 int8"),
     (["generate", "folder", "--dtype", "=", "b"], "bf16"),
     (["generate", "folder", "--dtype", "="], "f32 f64 bf16 int8"),
+    (["bench", ""], "step decode comm"),
+    (["bench", "d"], "decode"),
+    (["bench", "decode", ""], ""),
     (["serve", "folder", "--port", ""], ""),
     (["serve", "folder", "--key-f"], "--key-file"),
 ]

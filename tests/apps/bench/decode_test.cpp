@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_timed) {
   wrong("step --tokens 4", "--tokens is for bench decode: leave it out of bench step");
   wrong("decode --steps 4", "--steps is for bench comm, step: leave it out of bench decode");
   wrong("comm --model x", "--model is for bench decode: leave it out of bench comm");
-  wrong("serve", "expected step (training steps), decode (one-token steps) or comm (collectives)");
+  wrong("serve", "WHAT: expected one of step, decode, comm, found 'serve'");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
