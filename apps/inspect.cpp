@@ -10,6 +10,7 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/text.h"
+#include "apps/inspect_checkpoint.h"
 #include "apps/train/config/data_sources.h"
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/run_data.h"
@@ -232,6 +233,12 @@ int run_inspect(const Arguments& arguments) {
   const Schema schema = train_schema(config, model_settings());
   const std::string given = arguments.get("DATA");
   const bool file = given.ends_with(".toml");
+  if (!file && holds_checkpoints(given)) {
+    check(!arguments.has("batch"), ErrorKind::setting,
+          "--batch is for the data of a run: expected its settings, RUN/config.resolved.toml");
+    inspect_checkpoint(given);
+    return 0;
+  }
   load_config(schema, file ? given : "", arguments.overrides());
   if (!file) config.data.path = given;
   check(arguments.has("batch") || (!arguments.has("table") && arguments.overrides().empty()), ErrorKind::setting,
@@ -257,9 +264,11 @@ int run_inspect(const Arguments& arguments) {
 Command inspect_command() {
   return {
       .name = "inspect",
-      .summary = "show what a data folder holds and what training reads from it",
-      .positionals = {{.name = "DATA",
-                       .help = "folder that braid prepare wrote, or the settings of a run (RUN/config.resolved.toml)"}},
+      .summary = "show what a data folder, a run or a checkpoint holds and what training reads",
+      .positionals =
+          {{.name = "DATA",
+            .help =
+                "folder that braid prepare wrote, settings of a run (RUN/config.resolved.toml), run or checkpoint"}},
       .flags = {{.name = "split",
                  .value = "NAME",
                  .help = "split to read",
@@ -281,7 +290,8 @@ Command inspect_command() {
           "settings of a run sequences have 128 tokens.",
       .examples = {"braid inspect data/books", "braid inspect data/chats --documents 5 --first 100",
                    "braid inspect out/run/config.resolved.toml --batch 3",
-                   "braid inspect data/chats --batch 1 data.seq_len=256 data.packing=in_order --table"},
+                   "braid inspect data/chats --batch 1 data.seq_len=256 data.packing=in_order --table",
+                   "braid inspect out/run", "braid inspect out/run/step-00001000"},
       .run = run_inspect,
   };
 }

@@ -43,8 +43,8 @@ std::string mebibytes(int64_t bytes) {
 
 Debug parse_debug(const std::string& text) {
   Debug switches;
-  const std::vector<std::string> names = {"ops", "mem", "nan", "sync"};
-  bool* const members[] = {&switches.ops, &switches.mem, &switches.nan, &switches.sync};
+  const std::vector<std::string> names = {"ops", "mem", "nan", "comm", "sync"};
+  bool* const members[] = {&switches.ops, &switches.mem, &switches.nan, &switches.comm, &switches.sync};
   for (const std::string& part : detail::split(text, ',')) {
     const std::string word(detail::trim(part));
     if (word.empty()) continue;
@@ -63,8 +63,10 @@ void set_debug(Debug switches, std::FILE* out) { state() = {switches, out}; }
 
 const Debug& debug() { return state().switches; }
 
+void print_debug(const std::string& line) { std::fprintf(state().out, "%s\n", line.c_str()); }
+
 void watch(const char* op, const std::string& part, const Tensor& y) {
-  const auto& [switches, out] = state();
+  const Debug& switches = state().switches;
   const auto name = [&] { return str(op, part.empty() ? "" : ", " + part, ": ", y.dtype(), " ", y.shape()); };
   if (switches.sync) {
     try {
@@ -77,7 +79,7 @@ void watch(const char* op, const std::string& part, const Tensor& y) {
     std::string line = name();
     if (const MemoryStats now = memory_stats(y.device()); switches.mem)
       line += "  " + mebibytes(now.current) + " in tensors, at most " + mebibytes(now.peak);
-    std::fprintf(out, "%s\n", line.c_str());
+    print_debug(line);
   }
   check(!switches.nan || !has_nan(y), ErrorKind::numerical, [&] { return "NaN in " + name() + " (BRAID_DEBUG=nan)"; });
 }

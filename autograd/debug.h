@@ -2,6 +2,7 @@
 //   ops    a line per result, and per derivative on the way back, with type and shape
 //   mem    the same line with the memory of all tensors after the op
 //   nan    stops at the first op whose result or derivative holds NaN: Error(numerical) with its name
+//   comm   a line per transfer between processes: the tensors that go to each rank and come from it
 //   sync   waits for the device after each op, so that an error of the device names the op
 // Nothing else in the library prints.
 #pragma once
@@ -13,7 +14,7 @@
 namespace braid {
 
 struct Debug {
-  bool ops = false, mem = false, nan = false, sync = false;
+  bool ops = false, mem = false, nan = false, comm = false, sync = false;
   bool any() const { return ops || mem || nan || sync; }
 };
 
@@ -26,5 +27,7 @@ const Debug& debug();  // the first call reads the environment
 // Runs the diagnostics that are on, for a result of op; `part` is "" in a forward pass. Called by record() and
 // backward().
 void watch(const char* op, const std::string& part, const Tensor& y);
+// Writes a line to where the diagnostics go.
+void print_debug(const std::string& line);
 
 }  // namespace braid

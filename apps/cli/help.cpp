@@ -74,8 +74,8 @@ const std::vector<HelpRow>& program_notes() {
        "process does it. mpirun ends with their code, but with 1 where SIGINT or SIGTERM is sent to it:\n"
        "send SIGUSR1, which it passes on, to stop with the state saved and code 75"},
       {"environment",
-       "BRAID_DEBUG=ops,mem,nan,sync prints every tensor operation, its memory, stops at the first NaN,\n"
-       "waits for the device after each"}};
+       "BRAID_DEBUG=ops,mem,nan,comm,sync prints every tensor operation, its memory, stops at the first NaN,\n"
+       "prints every transfer between processes, waits for the device after each"}};
   return notes;
 }
 

@@ -1,27 +1,20 @@
 #include "braid/distributed/comm/communicator.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
+#include "braid/autograd/debug.h"
 #include "braid/distributed/comm/rank_order_reduce.h"
+#include "braid/distributed/comm/work_state.h"
 
 namespace braid::dist {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 Buffer buffer_of(Tensor& x) {
   if (!x) return {};
   return {static_cast<char*>(x.mutable_raw()), x.numel() * size_of(x.dtype())};
-}
-
-std::string list(const std::vector<int>& ranks, const Communicator& comm) {
-  std::string text;
-  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + comm.rank_name(rank);
-  return text;
 }
 
 }  // namespace
@@ -35,48 +28,6 @@ int64_t CommStats::total() const {
   int64_t sum = 0;
   for (int64_t b : bytes) sum += b;
   return sum;
-}
-
-struct Work::State {
-  std::function<Tensor(const std::vector<Tensor>&, const std::vector<Tensor>&)> finish;
-  std::vector<Tensor> send, receive;         // the transfer reads and fills them
-  std::unique_ptr<TransferHandle> transfer;  // null: nothing to wait for; destroyed before the buffers
-  Communicator comm;
-  Collective kind = Collective::point;
-};
-
-bool Work::poll() {
-  check(state_ != nullptr, "communicator", "this result was taken already");
-  return !state_->transfer || state_->transfer->done();
-}
-
-Tensor Work::wait() {
-  check(state_ != nullptr, "communicator", "this result was taken already");
-  std::shared_ptr<State> s = std::move(state_);
-  if (s->transfer) {
-    const Communicator& c = s->comm;
-    // Seconds in which this process ran: one that was stopped itself finds no fault in the others when it wakes.
-    double waited = 0;
-    for (Clock::time_point last = Clock::now(); !s->transfer->done();) {
-      s->transfer->yield();
-      const Clock::time_point now = Clock::now();
-      waited += std::min(std::chrono::duration<double>(now - std::exchange(last, now)).count(), 1.0);
-      const double limit = c.limits_->timeout;
-      if (limit > 0 && waited > 0.1) c.transport_->answer_heartbeat();
-      if (limit > 0 && waited > limit) {
-        std::vector<int> unresponsive = c.transport_->unresponsive_ranks(0.4), pending;
-        for (int r : s->transfer->pending_peers()) pending.push_back(c.world_rank(r));
-        const std::string& context = c.limits_->context;
-        fail(ErrorKind::process,
-             str(list(unresponsive.empty() ? pending : unresponsive, c), " did not answer within ",
-                 static_cast<int64_t>(limit), " s: ", name(s->kind), " of the group '", c.label(), "'",
-                 context.empty() ? "" : " at " + context, ", detected by ", c.rank_name(c.world_rank(c.rank())),
-                 "; the process is stopped or dead, or its machine is out of reach"));
-      }
-    }
-    s->transfer.reset();
-  }
-  return s->finish(s->send, s->receive);
 }
 
 Communicator::Communicator(std::shared_ptr<Transport> transport, const std::string& label)
@@ -137,6 +88,7 @@ Work Communicator::start(Collective kind, std::vector<Tensor> send, std::vector<
   for (const auto* tensors : {&state->send, &state->receive}) {
     for (const Tensor& x : *tensors) place = x ? x.device() : place;
   }
+  if (debug().comm) print_debug(state->text());
   state->transfer = direct(place) ? device_->start(out, in) : transport_->start(out, in);
   return Work(std::move(state));
 }

@@ -1,5 +1,6 @@
 // braid inspect as the real program; its output goes to a pipe, so it is plain.
 #include <boost/test/unit_test.hpp>
+#include <fstream>
 
 #include "tests/apps/support.h"
 
@@ -79,6 +80,27 @@ BOOST_AUTO_TEST_CASE(bad_use) {
   rejects((data().scratch / "nothing").string(), 3, "dataset.json");
   rejects(data().text + " --first 4", 2, "bad value for --first: expected at most 3, the documents of the train split");
   rejects(data().text + " --batch 1 data.seq_len=400", 3, "too small");
+}
+
+BOOST_AUTO_TEST_CASE(runs_and_checkpoints) {
+  const Scratch scratch;
+  const std::string run_folder = (scratch / "run").string(), checkpoint = run_folder + "/step-00000002";
+  const Outcome trained =
+      run("train model.preset=dcformer-tiny model.n_layer=1 data.seq_len=16 train.batch_size=1 "
+          "train.steps=2 schedule.warmup=0 eval.interval=0 data.path=" +
+          data().text + " run.out=" + run_folder);
+  BOOST_TEST_REQUIRE(trained.code == 0, trained.output);
+  shows(run_folder, {"a run folder with 1 checkpoint; a resume takes step-00000002", "latest  ", "log.csv  "});
+  shows(checkpoint, {": a checkpoint; every file matches the manifest", "model.safetensors  ", "tensors of F32, ",
+                     "step 2, after 2 sequences of 16 tokens", "  00000000 ", "{\"__meta|"});
+  BOOST_TEST(run("inspect " + checkpoint + " --batch 1").code == 2);
+
+  std::fstream(checkpoint + "/model.safetensors", std::ios::in | std::ios::out).seekp(5000).put('x');
+  const Outcome damaged = run("inspect " + checkpoint);
+  BOOST_TEST(damaged.code == 7);
+  BOOST_TEST(damaged.output.find("damaged checkpoint " + checkpoint + ": model.safetensors has checksum ") !=
+                 std::string::npos,
+             damaged.output);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

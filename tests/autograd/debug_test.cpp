@@ -41,9 +41,9 @@ BOOST_AUTO_TEST_CASE(words) {
   BOOST_TEST((some.ops && some.nan && !some.mem && !some.sync && some.any()));
   BOOST_TEST((!rest.ops && !rest.nan && rest.mem && rest.sync && rest.any()));
   BOOST_TEST(!none.any());
-  BOOST_TEST(
-      throws_with([] { parse_debug("ops,nam"); },
-                  "bad value for BRAID_DEBUG: expected some of ops,mem,nan,sync, found 'nam'; did you mean 'nan'?"));
+  BOOST_TEST(throws_with(
+      [] { parse_debug("ops,nam"); },
+      "bad value for BRAID_DEBUG: expected some of ops,mem,nan,comm,sync, found 'nam'; did you mean 'nan'?"));
 }
 
 BOOST_AUTO_TEST_CASE(ops_are_named_forward_and_back) {

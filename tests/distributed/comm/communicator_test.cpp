@@ -7,6 +7,7 @@
 #include <boost/test/unit_test.hpp>
 #include <fstream>
 
+#include "braid/autograd/debug.h"
 #include "braid/distributed/comm/thread_transport.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "tests/distributed/support.h"
@@ -61,6 +62,22 @@ BOOST_AUTO_TEST_CASE(one_process_sends_nothing) {
   alone.all_reduce(zeros({100}));
   alone.all_gather(zeros({100}), 0, dist::even_partition(100, 1));
   BOOST_TEST(alone.stats().total() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(transfers_are_printed_on_request) {
+  std::FILE* file = std::tmpfile();
+  set_debug(parse_debug("comm"), file);
+  dist::run_thread_ranks(2, [](const Communicator& world) {
+    const dist::Partition halves = dist::even_partition(4, 2);
+    world.all_to_all(zeros({2, 4}), 1, halves, 0, halves);
+  });
+  set_debug({});
+  std::string text(4096, 0);
+  std::rewind(file);
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  std::fclose(file);
+  const char* of_rank_0 = "rank 0 of 2 (world): all_to_all, to 1: f32 (2, 2), from 1: f32 (2, 2); 16 bytes sent\n";
+  BOOST_TEST(text.find(of_rank_0) != std::string::npos, text);
 }
 
 BOOST_AUTO_TEST_CASE(nan_and_infinity_survive_sums_and_maxima) {
