@@ -15,6 +15,7 @@
 #include "apps/train/config/trained.h"
 #include "apps/train/log/log.h"
 #include "apps/train/plan/disk.h"
+#include "apps/train/plan/layout.h"
 #include "apps/train/plan/memory.h"
 #include "apps/train/plan/step_time.h"
 #include "apps/train/run/resume.h"
@@ -333,7 +334,8 @@ std::string start_comments(const TrainConfig& config) {
   return text.empty() ? text : "\n" + text;
 }
 
-DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t processes, int64_t processes_here) {
+DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t processes, int64_t processes_here,
+               bool layout) {
   check_relations(config);
   check_place(config.run.out);
   const bool with_data = names_data(config), here = !request.elsewhere();
@@ -383,7 +385,7 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
   if (mesh.ranks() > 1) add_layouts(report, plan);
   add_time(report, plan, here);
   add_checkpoints(report, plan, here);
-  return {report.str(), problem_of(plan, here)};
+  return {report.str() + (layout ? layout_table(*model, mesh, T) : ""), problem_of(plan, here)};
 }
 
 }  // namespace braid::apps

@@ -14,10 +14,10 @@ struct DryRun {
 };
 
 // The plan of a run on `processes` processes: 0 for as many as the settings parallel.* require; processes_here of them
-// share the memory of this machine. Error(setting), Error(input) where braid train ends with one before it knows the
-// size of a step.
+// share the memory of this machine. layout: the text ends with layout_table(). Error(setting), Error(input) where braid
+// train ends with one before it knows the size of a step.
 DryRun dry_run(const TrainConfig& config, const MachineRequest& request = {}, int64_t processes = 0,
-               int64_t processes_here = 1);
+               int64_t processes_here = 1, bool layout = false);
 
 // Where the weights come from and which parameters are trained, as comment lines of a TOML file. "" where the weights
 // are random and trained alike, or where neither data nor model say how large the model is.

@@ -11,6 +11,7 @@ std::vector<Flag> plan_flags() {
   return {
       {.name = "dry-run",
        .help = "print parameters, memory, time and disk space, then stop; fails where training would"},
+      {.name = "layout", .help = "with --dry-run: also which rank holds which rows of every parameter"},
       {.name = "for",
        .value = "MACHINExN",
        .help = "with --dry-run: for N GPUs that are not here, h100x64: " + join(machine_names(), ", ")},
@@ -23,6 +24,8 @@ std::vector<Flag> plan_flags() {
 }
 
 void check_plan_flags(const Arguments& arguments) {
+  check(!arguments.has("layout") || arguments.has("dry-run"), ErrorKind::setting,
+        "--layout is a part of the plan: add --dry-run");
   for (const char* name : {"for", "tflops", "memory", "link", "efficiency"}) {
     check(!arguments.has(name) || arguments.has("dry-run"), ErrorKind::setting, [&] {
       return str("--", name, " plans a run for another machine: add --dry-run; to train there, run it there");
@@ -38,7 +41,8 @@ int print_plan(const TrainConfig& config, const Arguments& arguments, const Job&
                                .link_gbs = rate("link"),
                                .efficiency = rate("efficiency")};
   const int processes = job.world().size();
-  const DryRun plan = dry_run(config, request, processes > 1 ? processes : 0, processes_here(job.world()));
+  const DryRun plan =
+      dry_run(config, request, processes > 1 ? processes : 0, processes_here(job.world()), arguments.has("layout"));
   std::fputs(plan.text.c_str(), stdout);
   if (plan.problem) throw *plan.problem;
   return 0;
