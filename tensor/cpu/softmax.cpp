@@ -1,4 +1,5 @@
-// Softmax over the last axis: y_i = exp(x_i - max x) / sum_j exp(x_j - max x), and its relatives.
+// Softmax over the last axis: y_i = exp(x_i - max x) / sum_j exp(x_j - max x), and its relatives. A row without types,
+// lanes and threads:   top = max of x;   y_i = exp(x_i - top) for all i;   sum = sum of y;   y_i /= sum for all i
 #include "braid/tensor/kernels/softmax.h"
 
 #include <limits>
