@@ -4,12 +4,14 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "apps/chart/chart_files.h"
 #include "apps/chart/group.h"
 #include "apps/chart/legend.h"
 #include "apps/chart/pdf.h"
 #include "apps/chart/rasterize.h"
 #include "apps/chart/run_chart.h"
 #include "apps/chart/svg.h"
+#include "apps/chart/trace_chart.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/text.h"
 #include "apps/train/plan/run_flops.h"
@@ -142,7 +144,26 @@ std::vector<Run> read_runs(const std::vector<std::string>& sources, const std::v
   return runs;
 }
 
+int plot_trace(const Arguments& arguments) {
+  const std::vector<std::string> runs = arguments.list("RUN");
+  check(runs.size() == 1 && io::is_folder(runs[0]), ErrorKind::setting,
+        "--trace draws a step of one run: expected one run folder");
+  for (const char* flag : {"x", "group", "from", "y-max", "log-y", "smooth", "name"})
+    check(!arguments.has(flag), ErrorKind::setting, [&] { return str("--", flag, " is for curves: leave it out"); });
+  fs::path out = arguments.get("out");
+  if (out.empty()) out = fs::path(runs[0]) / "plots" / "trace.svg";
+  check(out.extension() == ".svg", ErrorKind::setting, [&] {
+    return "bad value for --out: with --trace expected a file name ending in .svg, found '" + preview(out.string()) +
+           "'";
+  });
+  if (out.has_parent_path()) io::make_folder(out.parent_path());
+  write_chart(out.parent_path() / out.stem(), trace_chart(runs[0], arguments.line()), "", medium_of(arguments));
+  std::printf("wrote %s\n", out.c_str());
+  return 0;
+}
+
 int run_plot(const Arguments& arguments) {
+  if (arguments.has("trace")) return plot_trace(arguments);
   const std::vector<std::string> sources = arguments.list("RUN");
   std::vector<std::string> names = arguments.list("name");
   check(names.empty() || names.size() == sources.size(), ErrorKind::setting,
@@ -222,6 +243,7 @@ Command plot_command() {
             .help = "the chart, .svg, .pdf or .png; its numbers go to a .csv beside it [RUN/plots/run.svg, or plot.svg "
                     "for several runs]"},
            medium_flag(),
+           {.name = "trace", .help = "draw the timeline of a step over its ranks, which log.trace=true has written"},
            {.name = "x",
             .value = "WHAT",
             .help = "horizontal axis",
@@ -246,7 +268,7 @@ Command plot_command() {
           "instead of the table, and no learning rate, gradient norm and throughput.",
       .examples = {"braid plot out/run", "braid plot out/dcformer out/transformer -o compare.svg --x time",
                    "braid plot out/dc-* out/tf-* --group 'dc-*' --group 'tf-*' --from 100 -o seeds.png",
-                   "braid plot out/dcformer out/transformer --for paper -o figure-2.pdf"},
+                   "braid plot out/dcformer out/transformer --for paper -o figure-2.pdf", "braid plot out/run --trace"},
       .run = run_plot,
   };
 }

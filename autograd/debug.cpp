@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "braid/autograd/record.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/kernels/backend.h"
@@ -67,6 +68,7 @@ void print_debug(const std::string& line) { std::fprintf(state().out, "%s\n", li
 
 void watch(const char* op, const std::string& part, const Tensor& y) {
   const Debug& switches = state().switches;
+  detail::trace_event(op, detail::in_closure() || part.starts_with("derivative") ? "derivative" : "op", y.device());
   const auto name = [&] { return str(op, part.empty() ? "" : ", " + part, ": ", y.dtype(), " ", y.shape()); };
   if (switches.sync) {
     try {

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <string>
 
+#include "braid/autograd/trace.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid {
@@ -24,6 +25,8 @@ Debug parse_debug(const std::string& text);
 void set_debug(Debug switches, std::FILE* out = stderr);
 const Debug& debug();  // the first call reads the environment
 
+// Whether results are watched: by a diagnostic of every op, or by a timeline of this thread (trace.h).
+inline bool watching() { return detail::tracing || debug().any(); }
 // Runs the diagnostics that are on, for a result of op; `part` is "" in a forward pass. Called by record() and
 // backward().
 void watch(const char* op, const std::string& part, const Tensor& y);

@@ -155,7 +155,7 @@ class Walk {
           return str("its derivative has shape ", grads[i].shape(), " for input ", i, " of shape ", inputs[i].shape,
                      "; sum_to() sums over what an op has repeated");
         });
-        if (debug().any()) watch(node.op, str("derivative for input ", i), grads[i]);
+        if (watching()) watch(node.op, str("derivative for input ", i), grads[i]);
         // A closure may record for a use of its own (EnableGrad); its gradients are values all the same.
         if (!create_graph_ && requires_grad(grads[i])) grads[i] = grads[i].detach();
       }
@@ -221,6 +221,7 @@ std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, GradOpt
   return grads;
 }
 
+bool detail::in_closure() { return Walk::current != nullptr; }
 bool detail::history_is_kept() { return Walk::current && Walk::current->keeps(); }
 
 void detail::backward_in_segment(const Tensor& y, const Tensor& dy, const std::vector<Tensor>& captured) {

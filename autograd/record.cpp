@@ -63,7 +63,7 @@ void no_gradient(const char* op, const Tensor& x) {
 }
 
 Tensor detail::record(const char* op, Tensor y, Inputs inputs, Backward backward, ClosureTraits traits) {
-  if (debug().any()) watch(op, "", y);
+  if (watching()) watch(op, "", y);
   if (!braid::recording(inputs)) return y;
   return with_history(y, make_node(op, inputs, std::move(backward), traits), traits.saves);
 }
@@ -76,7 +76,7 @@ Tensor detail::record(const char* op, Tensor y, Inputs inputs, Backward backward
 // A result's node sends the op's a gradient without elements, as a sign that it was used.
 std::vector<Tensor> detail::record_many(const char* op, std::vector<Tensor> ys, Inputs inputs, BackwardMany backward,
                                         ClosureTraits traits) {
-  if (debug().any())
+  if (watching())
     for (size_t i = 0; i < ys.size(); ++i) watch(op, str("result ", i), ys[i]);
   if (!braid::recording(inputs)) return ys;
   auto arrived = std::make_shared<std::vector<Tensor>>(ys.size());

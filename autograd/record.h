@@ -26,6 +26,8 @@ inline Inputs span_of(std::initializer_list<Tensor> list) { return {list.begin()
 
 // In a closure: whether it may be called again (BackwardOptions::keep), so that it must leave what it saved as it is.
 bool history_is_kept();
+// Whether this thread executes a closure.
+bool in_closure();
 
 Tensor record(const char* op, Tensor y, Inputs inputs, Backward backward, ClosureTraits traits);
 std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, Inputs inputs, BackwardMany backward,

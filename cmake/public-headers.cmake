@@ -34,6 +34,7 @@ set(BRAID_PUBLIC_HEADERS
   autograd/sample.h
   autograd/saved.h
   autograd/scans.h
+  autograd/trace.h
   distributed/comm/communicator.h
   distributed/comm/device_ranks.h
   distributed/comm/mpi_session.h

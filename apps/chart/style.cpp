@@ -32,6 +32,7 @@ constexpr ShapeStyle shape_styles[] = {{"paper", {}, Tone{0xffffff, 0x0d1117}},
                                        {"faint", {}, {}, 1, 0.28},
                                        {"dot", {}, Tone{0xffffff, 0x0d1117}, 1.6},
                                        {"band", {}, {}, 1, 0.2, true},
+                                       {"bar", {}, {}, 1, 0.85, true},
                                        {"more", {}, Tone{0x14539a, 0x8cc4ff}},
                                        {"less", {}, Tone{0xc2590c, 0xffb066}}};
 
@@ -61,7 +62,8 @@ std::string color_rules(bool dark) {
   for (const ShapeStyle& s : shape_styles) css += rule(str(".", s.name), colors(s, dark));
   for (int i = 0; i < series_hues; ++i) {
     const std::string color = hex(dark ? hues[i].dark : hues[i].light) + "; ";
-    css += rule(str(".c", i), "stroke: " + color) + rule(str(".band.c", i), "fill: " + color + "stroke: none; ");
+    css += rule(str(".c", i), "stroke: " + color) +
+           rule(str(".band.c", i, ", .bar.c", i), "fill: " + color + "stroke: none; ");
   }
   return css;
 }

@@ -4,11 +4,13 @@
 #include "apps/cli/command.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
+#include "apps/train/log/step_trace.h"
 #include "apps/train/plan/memory.h"
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/run_data.h"
 #include "apps/train/train.h"
 #include "apps/train/training_run.h"
+#include "braid/autograd/trace.h"
 #include "braid/distributed/comm/device_ranks.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/tensor/parallel.h"
@@ -34,10 +36,13 @@ int train_steps(TrainingRun& run, const TrainConfig& config, const dist::Process
     run.print_stopped();
     return exit_stopped;
   }
-  while (!run.finished()) {
+  for (int64_t count = 1; !run.finished(); ++count) {
+    std::optional<StepTrace> trace;
+    if (config.log.trace && count == kTracedStep) trace.emplace(config.run.out, mesh.world.rank());
     mesh.world.set_context(str("step ", run.step() + 1));
     std::vector<models::Batch> batches;
     try {
+      const TracePhase phase("data");
       dist::run_on_all_ranks(mesh.world, [&] { batches = run.batches(); });  // fails on all of them or on none
     } catch (const Error& e) {
       if (e.kind() == ErrorKind::input) run.save_before_error();
@@ -48,6 +53,7 @@ int train_steps(TrainingRun& run, const TrainConfig& config, const dist::Process
     models::StepMetrics metrics;
     std::optional<std::string> failure;
     try {
+      const TracePhase phase("forward and backward");
       metrics = trainer.forward_backward(batches);
       failure = failure_of(run, config, metrics, batches);
     } catch (const Error& e) {  // BRAID_DEBUG=nan throws at the first NaN
@@ -58,7 +64,11 @@ int train_steps(TrainingRun& run, const TrainConfig& config, const dist::Process
       trainer.discard();
       run.fail_step(run.step() + 1, metrics, lr.all, *failure);
     }
-    trainer.apply(lr);
+    {
+      const TracePhase phase("update");
+      trainer.apply(lr);
+    }
+    trace.reset();
 
     LogRow row = run.count_step(metrics, lr.all);
     run.measure(row);

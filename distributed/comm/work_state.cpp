@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "braid/autograd/trace.h"
+
 namespace braid::dist {
 
 namespace {
@@ -61,6 +63,7 @@ Tensor Work::wait() {
       }
     }
     s->transfer.reset();
+    braid::detail::trace_event(name(s->kind), "transfer", kCpu);
   }
   return s->finish(s->send, s->receive);
 }

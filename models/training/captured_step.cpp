@@ -34,7 +34,7 @@ void CapturedStep::forget() {
 bool CapturedStep::can_capture(const std::vector<Batch>& batches) const {
   for (const Batch& b : batches)
     if (b.has(kPositions) || b.has(kSourceLengths) || b.has(kSampleKeys)) return false;
-  return enabled_ && static_cast<bool>(backend(device_).stream.begin_capture) && !debug().any();
+  return enabled_ && static_cast<bool>(backend(device_).stream.begin_capture) && !watching();
 }
 
 CapturedStep::BatchShape CapturedStep::shape_of(const std::vector<Batch>& batches) {

@@ -203,6 +203,7 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                "it",
                one_of({std::begin(progress_styles), std::end(progress_styles)})},
               {"log.tensorboard", &c.log.tensorboard, "also write event files for TensorBoard to run.out/tensorboard"},
+              {"log.trace", &c.log.trace, "write the timeline of the third step to run.out/trace: braid plot --trace"},
               {"log.prometheus", &c.log.prometheus,
                "file for node_exporter's textfile collector (name it NAME.prom), rewritten as the run goes; \"\" = "
                "none"},

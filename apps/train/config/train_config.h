@@ -110,7 +110,7 @@ struct TrainConfig {
   struct Log {
     int64_t interval = 0;
     std::string style = "auto";
-    bool tensorboard = false;
+    bool tensorboard = false, trace = false;
     std::string prometheus;
     std::string command = "";
   } log;

@@ -1,0 +1,55 @@
+// The timeline of a thread: what begins, ends and counts as an event.
+#include "braid/autograd/trace.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "braid/autograd/ops.h"
+#include "braid/autograd/record.h"
+
+using namespace braid;
+
+BOOST_AUTO_TEST_SUITE(trace)
+
+namespace {
+
+std::vector<std::string> names(const std::vector<TraceEvent>& events) {
+  std::vector<std::string> out;
+  for (const TraceEvent& e : events) out.push_back(std::string(e.kind) + " " + e.name);
+  return out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(ops_derivatives_and_phases_in_their_order) {
+  Tensor x = from_values({1, 2}, {2});
+  require_grad(x);
+  start_trace();
+  {
+    const TracePhase phase("step");
+    backward(sum(exp(x)));
+  }
+  const std::vector<TraceEvent> events = stop_trace();
+  const std::vector<std::string> expected{"op exp",         "op sum",         "derivative reshape", "derivative expand",
+                                          "derivative sum", "derivative exp", "phase step"};
+  BOOST_TEST(names(events) == expected, boost::test_tools::per_element());
+  for (size_t i = 0; i + 1 < events.size(); ++i) {
+    BOOST_TEST(events[i].begin <= events[i].end);
+    BOOST_TEST(events[i].bytes > 0);
+    if (i > 0) BOOST_TEST(events[i].begin == events[i - 1].end);
+  }
+  BOOST_TEST(events.back().begin <= events.front().begin);
+  BOOST_TEST(events.back().end >= events[5].end);
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_kept_while_it_is_off) {
+  exp(ones({2}));
+  const TracePhase phase("step");
+  BOOST_TEST(stop_trace().empty());
+  start_trace();
+  exp(ones({2}));
+  BOOST_TEST(stop_trace().size() == 1);
+  exp(ones({2}));
+  BOOST_TEST(stop_trace().empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
