@@ -36,12 +36,11 @@ static Tensor with_queries(const Tensor& k, const Tensor& q, int64_t each) {
   return concat({k, reshape(q, {k.dim(0), k.dim(1), k.dim(2), each * q.dim(3)})}, 3);
 }
 
-// The queries behind such keys at the T positions from `begin` on, of the shape of q; 0 before the first key.
-static Tensor queries_before(const Tensor& q, const Tensor& k, int64_t begin) {
-  const int64_t B = q.dim(0), T = q.dim(1), N = q.dim(2), d = q.dim(3), end = std::max<int64_t>(0, begin + T);
-  const Tensor at = slice(slice(k, 1, std::max<int64_t>(0, begin), end), 3, d, k.dim(3));
-  const int64_t missing = T - at.dim(1);
-  const Tensor rows = reshape(at, {B, T - missing, N, d});
+// The n queries behind such keys before position `end`, (B, n, N, d) as q; 0 before the first key.
+static Tensor queries_before(const Tensor& q, const Tensor& k, int64_t end, int64_t n) {
+  const int64_t B = q.dim(0), N = q.dim(2), d = q.dim(3);
+  const int64_t first = std::max<int64_t>(0, end - n), missing = n - (end - first);
+  const Tensor rows = reshape(slice(slice(k, 1, first, end), 3, d, k.dim(3)), {B, end - first, N, d});
   return missing == 0 ? rows : concat({zeros({B, missing, N, d}, q.dtype(), q.device()), rows}, 1);
 }
 
@@ -135,15 +134,15 @@ AttentionOperands AttentionVariants::operands(const Qkv& qkv, std::function<Tens
 
 ScoreFunctions AttentionVariants::score_functions(std::function<Tensor(const Tensor& scores)> first) const {
   ScoreFunctions f;
-  f.scores = [variants = variants_, first = std::move(first)](const Tensor& q, const Tensor& k,
-                                                              const DcmhaOptions& options, const AttentionMask& mask) {
-    const auto plain = [&](const Tensor& queries) {
-      const Tensor s = attention_scores(queries, k, options);
-      return first ? first(s) : s;
-    };
-    const ScoreRows rows{mask, [&](int64_t i) { return plain(queries_before(q, k, mask.offset - i)); }};
-    Tensor s = plain(q);
-    for (const auto& variant : variants) s = variant->scores(s, rows);
+  int64_t earlier = 0;
+  for (const std::string& name : names_) earlier = std::max(earlier, attention_variant_named(name).earlier_queries);
+  f.scores = [variants = variants_, earlier, first = std::move(first)](
+                 const Tensor& q, const Tensor& k, const DcmhaOptions& options, const AttentionMask& mask) {
+    const Tensor queries = earlier == 0 ? q : concat({queries_before(q, k, mask.offset, earlier), q}, 1);
+    Tensor s = attention_scores(queries, k, options);
+    if (first) s = first(s);
+    for (const auto& variant : variants)
+      s = variant->scores(s, {mask.causal, mask.window, mask.offset + q.dim(1) - s.dim(2)});
     return mask_scores(s, mask, -std::numeric_limits<double>::infinity());
   };
   f.probabilities = [variants = variants_](const Tensor& s, const AttentionMask& mask) {

@@ -27,14 +27,6 @@ struct VariantSizes {
   Linear::Options by_head() const { return {.init = init, .shard = {.axis = 0, .unit = "head", .units = heads}}; }
 };
 
-// The rows of scores (B, Nq, T, S) that a variant is to change.
-struct ScoreRows {
-  AttentionMask mask;  // of these rows
-  // The scores of the queries i positions before those of the rows, against the same keys and not masked; 0 where a row
-  // has none among its keys' positions. For i <= AttentionVariantRule::earlier_queries.
-  std::function<Tensor(int64_t i)> earlier;
-};
-
 class AttentionVariant : public Module {
  public:
   // qkv (B, T, (Nq + 2 Nkv) d): queries, keys and values of this rank's heads, before norms and rotation -> the same. x
@@ -51,7 +43,9 @@ class AttentionVariant : public Module {
   }
 
   // Composed variants have all heads here, s and p (B, Nq, T, S). Masked keys are -inf in normalised() and get p = 0.
-  virtual Tensor scores(const Tensor& s, const ScoreRows& rows) const { return (void)rows, s; }
+  // scores() gets them as they are, with the mask of its rows. Until it is called of the variant with earlier_queries,
+  // their rows are in front, of scores 0 where there are no such queries; it returns the others.
+  virtual Tensor scores(const Tensor& s, const AttentionMask& mask) const { return (void)mask, s; }
   virtual Tensor normalised(const Tensor& s) const { return (void)s, Tensor(); }  // s -> p; empty: by softmax
   virtual Tensor probabilities(const Tensor& p) const { return p; }
 

@@ -11,6 +11,7 @@
 // heads at a time, and convolves the probabilities too; here it is the paper's first form, in all layers that have it.
 #include "braid/autograd/contract.h"
 #include "braid/autograd/convolution.h"
+#include "braid/autograd/manipulate.h"
 #include "braid/autograd/ops.h"
 #include "braid/nn/attention/variant.h"
 
@@ -36,19 +37,23 @@ class Mta final : public AttentionVariant {
     }
     kernel_ = parameter(kernel_), mix_ = parameter(mix_);
   }
-  // The rows' own window and causal limits, for the scores of the queries i positions before.
-  Tensor scores(const Tensor& s, const ScoreRows& rows) const override {
-    const int64_t B = s.dim(0), N = s.dim(1), T = s.dim(2), S = s.dim(3), window = rows.mask.window;
-    std::vector<Tensor> of_queries;  // (B, N, 1, T, S)
-    for (int64_t i = 0; i < kQueries && (window == 0 || i < window); ++i) {
-      const AttentionMask mask{rows.mask.causal, window == 0 ? 0 : window - i, rows.mask.offset - i};
-      of_queries.push_back(unsqueeze(mask_scores(i == 0 ? s : rows.earlier(i), mask, 0), 2));
+  // Rows (t - i, .) are those of an image of scores, convolved. A window limits the pairs of t whatever i: where it
+  // hides keys, there is an image for each i.
+  Tensor scores(const Tensor& s, const AttentionMask& rows) const override {
+    const int64_t N = s.dim(1), all = s.dim(2), T = all - (kQueries - 1);
+    const int64_t c = rows.window == 0 ? kQueries : std::min(kQueries, rows.window);
+    const int64_t at_once = rows.first(all - 1) > 0 ? 1 : c;
+    const Tensor kernel = reshape(flip(cast(kernel_, s.dtype()), 1), {N, 1, kQueries, kKeys});
+    Tensor sum;
+    for (int64_t row = kQueries - c; row < kQueries; row += at_once) {  // of s and of the kernel, that of i
+      const int64_t i = kQueries - 1 - row;
+      const AttentionMask mask{rows.causal, at_once > 1 ? 0 : rows.window - i, rows.offset + row};
+      const Tensor image = mask_scores(slice(s, 2, row, row + T + at_once - 1), mask, 0);
+      const Tensor part =
+          conv2d(image, slice(kernel, 2, row, row + at_once), {}, {.padding = {0, kKeys / 2}, .groups = N});
+      sum = sum ? add(sum, part) : part;
     }
-    const int64_t c = std::ssize(of_queries);
-    const Tensor of_keys = reshape(permute(concat(of_queries, 2), {0, 3, 1, 2, 4}), {B * T, N * c, S});
-    const Tensor sums =
-        conv1d(of_keys, slice(cast(kernel_, s.dtype()), 1, 0, c), {}, {.padding = kKeys / 2, .groups = N});
-    return permute(reshape(sums, {B, T, N, S}), {0, 2, 1, 3});
+    return sum;
   }
   Tensor probabilities(const Tensor& p) const override {
     const Tensor pairs = reshape(p, {p.dim(0), p.dim(1) / kHeads, kHeads, p.dim(2), p.dim(3)});

@@ -68,20 +68,24 @@ struct Tap {
   int64_t element, offset;
 };
 
-// y[j] = sum over taps, in their order, of weight[element] x[offset + j], for j in [0, n) and up to kBlock - 1 more.
+// y[j] = sum over taps, in their order, of weight[element] x[offset + j], for j in [0, Count kWidth).
+template <int Count, class A>
+void sum_taps_at(const std::vector<Tap>& taps, const A* weight, const A* x, A* y) {
+  using V = Vector<A, kWidth<A>>;
+  V sum[Count] = {};
+  for (const Tap& t : taps) {
+    const A w = weight[t.element];
+    for (int i = 0; i < Count; ++i) sum[i] += w * load<V>(x + t.offset + i * kWidth<A>);
+  }
+  for (int i = 0; i < Count; ++i) store(y + i * kWidth<A>, sum[i]);
+}
+
+// The same for j in [0, n) and up to kBlock - 1 more. Four sums at a time hide the time that one addition takes.
 template <class A>
 void sum_taps(const std::vector<Tap>& taps, const A* weight, const A* x, int64_t n, A* y) {
-  using V = Vector<A, kWidth<A>>;
-  for (int64_t j = 0; j < n; j += kBlock<A>) {
-    V low{}, high{};
-    for (const Tap& t : taps) {
-      const A w = weight[t.element];
-      low += w * load<V>(x + t.offset + j);
-      high += w * load<V>(x + t.offset + j + kWidth<A>);
-    }
-    store(y + j, low);
-    store(y + j + kWidth<A>, high);
-  }
+  int64_t j = 0;
+  for (; j + kBlock<A> < n; j += 2 * kBlock<A>) sum_taps_at<4>(taps, weight, x + j, y + j);
+  if (j < n) sum_taps_at<2>(taps, weight, x + j, y + j);
 }
 
 // The first n elements of x, and zeros behind them, whatever is there.
@@ -239,15 +243,11 @@ void weight_gradient_depthwise(In dy, In x, const ConvolutionShape& s, Out dweig
           const A* const image = padded.with(values + plane * s.pixels(), s.rows.size, s.columns.size);
           const A* const g = padded_dy.with(gradients + plane * s.windows(), s.rows.count, s.columns.count);
           for (int64_t t = 0; t < size;) {
-            const int64_t count = size - t >= 4 ? 4 : 1;
-            for (int64_t row = 0; row < s.rows.count; ++row) {
-              const A* const from = image + row * s.rows.stride * padded.stride();
-              const A* const of_row = g + row * padded_dy.stride();
-              if (count == 4)
-                add_products<A, 4>(taps.data() + t, from, of_row, s.columns.count, sum + t);
-              else
-                add_products<A, 1>(taps.data() + t, from, of_row, s.columns.count, sum + t);
-            }
+            const int64_t count = size - t >= 8 ? 8 : size - t >= 4 ? 4 : 1;
+            const auto add = count == 8 ? add_products<A, 8> : count == 4 ? add_products<A, 4> : add_products<A, 1>;
+            for (int64_t row = 0; row < s.rows.count; ++row)
+              add(taps.data() + t, image + row * s.rows.stride * padded.stride(), g + row * padded_dy.stride(),
+                  s.columns.count, sum + t);
             t += count;
           }
         }

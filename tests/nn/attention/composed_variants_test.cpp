@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(interleaved_heads_attend_among_pseudo_tokens) {
 // In loops over queries, keys and the offsets of both.
 BOOST_AUTO_TEST_CASE(multi_token_attention_sums_neighbouring_scores) {
   constexpr int64_t Q = 6, K = 11, Nkv = 2;
-  for (const int64_t window : {0, 3}) {
+  for (const int64_t window : {0, 3, 5, 7}) {
     nn::AttentionOptions o = with({"mta"});
     o.kv_heads = Nkv;
     o.window = window;
