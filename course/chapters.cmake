@@ -4,6 +4,7 @@ set(COURSE_CHAPTERS
   01_tensor
   02_reverse_mode
   03_engine
+  04_kernel
   14_claim
 )
 
