@@ -5,6 +5,7 @@ set(COURSE_CHAPTERS
   02_reverse_mode
   03_engine
   04_kernel
+  05_training
   14_claim
 )
 
