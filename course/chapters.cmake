@@ -6,6 +6,7 @@ set(COURSE_CHAPTERS
   03_engine
   04_kernel
   05_training
+  06_tokens
   14_claim
 )
 
