@@ -56,7 +56,7 @@ int main() {
       course::expect_close(course::words("row of ", n, " in f32"), row_of(narrow), softmax(narrow), 2e-6);
     }
   });
-  check("softmax_row: large values, which exp() of f32 does not hold", "subtract the maximum before exp()", [] {
+  check("softmax_row: large values, where exp() of f32 overflows", "subtract the maximum before exp()", [] {
     const Tensor x = from_values({1001, 1002, 1003}, {3});
     course::expect_close("large values", row_of(x), softmax(x), 1e-6);
   });

@@ -11,7 +11,7 @@
 
 namespace chapter {
 
-// The files hold printable characters only: a byte that is none stands as the next free character from U+0100 on.
+// The files contain printable characters only: a byte that is none stands as the next free character from U+0100 on.
 inline std::string letter_of(int byte) {
   const auto printable = [](int b) { return (b > 32 && b < 127) || (b > 160 && b != 173); };
   int code = byte;
