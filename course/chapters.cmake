@@ -7,6 +7,7 @@ set(COURSE_CHAPTERS
   04_kernel
   05_training
   06_tokens
+  07_attention
   10_memory
   14_claim
 )
