@@ -8,6 +8,7 @@ set(COURSE_CHAPTERS
   05_training
   06_tokens
   07_attention
+  08_compose
   10_memory
   14_claim
 )
