@@ -9,6 +9,7 @@ set(COURSE_CHAPTERS
   06_tokens
   07_attention
   08_compose
+  09_heads
   10_memory
   14_claim
 )
