@@ -11,6 +11,7 @@ set(COURSE_CHAPTERS
   08_compose
   09_heads
   10_memory
+  12_processes
   14_claim
 )
 

@@ -1,0 +1,132 @@
+// Checks of exercise 12: collectives beside sums and copies made in one process, attention beside Braid's on all heads.
+#include EXERCISE
+
+#include "braid/autograd/ops.h"
+#include "course/12_processes/ranks.h"
+
+using namespace braid;
+using course::Communicator;
+
+namespace {
+
+std::vector<Tensor> draws(int ranks, const Shape& shape, uint64_t seed, DType dtype = DType::f64) {
+  std::vector<Tensor> out;
+  for (int r = 0; r < ranks; ++r) out.push_back(randn(shape, {.seed = seed + static_cast<uint64_t>(r)}, dtype));
+  return out;
+}
+const Tensor& of(const std::vector<Tensor>& x, const Communicator& comm) { return x[static_cast<size_t>(comm.rank())]; }
+
+// ((x_0 + x_1) + x_2) + ...
+Tensor in_rank_order(const std::vector<Tensor>& x) {
+  Tensor sum = x[0];
+  for (size_t r = 1; r < x.size(); ++r) sum = sum + x[r];
+  return sum;
+}
+Tensor part(const Tensor& x, int axis, const Communicator& comm) {
+  const dist::Range range = dist::even_partition(x.dim(axis), comm.size()).single(comm.rank());
+  return x.sliced(axis, range.begin, range.end);
+}
+void expect_bytes(const char* what, const Communicator& comm, int64_t maximum) {
+  const int64_t sent = comm.stats().bytes_of(dist::Collective::point);
+  course::expect(sent <= maximum, what, ": expected at most ", maximum, " bytes sent by a rank, found ", sent);
+}
+
+}  // namespace
+
+int main() {
+  course::Checks check;
+  check("exchange: two ranks, both directions", "let the lower rank send first, the other one receive first", [] {
+    course::run_ranks(2, [](const Communicator& comm) {
+      const std::vector<Tensor> x{arange(3, DType::f64), arange(8, DType::f64).reshaped({2, 4})};
+      const Tensor& theirs = x[static_cast<size_t>(1 - comm.rank())];
+      course::expect_close("exchange", exercise::exchange(comm, 1 - comm.rank(), of(x, comm), theirs.shape()), theirs,
+                           0);
+    });
+  });
+  check("reduce_scatter: this rank's part of the sum", "send rank r its part of x; add every part that arrives", [] {
+    for (const int ranks : {2, 3}) {
+      const std::vector<Tensor> x = draws(ranks, {7, 2}, 10);
+      course::run_ranks(ranks, [&](const Communicator& comm) {
+        course::expect_close(course::words("reduce_scatter of (7, 2) on ", ranks, " ranks"),
+                             exercise::reduce_scatter(comm, of(x, comm)), part(in_rank_order(x), 0, comm), 1e-12);
+        expect_bytes("reduce_scatter of (7, 2) f64", comm, 5 * 2 * 8);
+      });
+    }
+  });
+  check("reduce_scatter: in rank order", "begin with the part of rank 0, not with your own", [] {
+    // In f32 1e8 + 1 is 1e8: the order shows.
+    const std::vector<Tensor> x{full({3}, 1e8), full({3}, 1), full({3}, -1e8)};
+    course::run_ranks(3, [&](const Communicator& comm) {
+      course::expect_close("(1e8 + 1) - 1e8 in f32, in rank order", exercise::reduce_scatter(comm, of(x, comm)),
+                           zeros({1}), 0);
+    });
+  });
+  check("all_gather: all parts on every rank", "the shape of another rank's part may differ from yours", [] {
+    for (const int ranks : {2, 3}) {
+      const Tensor x = randn({7, 2}, {.seed = 20}, DType::f64);
+      course::run_ranks(ranks, [&](const Communicator& comm) {
+        course::expect_close(course::words("all_gather of (7, 2) on ", ranks, " ranks"),
+                             exercise::all_gather(comm, part(x, 0, comm).contiguous(), 7), x, 0);
+      });
+    }
+  });
+  check("all_reduce: the sum on every rank, for 2 (P-1)/P n bytes", "reduce_scatter, then all_gather", [] {
+    const std::vector<Tensor> x = draws(4, {4, 5, 2}, 30);
+    course::run_ranks(4, [&](const Communicator& comm) {
+      course::expect_close("all_reduce of (4, 5, 2) on 4 ranks", exercise::all_reduce(comm, of(x, comm)),
+                           in_rank_order(x), 1e-12);
+      expect_bytes("all_reduce of 40 f64 on 4 ranks", comm, 2 * 3 * 10 * 8);
+    });
+  });
+  check("mean_gradients: the gradient of one process", "weight the gradient of each rank by its samples", [] {
+    const Tensor x = randn({10, 3}, {.seed = 40}, DType::f64), y = randn({10, 2}, {.seed = 41}, DType::f64);
+    const auto gradient = [&](int64_t begin, int64_t end) {
+      Tensor w = full({2, 3}, 0.5, DType::f64);
+      require_grad(w);
+      const Tensor miss = matmul(x.sliced(0, begin, end), transpose(w)) - y.sliced(0, begin, end);
+      backward(sum(square(miss)) * (1.0 / static_cast<double>(end - begin)));
+      return grad(w).clone();
+    };
+    for (const int64_t first : {5, 3}) {
+      course::run_ranks(2, [&](const Communicator& comm) {
+        const bool low = comm.rank() == 0;
+        std::vector<Tensor> own{low ? gradient(0, first) : gradient(first, 10)};
+        exercise::mean_gradients(comm, own, low ? first : 10 - first);
+        course::expect_close(course::words("gradient of 10 samples, ", first, " of them on rank 0"), own[0],
+                             gradient(0, 10), 1e-12);
+      });
+    }
+  });
+  check("heads_to_rows and back", "what goes to rank r: its rows of your heads; what comes: your rows of its heads",
+        [] {
+          for (const int ranks : {2, 3}) {
+            const Tensor x = arange(72, DType::f64).reshaped({6, 6, 2});  // each element is its position
+            course::run_ranks(ranks, [&](const Communicator& comm) {
+              const Tensor heads = part(x, 1, comm).contiguous(), rows = part(x, 0, comm).contiguous();
+              course::expect_close(course::words("heads_to_rows of (6, 6, 2) on ", ranks, " ranks"),
+                                   exercise::heads_to_rows(comm, heads), rows, 0);
+              course::expect_close(course::words("rows_to_heads of (6, 6, 2) on ", ranks, " ranks"),
+                                   exercise::rows_to_heads(comm, rows), heads, 0);
+            });
+          }
+        });
+  check("composed_attention: equals one process", "own rows do not begin at position 0: the mask has to know", [] {
+    const Shape shape{6, 4, 8};
+    const Tensor q = randn(shape, {.seed = 50}, DType::f64), k = randn(shape, {.seed = 51}, DType::f64),
+                 v = randn(shape, {.seed = 52}, DType::f64), base = randn({4, 4}, {.seed = 53}, DType::f64) * 0.3;
+    const auto one = [](const Tensor& x) { return unsqueeze(x, 0); };
+    const Tensor y = squeeze(dcmha(one(q), one(k), one(v), {.base = one(base)}, {}), 0);
+    for (const int ranks : {2, 1}) {
+      course::run_ranks(ranks, [&](const Communicator& comm) {
+        const auto own = [&](const Tensor& x) { return part(x, 1, comm).contiguous(); };
+        const Tensor found = exercise::composed_attention(comm, own(q), own(k), own(v), base);
+        course::expect(found.shape() == own(q).shape(), "composed attention: expected the shape of q, ", own(q).shape(),
+                       ", found ", found.shape());
+        for (int64_t t = 0; t < 6; ++t)
+          course::expect_close(course::words("composed attention (T = 6, N = 4, d = 8) on ", ranks, " ranks, row ", t),
+                               found.sliced(0, t, t + 1), own(y).sliced(0, t, t + 1), 1e-12);
+      });
+    }
+  });
+  return check.result();
+}
