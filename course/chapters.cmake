@@ -12,6 +12,7 @@ set(COURSE_CHAPTERS
   09_heads
   10_memory
   12_processes
+  13_safe_run
   14_claim
 )
 
