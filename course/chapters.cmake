@@ -11,14 +11,48 @@ set(COURSE_CHAPTERS
   08_compose
   09_heads
   10_memory
+  11_cuda
   12_processes
   13_safe_run
   14_claim
 )
 
+# Chapter 11 runs kernels on the emulated GPU of Braid's tests, built here from its sources: those that lie beside an
+# installed Braid, else those of the tree. Where they or Boost.Context are missing, its programs only say so.
+set(from "")
+foreach(folder ${braid_DIR}/../../../share/braid/emulator ${braid_DIR}/../../../../share/braid/emulator ${COURSE_ROOT})
+  if(NOT from AND EXISTS ${folder}/tests/cuda/emulation/engine.cpp)
+    set(from ${folder})
+  endif()
+endforeach()
+find_package(Boost 1.74 QUIET OPTIONAL_COMPONENTS context)
+if(from AND TARGET Boost::context)
+  add_library(course_emulator STATIC EXCLUDE_FROM_ALL ${COURSE_ROOT}/course/11_cuda/emulator.cpp)
+  foreach(source engine fibers memory)
+    target_sources(course_emulator PRIVATE ${from}/tests/cuda/emulation/${source}.cpp)
+  endforeach()
+  target_link_libraries(course_emulator PUBLIC braid::braid Boost::context)
+  target_include_directories(course_emulator SYSTEM PUBLIC ${from} ${from}/include)
+  # (current_stream: a Braid with CUDA has one of its own)
+  target_compile_definitions(course_emulator PUBLIC BRAID_EMULATION="tests/cuda/emulation/emulate.h"
+    current_stream=emulated_stream)
+  target_compile_options(course_emulator PUBLIC -fno-strict-aliasing -Wno-unknown-pragmas)
+else()
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/no_emulator.cpp "#include <cstdio>\nint main() {\n  std::puts(\"chapter 11 "
+    "needs Boost.Context (libboost-context-dev) and share/braid/emulator of an installed Braid\");\n  return 3;\n}\n")
+endif()
+
 function(course_program name source)
+  set(emulator "")
+  if(source MATCHES "/11_cuda/")
+    if(TARGET course_emulator)
+      set(emulator course_emulator)
+    else()
+      set(source ${CMAKE_CURRENT_BINARY_DIR}/no_emulator.cpp)
+    endif()
+  endif()
   add_executable(${name} EXCLUDE_FROM_ALL ${source})
-  target_link_libraries(${name} PRIVATE braid::braid)
+  target_link_libraries(${name} PRIVATE braid::braid ${emulator})
   target_include_directories(${name} PRIVATE ${COURSE_ROOT})  # "course/checks.h"
 endfunction()
 

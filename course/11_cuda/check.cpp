@@ -1,0 +1,145 @@
+// Checks of exercise 11: each kernel runs with its threads in several orders, beside sums of integers in f64, which f32
+// and bf16 hold exactly.
+#include EXERCISE
+
+#include <cmath>
+
+#include "course/checks.h"
+
+using course::Array;
+using course::expect;
+using course::Global;
+using course::Sizes;
+namespace cuda = braid::cuda;
+namespace emulated = braid::emulated;
+
+namespace {
+
+// Integers from -4 to 4, other ones for each seed.
+std::vector<float> integers(int n, int seed) {
+  std::vector<float> out;
+  for (int i = 0; i < n; ++i) out.push_back(static_cast<float>((i * 7 + i / 5 * 3 + seed * 11) % 9 - 4));
+  return out;
+}
+
+// launch() with the threads in five orders; element i of y has to be expected(i).
+void in_all_orders(const std::string& what, int size, const std::function<void(Global y)>& launch,
+                   const std::function<double(int i)>& expected) {
+  const char* orders[] = {"first to last", "last to first", "a random order", "a random order", "a random order"};
+  for (int order = 0; order < 5; ++order) {
+    emulated::set_order(order == 0   ? emulated::Order::forward
+                        : order == 1 ? emulated::Order::reverse
+                                     : emulated::Order::random,
+                        static_cast<uint64_t>(order));
+    Array y("y", static_cast<size_t>(size));
+    launch(y);
+    for (int i = 0; i < size; ++i) {
+      const float found = y[static_cast<size_t>(i)];
+      expect(!std::isnan(found), what, ", threads from ", orders[order], ": y[", i, "] is expected to be ", expected(i),
+             ", but nobody wrote it, or it was computed from memory that nobody wrote");
+      expect(found == expected(i), what, ", threads from ", orders[order], ": y[", i, "]: expected ", expected(i),
+             ", found ", found, order > 0 ? "; the orders before were right: a race" : "");
+    }
+  }
+}
+
+using Product = void (*)(Global, Global, Global, Sizes);
+void check_product(const char* name, Product product, const std::vector<Sizes>& sizes, int64_t (*reads)(Sizes)) {
+  for (const Sizes z : sizes) {
+    const std::vector<float> left = integers(z.M * z.K, 1), right = integers(z.K * z.N, 2);
+    const std::string what = course::words(name, " of (", z.M, ", ", z.K, ") and (", z.K, ", ", z.N, ")");
+    in_all_orders(
+        what, z.M * z.N,
+        [&](Global c) {
+          Array a("a", left), b("b", right);
+          product(a, b, c, z);
+          expect(c.counters->writes == z.M * z.N, what, ": expected ", z.M * z.N, " writes of y, found ",
+                 c.counters->writes);
+          const int64_t found = a.counters().reads + b.counters().reads;
+          expect(found <= reads(z), what, ": expected at most ", reads(z), " reads of the GPU's memory, found ", found);
+        },
+        [&](int at) {
+          double sum = 0;
+          for (int k = 0; k < z.K; ++k) {
+            sum += static_cast<double>(left[static_cast<size_t>(at / z.N * z.K + k)]) *
+                   right[static_cast<size_t>(k * z.N + at % z.N)];
+          }
+          return sum;
+        });
+  }
+}
+
+__global__ void sum_of_lanes(Global x, Global y) {
+  const int lane = static_cast<int>(threadIdx.x);
+  y[lane] = exercise::warp_sum(x[lane]);
+}
+
+int64_t up(int n, int step) { return (n + step - 1) / step; }
+
+}  // namespace
+
+int main() {
+  course::Checks check;
+  check("scale: a thread per element", "the last block has threads too many: they have nothing to do", [] {
+    for (const int n : {128, 300}) {
+      in_all_orders(
+          course::words("scale of ", n, " elements"), n,
+          [&](Global y) {
+            Array x("x", integers(n, 3));
+            exercise::scale(3, x, y, n);
+            expect(y.counters->writes == n, "expected ", n, " writes, found ", y.counters->writes);
+          },
+          [&](int i) { return 3.0 * integers(n, 3)[static_cast<size_t>(i)]; });
+    }
+  });
+  check("naive: a thread per element of the product", "row-major: element (i, k) of (M, K) lies at i K + k", [] {
+    check_product("naive", exercise::naive, {{16, 16, 16}, {20, 35, 7}},
+                  [](Sizes z) { return int64_t{2} * z.M * z.N * z.K; });
+  });
+  check("warp_sum: five shuffles", "exchange with the lane 16 away, then 8, 4, 2, 1", [] {
+    uint64_t shuffles = 0;
+    in_all_orders(
+        "warp_sum of lanes 0 to 31", 32,
+        [&](Global y) {
+          std::vector<float> lanes;
+          for (int i = 0; i < 32; ++i) lanes.push_back(static_cast<float>(i));
+          Array x("x", lanes);
+          const uint64_t before = emulated::statistics().warp_operations;
+          cuda::launch(sum_of_lanes, {.block = 32}, Global(x), y);
+          shuffles = emulated::statistics().warp_operations - before;
+        },
+        [](int) { return 496.0; });
+    expect(shuffles == 5, "warp_sum: expected 5 shuffles, found ", shuffles);
+  });
+  check("row_sums: warps meet in shared memory", "a barrier between writing the sums of the warps and reading them",
+        [] {
+          for (const int columns : {1, 128, 333}) {
+            const std::vector<float> values = integers(3 * columns, 4);
+            in_all_orders(
+                course::words("row_sums of (3, ", columns, ")"), 3,
+                [&](Global y) {
+                  Array x("x", values);
+                  exercise::row_sums(x, y, 3, columns);
+                },
+                [&](int row) {
+                  double sum = 0;
+                  for (int j = 0; j < columns; ++j) sum += values[static_cast<size_t>(row * columns + j)];
+                  return sum;
+                });
+          }
+        });
+  check("tiled: a tile is read once by the block", "two barriers: before the tile is used, and before it is replaced",
+        [] {
+          check_product("tiled", exercise::tiled, {{16, 16, 16}, {32, 16, 48}, {20, 35, 40}},
+                        [](Sizes z) { return up(z.M, 16) * up(z.N, 16) * up(z.K, 16) * 512; });
+        });
+  check("tensor_cores: the layout of the fragments", "compare lane and register with the figure, operand by operand",
+        [] {
+          const uint64_t before = emulated::statistics().mma;
+          check_product("tensor_cores", exercise::tensor_cores, {{16, 8, 16}, {32, 24, 48}},
+                        [](Sizes z) { return up(z.M, 16) * up(z.N, 8) * up(z.K, 16) * (256 + 128); });
+          const uint64_t found = emulated::statistics().mma - before, expected = 5 * (1 + 2 * 3 * 3);
+          expect(found == expected, "expected ", expected, " mma instructions in all, found ", found);
+        });
+  return check.result();
+}
