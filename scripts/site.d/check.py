@@ -159,7 +159,7 @@ def run(stage, out, look):
     print("contrast  %d pairs of colors, the lowest %.2f (%s: %s on %s)" % (len(ratios), *ratios[0]))
     faults += [f"contrast {ratio:.2f} in {scheme}: {fg} on {bg}, expected at least 4.5" for ratio, scheme, fg, bg in ratios if ratio < 4.5]
     with open(os.path.join(out, "search.json"), encoding="utf-8") as file:
-        items = [(re.sub(r"<[^>]+>", "", item["title"] + " " + item["text"])).lower() for item in json.load(file)["items"]]
+        items = [re.sub(r"<[^>]+>|-", " ", item["title"] + " " + item["text"]).lower() for item in json.load(file)["items"]]
     found = {words: sum(words.lower() in item for item in items) for words in SEARCHED}
     print(f"search    {len(items)} sections; " + ", ".join(f'"{words}" in {n}' for words, n in found.items()))
     faults += [f'search: no section has "{words}"' for words, n in found.items() if not n]

@@ -39,25 +39,27 @@ class Navigation:
                 heading = line.removeprefix("- ") if line.startswith("- ") else len(self.sections)
                 if isinstance(heading, int):
                     self.sections.append((line.strip(), []))
-        for number, pattern, heading in sorted(lines, key=lambda x: isinstance(x[2], int)):  # first those that are left out
-            found = [page for page in free if fnmatch.fnmatchcase(page, pattern)]
-            found.sort(key=lambda page: (os.path.dirname(page), os.path.basename(page) != "README.md", page))
+        claimed = {}
+        for line in sorted(lines, key=lambda x: (isinstance(x[2], int), "*" in x[1])):  # left out, by name, by pattern
+            found = [page for page in free if fnmatch.fnmatchcase(page, line[1])]
+            claimed[line] = sorted(found, key=lambda page: (os.path.dirname(page), os.path.basename(page) != "README.md", page))
+            free = [page for page in free if page not in found]
             if not found:
-                wrong.append(f"line {number}: {pattern} names no page that is not named above it")
-            for page in found:
-                free.remove(page)
-                if isinstance(heading, int):
-                    self.sections[heading][1].append(page)
-                else:
-                    self.left_out[page] = heading
+                wrong.append(f"line {line[0]}: {line[1]} names no page that no other line names")
+        for line in lines:
+            if isinstance(line[2], int):
+                self.sections[line[2]][1].extend(claimed[line])
+            else:
+                self.left_out.update((page, line[2]) for page in claimed[line])
         wrong += [f"{page} is in no section; add it, or leave it out with the reason" for page in free]
         if wrong:
             raise ValueError("navigation.txt: " + "\nnavigation.txt: ".join(wrong))
 
 
 def split_code(text):
-    """(is code, text) of the stretches of a page: fences and indented blocks, and what lies between."""
-    out, code, fence, blank, in_list = [], False, None, True, False
+    """(is code, text) of the stretches of a page: fences and indented blocks, and what lies between. What belongs to the
+    item of a list is set off by four spaces, as the generator's Markdown asks for."""
+    out, code, fence, blank, width = [], False, None, True, 0
 
     def add(is_code, line):
         if out and out[-1][0] == is_code:
@@ -66,25 +68,28 @@ def split_code(text):
             out.append((is_code, [line]))
 
     for line in text.split("\n"):
+        indent = len(line) - len(line.lstrip())
+        moved = " " * (4 - width) + line if 0 < width < 4 and line.strip() and indent >= width else line
         if fence:
-            add(True, line)
+            add(True, moved)
             if line.strip().startswith(fence) and not line.strip().strip(fence[0]):
                 fence = None
-        elif match := re.match(r" {0,3}(```+|~~~+)", line):
+        elif match := re.match(r" *(```+|~~~+)", line):
             fence = match.group(1)
-            add(True, line)
-        elif line.startswith("    ") and line.strip() and not in_list and (blank or code):
+            add(True, moved)
+        elif line.strip() and indent >= width + 4 and (blank or code):
             code = True
-            add(True, line)
+            add(True, moved)
         elif not line.strip():
             add(code, line)
         else:
             code = False
-            if re.match(r"([-*+]|\d+\.) ", line):
-                in_list = True
+            if match := re.match(r"([-*+]|\d+\.) +", line):
+                width = len(match[0])
+                moved = line
             elif not line.startswith(" ") and blank:
-                in_list = False
-            add(False, line)
+                width = 0
+            add(False, moved)
         blank = not line.strip()
     return [(is_code, "\n".join(lines)) for is_code, lines in out]
 

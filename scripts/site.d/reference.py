@@ -109,13 +109,15 @@ def described(node):
     return html.escape(" ".join((ast.get_docstring(node) or "").split()), quote=False)
 
 
-def python_page(module, source):
+def python_page(module, source, kind=(ast.ClassDef, ast.FunctionDef)):
     """The page of a module from the text of its .pyi: classes with their members, functions by their names."""
-    out, functions, classes, names = [f"# {module}", ""], {}, [], []
+    out, functions, classes, names = [], {}, [], []
     body = ast.parse(source).body
     if body and isinstance(body[0], ast.Expr):
-        out += [html.escape(body[0].value.value.strip()), ""]
+        out += [html.escape(body[0].value.value.strip(), quote=False), ""]
     for node in body:
+        if not isinstance(node, kind):
+            continue
         if isinstance(node, ast.ClassDef):
             classes.append(node)
         elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
@@ -129,9 +131,9 @@ def python_page(module, source):
         return [*heading, "```python", *prefix, *dict.fromkeys(signature(n) for n in nodes), "```", "", *dict.fromkeys(text), ""]
 
     if functions:
-        out += ["## Functions", ""]
+        out += ["## Functions", ""] if classes else []
         for name in sorted(functions, key=str.lower):
-            out += entry(name, functions[name], 3, module)
+            out += entry(name, functions[name], 3 if classes else 2, module)
     for node in classes:
         bases = ", ".join(ast.unparse(b) for b in node.bases)
         out += [f"## class `{node.name}`", "", f"<p>{described(node)}</p>", ""]
