@@ -5,6 +5,8 @@ import os
 import re
 import urllib.parse
 
+import pages
+
 SEARCHED = ("talking heads", "LoRA", "resume", "dcmha", "schedule.warmup")
 LOADED = {("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "src"), ("video", "src"), ("object", "data"), ("use", "href")}
 # Pairs of colors that text is drawn with: foreground, background, both variables of style.css.
@@ -13,6 +15,7 @@ PAIRS = [(fg, bg) for fg in ("default-fg-color", "default-fg-color--light", "def
 LANGUAGES = ("cpp", "python", "toml", "sh")
 OPT_OUT = re.compile(r"<!-- not run: (.+?) -->\s*$")
 MAX_OPT_OUT = 0.05
+COMMAND = re.compile(r"(\$ |\./)?((/?[\w-]+/)*braid|scripts/\w+|build/\S+|cmake|python3?|pip|mpirun|ctest|apt|export|cd|curl|git|ninja|lm_eval|[A-Z_]+=\S+) ")
 
 
 class Reader(html.parser.HTMLParser):
@@ -117,10 +120,10 @@ def what_runs(page, language):
 
 
 def fences(texts):
-    """{language: [run, opted out, neither]} and faults of the pages (path -> text); indented blocks by their number."""
-    count, faults, indented = {}, [], 0
+    """{language: [run, opted out, neither]} and faults of the pages (path -> text); indented blocks, which name no language, by kind."""
+    count, faults, indented = {}, [], {"steps that tests/recipes compiles": 0, "commands": 0, "output, formulas and others": 0}
     for page, text in texts.items():
-        lines, inside, blank = text.split("\n"), False, True
+        lines, inside = text.split("\n"), False
         for i, line in enumerate(lines):
             if match := re.match(r"```+([a-z+]*)\s*$", line):
                 inside = not inside
@@ -134,9 +137,12 @@ def fences(texts):
                     else:
                         row[2] += 1
                         faults.append(f"{page}:{i + 1}: no test runs this {language} fence; tie it to one, or say <!-- not run: REASON --> above it")
-            elif not inside and blank and line.startswith("    ") and line.strip() and not (i > 1 and lines[i - 2].startswith("    ")):
-                indented += 1
-            blank = not line.strip()
+        before = ""
+        for is_code, block in pages.split_code(text):
+            if is_code and not block.lstrip().startswith(("```", "~~~")):
+                kind = 0 if re.search(r"(?m)^\d+\. `[^`]+`, (before `[^`]+`|new):\s*\Z", before) else 1 if COMMAND.match(block.strip()) else 2
+                indented[list(indented)[kind]] += 1
+            before = "" if is_code else block
     return count, faults, indented
 
 
@@ -168,7 +174,8 @@ def run(stage, out, look):
     faults += wrong
     total, out_of = sum(map(sum, count.values())), sum(row[1] for row in count.values())
     print("fences    " + ", ".join(f"{language} {sum(row)} (run {row[0]}, not run {row[1] + row[2]})" for language, row in sorted(count.items()))
-          + f"; opted out {100 * out_of / max(1, total):.1f} %; {indented} indented blocks have no language")
+          + f"; opted out {100 * out_of / max(1, total):.1f} %")
+    print(f"          {sum(indented.values())} indented blocks, which name no language: " + ", ".join(f"{n} {kind}" for kind, n in indented.items()))
     if out_of > MAX_OPT_OUT * total:
         faults.append(f"fences: {out_of} of {total} opted out, expected at most {100 * MAX_OPT_OUT:.0f} %")
     if look:

@@ -1,9 +1,8 @@
 // The search of the site runs in a Worker, which a browser does not start for pages opened from files. In its place this
 // runs the Worker's script in an empty frame, with messages in both directions.
 if (location.protocol === "file:") {
-  window.Worker = class extends EventTarget {
+  window.Worker = class {
     constructor(url) {
-      super();
       this.waiting = [];
       this.frame = document.createElement("iframe");
       this.frame.hidden = true;
@@ -20,14 +19,12 @@ if (location.protocol === "file:") {
       inside.document.body.append(script);
     }
     give(data) {
-      const event = new MessageEvent("message", { data });
-      this.onmessage?.(event);
-      this.dispatchEvent(event);
+      this.onmessage?.(new MessageEvent("message", { data: structuredClone(data) }));
     }
     postMessage(data) {
       if (!this.ready) return void this.waiting.push(data);
-      const inside = this.frame.contentWindow;
-      setTimeout(() => inside.dispatchEvent(new MessageEvent("message", { data })));
+      const event = new MessageEvent("message", { data: structuredClone(data) });
+      setTimeout(() => this.frame.contentWindow?.dispatchEvent(event));
     }
     terminate() {
       this.frame.remove();

@@ -28,6 +28,8 @@ CONTRAST = """(() => {
   return Object.keys(out).slice(0, 5);
 })()"""
 
+FIELD = "[...document.querySelectorAll('*')].map(e => e.shadowRoot && e.shadowRoot.querySelector('input[role=combobox]')).find(e => e)"
+
 
 def check_page():
     path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "check_page")
@@ -93,7 +95,12 @@ def keyboard_and_search(browser, out, folder):
         browser.wait("document.readyState === 'complete' && !document.documentElement.classList.contains('no-js')", "index.html")
         browser.click(".md-search__button")
         browser.wait("document.activeElement.tagName === 'INPUT' || document.activeElement.shadowRoot?.activeElement", "the search field")
-        browser.type(words)
+        for letter in words:
+            for kind in ("keyDown", "keyUp"):
+                browser.call("Input.dispatchKeyEvent", type=kind, key=letter, **({"text": letter} if kind == "keyDown" else {}))
+        typed = browser.run(FIELD + ".value")
+        if typed != words:
+            faults.append(f"search: typed {words!r}, the field has {typed!r}")
         found = browser.wait("[...document.querySelectorAll('a[href*=\"?h=\"], .md-search a[href]')].concat("
                              "[...document.querySelectorAll('*')].flatMap(e => e.shadowRoot ? [...e.shadowRoot.querySelectorAll('a[href]')] : []))"
                              ".map(a => a.textContent.trim()).filter(t => t)", f"results of the search for {words}", 20)
