@@ -15,7 +15,8 @@ PAIRS = [(fg, bg) for fg in ("default-fg-color", "default-fg-color--light", "def
 LANGUAGES = ("cpp", "python", "toml", "sh")
 OPT_OUT = re.compile(r"<!-- not run: (.+?) -->\s*$")
 MAX_OPT_OUT = 0.05
-COMMAND = re.compile(r"(\$ |\./)?((/?[\w-]+/)*braid|scripts/\w+|build/\S+|cmake|python3?|pip|mpirun|ctest|apt|export|cd|curl|git|ninja|lm_eval|[A-Z_]+=\S+) ")
+COMMAND = re.compile(r"(\$ |\./)?((/?[\w-]+/)*braid|scripts/\w+|build/\S+|[A-Z_]+=\S+"
+                     r"|cmake|python3?|pip|mpirun|ctest|apt|export|cd|curl|git|ninja|lm_eval) ")
 
 
 class Reader(html.parser.HTMLParser):

@@ -15,9 +15,11 @@ CONTRAST = """(() => {
   const lum = c => { const [r, g, b] = c.map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
     return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
   const out = {};
-  for (const e of document.querySelectorAll('body *')) {
-    if (![...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()) || !e.checkVisibility({opacityProperty: true, visibilityProperty: true})) continue;
-    const chain = []; for (let p = e; p; p = p.parentElement) chain.push(p);
+  const all = root => [...root.querySelectorAll('*')].flatMap(e => e.shadowRoot ? [e, ...all(e.shadowRoot)] : [e]);
+  for (const e of all(document.body)) {
+    if (![...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim())) continue;
+    if (!e.checkVisibility({opacityProperty: true, visibilityProperty: true})) continue;
+    const chain = []; for (let p = e; p; p = p.parentElement || p.getRootNode().host) chain.push(p);
     let back = [255, 255, 255, 1];
     for (const p of chain.reverse()) back = over(parse(getComputedStyle(p).backgroundColor), back);
     const style = getComputedStyle(e), text = over(parse(style.color), back);
@@ -39,72 +41,92 @@ def check_page():
     return module
 
 
+class Look:
+    def __init__(self, browser, out, folder):
+        self.browser, self.out, self.folder, self.shots = browser, os.path.abspath(out), folder, 0
+
+    def open(self, page):
+        self.browser.call("Page.navigate", url=f"file://{self.out}/{page}")
+        self.browser.wait("document.readyState === 'complete' && !document.documentElement.classList.contains('no-js')", page)
+
+    def size(self, width, height):
+        self.browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
+
+    def shot(self, name):
+        with open(os.path.join(self.folder, name + ".png"), "wb") as file:
+            file.write(base64.b64decode(self.browser.call("Page.captureScreenshot", format="png")["data"]))
+        self.shots += 1
+
+    def contrast(self, where):
+        return [f"{where}: contrast: {text}" for text in self.browser.run(CONTRAST)]
+
+    def page(self, page):
+        faults = []
+        for width, height in ((1440, 900), (390, 844)):
+            for scheme in ("light", "dark"):
+                self.size(width, height)
+                self.browser.prefer(scheme)
+                self.open(page)
+                where = f"{page} at {width} pixels, {scheme}"
+                wide = self.browser.run("document.documentElement.scrollWidth - innerWidth")
+                if wide > 0:
+                    faults.append(f"{where}: {wide} pixels wider than the window")
+                faults += self.contrast(where)
+                self.shot(f"{page.replace('/', '_')}-{width}-{scheme}")
+        return faults
+
+    def keyboard(self):
+        """The first Tab stops at the link that skips to the content; every stop has an outline, itself or its label."""
+        self.size(1440, 900)
+        self.open("index.html")
+        stops = []
+        for _ in range(12):
+            self.browser.key("Tab", 9)
+            stops.append(self.browser.run("""(e => [e.tagName, e.textContent.trim().slice(0, 20),
+                [e, e.nextElementSibling || e].map(x => getComputedStyle(x).outlineStyle)])(document.activeElement)"""))
+        faults = [f"keyboard: the stop {stop} has no outline" for stop in stops if set(stop[2]) == {"none"}]
+        if "Skip" not in stops[0][1]:
+            faults.append(f"keyboard: expected the first stop to skip to the content, found {stops[0]}")
+        return faults
+
+    def search(self, words, scheme):
+        """The search answers what is typed letter by letter, and the field keeps it."""
+        self.browser.prefer(scheme)
+        self.open("index.html")
+        self.browser.click(".md-search__button")
+        self.browser.wait(f"(f => f && f.getRootNode().activeElement === f)({FIELD})", "the search field")
+        for letter in words:
+            self.browser.call("Input.dispatchKeyEvent", type="keyDown", key=letter, text=letter)
+            self.browser.call("Input.dispatchKeyEvent", type="keyUp", key=letter)
+        found = self.browser.wait(f"[...{FIELD}.getRootNode().querySelectorAll('a[href]')].map(a => a.textContent.trim()).filter(t => t)",
+                                  f"results of the search for {words}", 20)
+        typed = self.browser.run(FIELD + ".value")
+        print(f"look      search \"{words}\", {scheme}: {len(found)} results shown, the first: {found[0][:60]}")
+        self.shot(f"search-{words.replace(' ', '-')}-{scheme}")
+        faults = self.contrast(f"search for {words}, {scheme}")
+        return faults + ([] if typed == words else [f"search: typed {words!r}, the field has {typed!r}"])
+
+
 def run(out, folder):
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if not program:
         print("look      no Chromium: nothing was opened")
         return []
     os.makedirs(folder, exist_ok=True)
-    faults, shots = [], 0
-    with tempfile.TemporaryDirectory() as profile:
+    faults = []
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         browser = check_page().Browser(program, profile)
+        look = Look(browser, out, folder)
         try:
             for page in PAGES:
-                if not os.path.exists(os.path.join(out, page)):
-                    continue
-                for width, height in ((1440, 900), (390, 844)):
-                    for scheme in ("light", "dark"):
-                        browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
-                        browser.prefer(scheme)
-                        browser.call("Page.navigate", url=f"file://{os.path.abspath(out)}/{page}")
-                        browser.wait("document.readyState === 'complete' && !document.documentElement.classList.contains('no-js')", page)
-                        where = f"{page} at {width} pixels, {scheme}"
-                        wide = browser.run("document.documentElement.scrollWidth - innerWidth")
-                        if wide > 0:
-                            faults.append(f"{where}: {wide} pixels wider than the window")
-                        faults += [f"{where}: contrast: {text}" for text in browser.run(CONTRAST)]
-                        data = browser.call("Page.captureScreenshot", format="png")["data"]
-                        with open(os.path.join(folder, f"{page.replace('/', '_')}-{width}-{scheme}.png"), "wb") as file:
-                            file.write(base64.b64decode(data))
-                        shots += 1
-            faults += keyboard_and_search(browser, out, folder)
+                if os.path.exists(os.path.join(out, page)):
+                    faults += look.page(page)
+            faults += look.keyboard()
+            for words, scheme in (("talking heads", "light"), ("LoRA", "dark"), ("resume", "light")):
+                faults += look.search(words, scheme)
             faults += [f"console: {text}" for text in browser.errors()]
             faults += [f"request to another host: {url}" for url in browser.outside("file:")]
         finally:
             browser.close()
-    print(f"look      {shots} screenshots in {folder}, {len(faults)} faults")
-    return faults
-
-
-def keyboard_and_search(browser, out, folder):
-    """The first Tab stops at the link that skips to the content, every stop has an outline, itself or its label; / opens the search, which answers."""
-    faults = []
-    browser.size(1440, 900)
-    browser.call("Page.navigate", url=f"file://{os.path.abspath(out)}/index.html")
-    browser.wait("document.readyState === 'complete' && !document.documentElement.classList.contains('no-js')", "index.html")
-    stops = []
-    for _ in range(12):
-        browser.key("Tab", 9)
-        stops.append(browser.run("(e => [e.tagName, e.textContent.trim().slice(0, 20), [e, e.nextElementSibling || e].map(x => getComputedStyle(x).outlineStyle)])"
-                                 "(document.activeElement)"))
-    if "Skip" not in stops[0][1]:
-        faults.append(f"keyboard: expected the first stop to skip to the content, found {stops[0]}")
-    faults += [f"keyboard: the stop {stop} has no outline" for stop in stops if set(stop[2]) == {"none"}]
-    for words in ("talking heads", "LoRA", "resume"):
-        browser.call("Page.navigate", url=f"file://{os.path.abspath(out)}/index.html")
-        browser.wait("document.readyState === 'complete' && !document.documentElement.classList.contains('no-js')", "index.html")
-        browser.click(".md-search__button")
-        browser.wait("document.activeElement.tagName === 'INPUT' || document.activeElement.shadowRoot?.activeElement", "the search field")
-        for letter in words:
-            for kind in ("keyDown", "keyUp"):
-                browser.call("Input.dispatchKeyEvent", type=kind, key=letter, **({"text": letter} if kind == "keyDown" else {}))
-        typed = browser.run(FIELD + ".value")
-        if typed != words:
-            faults.append(f"search: typed {words!r}, the field has {typed!r}")
-        found = browser.wait("[...document.querySelectorAll('a[href*=\"?h=\"], .md-search a[href]')].concat("
-                             "[...document.querySelectorAll('*')].flatMap(e => e.shadowRoot ? [...e.shadowRoot.querySelectorAll('a[href]')] : []))"
-                             ".map(a => a.textContent.trim()).filter(t => t)", f"results of the search for {words}", 20)
-        print(f"look      search \"{words}\": {len(found)} results, the first: {found[0][:60]}")
-        with open(os.path.join(folder, f"search-{words.replace(' ', '-')}.png"), "wb") as file:
-            file.write(base64.b64decode(browser.call("Page.captureScreenshot", format="png")["data"]))
+    print(f"look      {look.shots} screenshots in {folder}, {len(faults)} faults")
     return faults

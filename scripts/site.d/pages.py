@@ -1,4 +1,4 @@
-"""The pages of the tree as sources of the generator: their list, their places, and the links between them."""
+"""The pages of the tree as sources of the generator: their list, their paths, and the links between them."""
 import fnmatch
 import os
 import re
@@ -58,7 +58,7 @@ class Navigation:
 
 def split_code(text):
     """(is code, text) of the stretches of a page: fences and indented blocks, and what lies between. What belongs to the
-    item of a list is set off by four spaces, as the generator's Markdown asks for."""
+    item of a list is set off by four spaces, as the generator's Markdown needs it."""
     out, code, fence, blank, width = [], False, None, True, 0
 
     def add(is_code, line):
@@ -95,7 +95,7 @@ def split_code(text):
 
 
 def spaced(text):
-    """A blank line before lists and tables, which the generator's Markdown asks for."""
+    """A blank line before lists and tables, which the generator's Markdown needs."""
     out = []
     for line in text.split("\n"):
         before = out[-1] if out else ""

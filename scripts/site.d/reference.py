@@ -23,7 +23,7 @@ def commands(program):
 
 
 def columns(lines):
-    """Rows (left, right) of lines in two columns; a right column that goes on in the next line is joined."""
+    """Rows (left, right) of lines in two columns; a right column that continues in the next line is joined."""
     rows = []
     for line in lines:
         if match := re.match(r" {2,6}(\S(?:.*?\S)?) {2,}(\S.*)$", line):

@@ -224,7 +224,8 @@ class Checks(unittest.TestCase):
 
     def test_fences(self):
         count, faults, indented = check.fences({
-            "README.md": "```cpp\nint a;\n```\n\n    braid train a\n\n    more\n\n1. `a.h`, new:\n\n       int a;\n", "a.md": "<!-- not run: needs a cluster -->\n```sh\nx\n```\n\n```toml\na = 1\n```\n\n```text\n```\n"})
+            "README.md": "```cpp\nint a;\n```\n\n    braid train a\n\n    more\n\n1. `a.h`, new:\n\n       int a;\n",
+            "a.md": "<!-- not run: needs a cluster -->\n```sh\nx\n```\n\n```toml\na = 1\n```\n\n```text\n```\n"})
         self.assertEqual(count, {"cpp": [1, 0, 0], "sh": [0, 1, 0], "toml": [0, 0, 1]})
         self.assertEqual(len(faults), 1)
         self.assertIn("a.md:6: no test runs this toml fence", faults[0])
