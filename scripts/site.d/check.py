@@ -112,7 +112,8 @@ def contrasts(css):
 
 
 def what_runs(page, language):
-    """The test that compiles or runs the fences of a page, or compares them with what it runs; None where there is none."""
+    """The test that compiles or runs the fences of a page, or compares them with what it runs; None where there is none. Of the
+    course's sh fences tests/course/run.cmake checks the form alone: the programs that they start are run by themselves."""
     if page == "README.md" and language == "cpp":
         return "tests/install (tests/lint/readme.cmake)"
     if re.match(r"course/\d+_\w+/chapter.md$", page):
@@ -121,7 +122,7 @@ def what_runs(page, language):
 
 
 def fences(texts):
-    """{language: [run, opted out, neither]} and faults of the pages (path -> text); indented blocks, which name no language, by kind."""
+    """{language: [tied to a test, opted out, neither]} and faults of the pages (path -> text); indented blocks, which name no language, by kind."""
     count, faults, indented = {}, [], {"steps that tests/recipes compiles": 0, "commands": 0, "output, formulas and others": 0}
     for page, text in texts.items():
         lines, inside = text.split("\n"), False
@@ -174,7 +175,7 @@ def run(stage, out, look):
     count, wrong, indented = fences({page: tree.read(page) for page in tree.pages if page not in tree.left_out})
     faults += wrong
     total, out_of = sum(map(sum, count.values())), sum(row[1] for row in count.values())
-    print("fences    " + ", ".join(f"{language} {sum(row)} (run {row[0]}, not run {row[1] + row[2]})" for language, row in sorted(count.items()))
+    print("fences    " + ", ".join(f"{language} {sum(row)} (tied to a test {row[0]}, not {row[1] + row[2]})" for language, row in sorted(count.items()))
           + f"; opted out {100 * out_of / max(1, total):.1f} %")
     print(f"          {sum(indented.values())} indented blocks, which name no language: " + ", ".join(f"{n} {kind}" for kind, n in indented.items()))
     if out_of > MAX_OPT_OUT * total:
