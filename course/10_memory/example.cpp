@@ -7,16 +7,14 @@
 #include <cstdio>
 using namespace braid;
 
-namespace {
-
-double mebibytes(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
-int64_t in_use() {
+static double mebibytes(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+static int64_t in_use() {
   reset_peak_memory(kCpu);
   return memory_by_use(kCpu).peak();
 }
 
 // Beside q, k, v and dy.
-int64_t attention_peak(AttentionImpl impl, int64_t t, bool training) {
+static int64_t attention_peak(AttentionImpl impl, int64_t t, bool training) {
   Tensor qkv[3], dy = randn({1, t, 4, 32}, {10, 3});
   for (uint64_t i = 0; i < 3; ++i) {
     qkv[i] = randn({1, t, 4, 32}, {10, i});
@@ -29,7 +27,7 @@ int64_t attention_peak(AttentionImpl impl, int64_t t, bool training) {
 }
 
 // What eight MLPs keep for their backward pass.
-int64_t kept(bool again) {
+static int64_t kept(bool again) {
   std::vector<Tensor> weights;
   for (uint64_t i = 0; i < 8; ++i) weights.push_back(randn({1024, 256}, {10, 10 + i}) * 0.05);
   for (Tensor& w : weights) require_grad(w);
@@ -43,8 +41,6 @@ int64_t kept(bool again) {
   }
   return in_use() - before;
 }
-
-}  // namespace
 
 int main() {
   set_threads(1);  // each thread of a fused kernel has a few rows of scores
