@@ -14,6 +14,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "braid/tensor.h"
@@ -25,10 +26,22 @@ struct NotWritten : std::logic_error {
   explicit NotWritten(const std::string& function) : std::logic_error(function + " is not written yet") {}
 };
 
+// A value as it stands in messages.
+template <class T>
+decltype(auto) shown(const T& value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    std::ostringstream out;
+    out << value;
+    return std::isnan(value) ? std::string("NaN") : out.str();
+  } else {
+    return (value);
+  }
+}
+
 template <class... Parts>
 std::string words(const Parts&... parts) {
   std::ostringstream out;
-  (out << ... << parts);
+  (out << ... << shown(parts));
   return out.str();
 }
 
@@ -45,8 +58,10 @@ inline void expect_close(const std::string& name, const braid::Tensor& found, co
   expect(found.shape() == expected.shape(), name, ": expected the shape ", expected.shape(), ", found ", found.shape());
   const std::vector<double> a = found.detach().to_vector<double>(), b = expected.detach().to_vector<double>();
   for (size_t i = 0; i < a.size(); ++i) {
-    expect(std::abs(a[i] - b[i]) <= tolerance, name, ", element ", i, " in row-major order: expected ", b[i],
-           ", found ", a[i]);
+    if (std::abs(a[i] - b[i]) <= tolerance) continue;
+    const bool alike = words(a[i]) == words(b[i]);  // in the digits that are shown
+    expect(false, name, ", element ", i, " in row-major order: expected ", b[i], ", found ", a[i],
+           alike ? words(", which differs by ", a[i] - b[i]) : "");
   }
 }
 
@@ -62,7 +77,7 @@ class Checks {
       std::printf("  ok    %s\n", name);
     } else {
       failed_ = true;
-      std::printf("  next  %s\n        %s\n        hint: %s\n", name, fault.c_str(), hint);
+      std::printf("  next  %s\n        %s\n%s        hint: %s\n", name, fault.c_str(), remark(fault), hint);
     }
   }
   // The exit code of the program: 0 where all checks passed.
@@ -72,6 +87,14 @@ class Checks {
   }
 
  private:
+  // What such faults have in common, whatever the check.
+  static const char* remark(const std::string& fault) {
+    if (fault.starts_with("["))
+      return "        (an op of the library refused its inputs: look at their types and shapes first)\n";
+    if (fault.ends_with("found NaN"))
+      return "        (NaN comes from 0 / 0, inf / inf, inf - inf, or a root or logarithm of a negative number)\n";
+    return "";
+  }
   // What went wrong, or "".
   static std::string in_child(const std::function<void()>& body, unsigned seconds) {
     int ends[2];

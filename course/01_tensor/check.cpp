@@ -63,6 +63,8 @@ int main() {
         expect_same(exercise::sliced(whole({2, 3, 4}), 2, 1, 4, 2), index(buffer, {Slice{}, Slice{}, Slice{1, 4, 2}}));
         const View columns = exercise::transposed(whole({2, 3, 4}), 1, 2);
         expect_same(exercise::sliced(columns, 1, 2, 4, 1), buffer.transposed(1, 2).sliced(1, 2, 4));
+        const View part = exercise::sliced(whole({2, 3, 4}), 1, 1, 3, 1);  // which has an offset already
+        expect_same(exercise::sliced(part, 2, 1, 3, 1), buffer.sliced(1, 1, 3).sliced(2, 1, 3));
       });
   check("expanded: a repeated axis has the stride 0", "compare the sizes from the last axis on", [&] {
     const Tensor row = buffer.sliced(0, 1, 2).sliced(2, 3, 4);  // (1, 3, 1)

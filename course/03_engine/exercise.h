@@ -36,19 +36,19 @@ inline Value multiply(const Value& a, const Value& b) { throw course::NotWritten
 // The product of a (B, I) and b (I, O).
 inline Value matmul(const Value& a, const Value& b) { throw course::NotWritten("matmul()"); }
 
-// max(a, 0)
+// max(a, 0), with the derivative 0 where a is 0
 inline Value relu(const Value& a) { throw course::NotWritten("relu()"); }
 
 // The sum of all elements, of shape ().
 inline Value sum(const Value& a) { throw course::NotWritten("sum()"); }
 
-// From y, a value of one element, to every node that it depends on: sets y's gradient to 1 and adds to the gradient of
-// each input what it is sent. A node passes its gradient on once, when all its consumers in the graph of y have sent
-// theirs. Calling it again on another graph with the same leaves adds to their gradients.
+// From y, a value of one element, to every node that it depends on: sets y's gradient to 1, of y's type, and adds to
+// the gradient of each input what it is sent. A node passes its gradient on once, when all its consumers in the graph
+// of y have sent theirs. Calling it again on another graph with the same leaves adds to their gradients.
 inline void backward(const Value& y) { throw course::NotWritten("backward()"); }
 
-// Takes the graph of y apart, node by node, so that no destructor calls another a million times deep. Leaves keep their
-// values and gradients; y becomes a null pointer.
+// Takes the graph of y apart, node by node, so that no destructor calls another a million times deep: a node that
+// nobody else holds (use_count()) loses its inputs, one that somebody holds keeps them. y becomes a null pointer.
 inline void clear(Value& y) { throw course::NotWritten("clear()"); }
 
 }  // namespace exercise

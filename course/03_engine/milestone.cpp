@@ -10,7 +10,7 @@ using namespace braid;
 namespace {
 
 constexpr int kSteps = 300;
-constexpr double kRate = 0.05;
+constexpr double kRate = 0.02;
 
 // Two half circles with noise, one shifted below the other: points (n, 2) and what they are, -1 or 1, (n, 1).
 struct Moons {
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
   }
   std::FILE* csv = std::fopen(argv[1], "w");
   if (!csv) return std::fprintf(stderr, "cannot write %s\n", argv[1]), 1;
-  std::fprintf(csv, "step,own,braid\n");
+  std::fprintf(csv, "run,step,loss\n");  // as braid plot reads them
   double apart = 0, first = 0, last = 0, right = 0;
   for (int step = 1; step <= kSteps; ++step) {
     // mean squared error of relu(relu(x w0 + w1) w2 + w3) w4 + w5
@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
     }
     apart = std::fmax(apart, std::fabs(of_own - of_braid.item()));
     first = step == 1 ? of_own : first, last = of_own;
-    std::fprintf(csv, "%d,%.9g,%.9g\n", step, of_own, of_braid.item());
+    std::fprintf(csv, "own,%d,%.9g\nBraid,%d,%.9g\n", step, of_own, step, of_braid.item());
     if (step == 1 || step % 50 == 0)
       std::printf("step %3d   your engine %.6f   Braid's %.6f\n", step, of_own, of_braid.item());
   }

@@ -73,15 +73,16 @@ int main() {
     require_grad(x);
     course::expect_close("dx", dx, grad(softmax(x), {x}, {.dy = dy})[0], 1e-14);
   });
-  check("part_of: maximum and sum in one pass", "a new maximum scales the sum so far by exp(old - new)", [] {
-    expect_part("no entries", part(zeros({0}, DType::f64)), -kInf, 0);
-    expect_number("sum of (1, 2, 3)", part(from_values({1, 2, 3}, {3}, DType::f64)).sum, 1.5032147244080551);
-    expect_part("(3, 1, 2)", part(from_values({3, 1, 2}, {3}, DType::f64)), 3, 1.5032147244080551);
-    expect_part("(-inf, 5, -inf)", part(from_values({-kInf, 5, -kInf}, {3}, DType::f64)), 5, 1);
-    expect_part("(-inf, -inf)", part(from_values({-kInf, -kInf}, {2}, DType::f64)), -kInf, 0);
-    const Tensor x = values({333}, 4);
-    expect_part("333 entries", part(x), max(x, 0).item(), std::exp(logsumexp(x, 0).item() - max(x, 0).item()));
-  });
+  check("part_of: maximum and sum in one pass",
+        "a new maximum scales the sum so far by exp(old - new); -inf - -inf is NaN", [] {
+          expect_part("no entries", part(zeros({0}, DType::f64)), -kInf, 0);
+          expect_number("sum of (1, 2, 3)", part(from_values({1, 2, 3}, {3}, DType::f64)).sum, 1.5032147244080551);
+          expect_part("(3, 1, 2)", part(from_values({3, 1, 2}, {3}, DType::f64)), 3, 1.5032147244080551);
+          expect_part("(-inf, 5, -inf)", part(from_values({-kInf, 5, -kInf}, {3}, DType::f64)), 5, 1);
+          expect_part("(-inf, -inf)", part(from_values({-kInf, -kInf}, {2}, DType::f64)), -kInf, 0);
+          const Tensor x = values({333}, 4);
+          expect_part("333 entries", part(x), max(x, 0).item(), std::exp(logsumexp(x, 0).item() - max(x, 0).item()));
+        });
   check("merge: a part without entries changes no bit", "the maximum of two empty parts is -inf: no exp() there", [] {
     const Part<double> none, some{1.7, 3.3};
     expect_part("two parts without entries", exercise::merge(none, none), -kInf, 0);
@@ -102,8 +103,8 @@ int main() {
       expect_part(course::words("(a b) c and a (b c), split at ", i), left, right.max, right.sum);
     }
   });
-  check("softmax: rows of all lengths, f64 and f32", "the last block of a row is shorter where 64 does not divide n",
-        [] {
+  check("softmax: rows of all lengths, f64 and f32",
+        "the type of x (empty_like); the last block of a row may be shorter; rows of -inf", [] {
           for (const int64_t n : {1, 63, 64, 65, 200})
             expect_rows(course::words("rows of ", n, " entries"), values({3, 2, n}, 7));
           Tensor x = values({4, 150}, 8);

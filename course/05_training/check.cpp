@@ -25,7 +25,10 @@ void expect_updates(const Shape& shape, const nn::OptimizerOptions& options, int
     const Tensor g = values(shape, static_cast<uint64_t>(t)), copy = g.clone();
     set_grad(expected, g.clone());
     rule.step();
+    const Tensor before = found.clone();
     step(found, copy, t);
+    course::expect(!allclose(found, before, 0, 0), "p is as it was before update ", t,
+                   ": p.copy_(x) writes, p = x moves ", "the handle alone");
     course::expect_close(words("p ", shape, " after update ", t), found, expected, 1e-11);
     course::expect_close("the gradient, which a step must not change", copy, g, 0);
   }

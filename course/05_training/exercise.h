@@ -1,16 +1,16 @@
-// Exercise 5: three optimizers and a schedule. All tensors are f64, contiguous, without history; a step writes to the
-// parameter p and to its state in place (copy_), and p, its gradient g and its state have one shape.
+// Exercise 5: three optimizers and a schedule. All tensors are f64, contiguous, without history; p, its gradient g and
+// its state have one shape. A step writes to p and its state in place: p.copy_(x) writes, p = x moves the handle alone.
 #pragma once
 #include <cstdint>
 
-#include "braid/autograd/ops.h"
+#include "braid/autograd.h"
 #include "course/checks.h"
 
 namespace exercise {
 
 using braid::Tensor;
 
-// g += decay p;   u = momentum u + g;   p -= lr u
+// d = g + decay p;   u <- momentum u + d;   p <- p - lr u
 inline void sgd_step(Tensor p, const Tensor& g, Tensor u, double lr, double momentum, double decay) {
   throw course::NotWritten("sgd_step()");
 }
@@ -28,7 +28,7 @@ inline void adamw_step(Tensor p, const Tensor& g, Tensor m, Tensor v, int64_t t,
 
 // u (R, C) with its singular values brought near 1: X = u / |u|, |u| the root of the sum of squares, then five times
 //   A = X X^T,   X <- 3.4445 X + (-4.7750 A + 2.0315 A A) X
-// Zeros where u is zeros.
+// Products are matmul, * is by element. Zeros where u is zeros.
 inline Tensor newton_schulz(const Tensor& u) { throw course::NotWritten("newton_schulz()"); }
 
 // p is a matrix (R, C).   m = momentum m + g;   p -= lr (0.2 sqrt(max(R, C)) newton_schulz(g + momentum m) + decay p)

@@ -1,6 +1,7 @@
 // Checks of exercise 7: values and gradients beside Braid's ops in f64, derivatives beside finite differences.
 #include EXERCISE
 
+#include <braid/autograd/graph_dot.h>
 #include <braid/nn/layers/rope.h>
 
 using namespace braid;
@@ -35,16 +36,18 @@ int main() {
     const Tensor x = random({B, T, D}, 1);
     course::expect_close("merge_heads of split_heads", exercise::merge_heads(exercise::split_heads(x, N)), x, 0);
   });
-  check("scores: q kᵀ / sqrt(d), later keys at -infinity", "key j is masked from query i where j > i: not j = i", [] {
-    const Tensor q = random({B, N, T, d}, 2), k = random({B, N, T, d}, 3), s = exercise::scores(q, k);
-    const Tensor unmasked = einsum("bnid,bnjd->bnij", q, k) / 2.0;
-    const Tensor masked = tril(full({T, T}, 1.0, DType::f64)) < 0.5;
-    course::expect(s.shape() == unmasked.shape(), "scores: expected the shape ", unmasked.shape(), ", found ",
-                   s.shape());
-    course::expect_close("scores where j <= i", masked_fill(s, masked, 0), masked_fill(unmasked, masked, 0), 1e-12);
-    course::expect(all(masked_select(s, expand(masked, s.shape())) < -1e300).item() == 1,
-                   "scores where j > i: expected -infinity everywhere, found another value");
-  });
+  check("scores: q kᵀ / sqrt(d), later keys at -infinity",
+        "key j is masked from query i where j > i, not j = i; d is the width of a head", [] {
+          const Tensor q = random({B, N, T, d}, 2), k = random({B, N, T, d}, 3), s = exercise::scores(q, k);
+          const Tensor unmasked = einsum("bnid,bnjd->bnij", q, k) / 2.0;
+          const Tensor masked = tril(full({T, T}, 1.0, DType::f64)) < 0.5;
+          course::expect(s.shape() == unmasked.shape(), "scores: expected the shape ", unmasked.shape(), ", found ",
+                         s.shape());
+          course::expect_close("scores where j <= i", masked_fill(s, masked, 0), masked_fill(unmasked, masked, 0),
+                               1e-12);
+          course::expect(all(masked_select(s, expand(masked, s.shape())) < -1e300).item() == 1,
+                         "scores where j > i: expected -infinity everywhere, found another value");
+        });
   check(
       "probabilities: the softmax of rows", "along the last axis; subtract the largest score of the row before exp",
       [] {
@@ -72,6 +75,16 @@ int main() {
                                     right = grad(real(in[0], in[1], in[2], N), in, {.dy = dy});
           for (const size_t i : {2, 0, 1}) course::expect_close(course::words("d", "qkv"[i]), own[i], right[i], 1e-12);
         });
+  check("attention: one recorded op", "compute on detach()ed tensors inside no_grad(), and record() the result", [] {
+    const Tensor y = exercise::attention(leaf({B, T, D}, 9), leaf({B, T, D}, 10), leaf({B, T, D}, 11), N);
+    std::istringstream graph(dot(y));
+    int ops = 0;
+    for (std::string line; std::getline(graph, line);)
+      ops += line.find("[label=") != std::string::npos && line.find("->") == std::string::npos &&
+             line.find("shape=ellipse") == std::string::npos;
+    course::expect(ops <= 2, "attention: expected one op behind the result, found ", ops,
+                   ": what it computes inside was recorded, too");
+  });
   check("attention: finite differences agree", "does the closure use anything that changed since?", [] {
     const Function f = [](const std::vector<Tensor>& x) { return exercise::attention(x[0], x[1], x[2], 2); };
     const GradcheckResult result = gradcheck(f, {random({1, 3, 4}, 13), random({1, 3, 4}, 14), random({1, 3, 4}, 15)});

@@ -29,8 +29,9 @@ inline Tensor probabilities(const Tensor& scores) { throw course::NotWritten("pr
 // From the probabilities p and the gradient dp that reaches them, the gradient of the scores; all (B, N, T, T).
 inline Tensor scores_gradient(const Tensor& p, const Tensor& dp) { throw course::NotWritten("scores_gradient()"); }
 
-// Causal attention as one recorded op with its derivative: q, k, v (B, T, D) -> (B, T, D), by the functions above. Of
-// the scores only the probabilities are kept for the backward pass.
+// Causal attention as one recorded op with its derivative: q, k, v (B, T, D) -> (B, T, D), by the functions above, with
+// record(), detach() and no_grad() as in chapter 2. Of the scores only the probabilities are kept for the backward
+// pass.
 inline Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, int64_t heads) {
   throw course::NotWritten("attention()");
 }

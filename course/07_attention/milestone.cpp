@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return std::fprintf(stderr, "expected one argument: the CSV file to write\n"), 2;
   std::FILE* csv = std::fopen(argv[1], "w");
   if (!csv) return std::fprintf(stderr, "cannot write %s\n", argv[1]), 1;
-  std::fprintf(csv, "step,own,braid\n");
+  std::fprintf(csv, "run,step,loss\n");  // as braid plot reads them
   const RandomKey key{.seed = 7};
   Gpt own(own_attention, key), real(braids_attention, key);
   nn::AdamW own_step(nn::parameters(own), {.lr = 3e-3}), real_step(nn::parameters(real), {.lr = 3e-3});
@@ -104,7 +104,7 @@ int main(int argc, char** argv) {
     last = train(own, own_step);
     const double of_braid = train(real, real_step);
     first = step == 1 ? last : first, apart = std::fmax(apart, std::fabs(last - of_braid));
-    std::fprintf(csv, "%d,%.6f,%.6f\n", static_cast<int>(step), last, of_braid);
+    std::fprintf(csv, "own,%d,%.6f\nBraid,%d,%.6f\n", static_cast<int>(step), last, static_cast<int>(step), of_braid);
     if (step == 1 || step % 25 == 0)
       std::printf("step %3d   your attention %.4f   Braid's %.4f\n", static_cast<int>(step), last, of_braid);
   }

@@ -20,7 +20,7 @@ struct Mixing {
   Tensor base = {};                 // (N, N); first index: the head read
   Tensor q_down = {}, q_up = {};    // (B, T, R, N), from the query token
   Tensor k_down = {}, k_up = {};    // (B, S, R, N), from the key token
-  Tensor q_gate = {}, k_gate = {};  // (B, T, N) and (B, S, N)
+  Tensor q_gate = {}, k_gate = {};  // (B, T, N) and (B, S, N), both or none
 };
 
 // sum_m a[m] w[m,n], for w (N, N): the same for every pair of tokens.
@@ -42,8 +42,8 @@ inline Tensor gate_terms(const Tensor& a, const Tensor& query_gate, const Tensor
   throw course::NotWritten("gate_terms()");
 }
 
-// What a token's numbers w (B, T, 2 R, N) and gate (B, T, N) become: the first R rows of w are divided by the root of
-// their mean square over the N heads plus eps, the last R stay as they are, and the gate goes through tanh.
+// What a token's numbers w (B, T, 2 R, N) and gate (B, T, N) become: the first R rows of w become
+// w / sqrt(mean(w^2) + eps), the mean over the N heads, the last R stay as they are, and the gate goes through tanh.
 struct Factors {
   Tensor down, up, gate;
 };

@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return std::fprintf(stderr, "expected one argument: the CSV file to write\n"), 2;
   std::FILE* csv = std::fopen(argv[1], "w");
   if (!csv) return std::fprintf(stderr, "cannot write %s\n", argv[1]), 1;
-  std::fprintf(csv, "step,own,braid\n");
+  std::fprintf(csv, "run,step,loss\n");  // as braid plot reads them
   const RandomKey key{.seed = 8};
   Dcformer<BraidsAttention> real(key);
   Dcformer<OwnAttention> own(key);
@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
     last = train(own, own_step);
     const double of_braid = train(real, real_step);
     first = step == 1 ? last : first, apart = std::fmax(apart, std::fabs(last - of_braid));
-    std::fprintf(csv, "%d,%.9f,%.9f\n", step, last, of_braid);
+    std::fprintf(csv, "own,%d,%.9f\nBraid,%d,%.9f\n", step, last, step, of_braid);
     if (step == 1 || step % 20 == 0) std::printf("step %3d   your Compose %.6f   Braid's %.6f\n", step, last, of_braid);
   }
   std::fclose(csv);

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "braid/autograd/ops.h"
+#include "braid/autograd.h"
 #include "course/checks.h"
 
 namespace exercise {

@@ -38,7 +38,8 @@ void in_all_orders(const std::string& what, int size, const std::function<void(G
       expect(!std::isnan(found), what, ", threads from ", orders[order], ": y[", i, "] is expected to be ", expected(i),
              ", but nobody wrote it, or it was computed from memory that nobody wrote");
       expect(found == expected(i), what, ", threads from ", orders[order], ": y[", i, "]: expected ", expected(i),
-             ", found ", found, order > 0 ? "; the orders before were right: a race" : "");
+             ", found ", found,
+             order > 0 ? "; the orders before were right: a race, or a variable without a first value" : "");
     }
   }
 }
@@ -92,10 +93,11 @@ int main() {
           [&](int i) { return 3.0 * integers(n, 3)[static_cast<size_t>(i)]; });
     }
   });
-  check("naive: a thread per element of the product", "row-major: element (i, k) of (M, K) lies at i K + k", [] {
-    check_product("naive", exercise::naive, {{16, 16, 16}, {20, 35, 7}},
-                  [](Sizes z) { return int64_t{2} * z.M * z.N * z.K; });
-  });
+  check("naive: a thread per element of the product",
+        "the sum of K products; row-major: element (i, k) of (M, K) lies at i K + k", [] {
+          check_product("naive", exercise::naive, {{16, 16, 16}, {20, 35, 7}},
+                        [](Sizes z) { return int64_t{2} * z.M * z.N * z.K; });
+        });
   check("warp_sum: five shuffles", "exchange with the lane 16 away, then 8, 4, 2, 1", [] {
     uint64_t shuffles = 0;
     in_all_orders(
@@ -111,7 +113,8 @@ int main() {
         [](int) { return 496.0; });
     expect(shuffles == 5, "warp_sum: expected 5 shuffles, found ", shuffles);
   });
-  check("row_sums: warps meet in shared memory", "a barrier between writing the sums of the warps and reading them",
+  check("row_sums: warps meet in shared memory",
+        "wrong sums: add all entries of a row; races: a barrier between writing the sums of the warps and reading them",
         [] {
           for (const int columns : {1, 128, 333}) {
             const std::vector<float> values = integers(3 * columns, 4);
@@ -128,7 +131,9 @@ int main() {
                 });
           }
         });
-  check("tiled: a tile is read once by the block", "two barriers: before the tile is used, and before it is replaced",
+  check("tiled: a tile is read once by the block",
+        "wrong sums: add over all tiles, the last may be cut; races: a barrier before a tile is used and before it is "
+        "replaced",
         [] {
           check_product("tiled", exercise::tiled, {{16, 16, 16}, {32, 16, 48}, {20, 35, 40}},
                         [](Sizes z) { return up(z.M, 16) * up(z.N, 16) * up(z.K, 16) * 512; });

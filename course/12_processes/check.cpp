@@ -70,14 +70,22 @@ int main() {
       });
     }
   });
-  check("all_reduce: the sum on every rank, for 2 (P-1)/P n bytes", "reduce_scatter, then all_gather", [] {
-    const std::vector<Tensor> x = draws(4, {4, 5, 2}, 30);
-    course::run_ranks(4, [&](const Communicator& comm) {
-      course::expect_close("all_reduce of (4, 5, 2) on 4 ranks", exercise::all_reduce(comm, of(x, comm)),
-                           in_rank_order(x), 1e-12);
-      expect_bytes("all_reduce of 40 f64 on 4 ranks", comm, 2 * 3 * 10 * 8);
-    });
-  });
+  check("all_reduce: the sum on every rank, for 2 (P-1)/P n bytes",
+        "reduce_scatter, then all_gather, of the elements in a row", [] {
+          const std::vector<Tensor> x = draws(4, {4, 5, 2}, 30);
+          course::run_ranks(4, [&](const Communicator& comm) {
+            course::expect_close("all_reduce of (4, 5, 2) on 4 ranks", exercise::all_reduce(comm, of(x, comm)),
+                                 in_rank_order(x), 1e-12);
+            expect_bytes("all_reduce of 40 f64 on 4 ranks", comm, 2 * 3 * 10 * 8);
+          });
+          for (const Shape& shape : {Shape{3, 4}, Shape{}}) {  // which 4 ranks do not divide along axis 0
+            const std::vector<Tensor> y = draws(4, shape, 31);
+            course::run_ranks(4, [&](const Communicator& comm) {
+              course::expect_close(course::words("all_reduce of ", shape, " on 4 ranks"),
+                                   exercise::all_reduce(comm, of(y, comm)), in_rank_order(y), 1e-12);
+            });
+          }
+        });
   check("mean_gradients: the gradient of one process", "weight the gradient of each rank by its samples", [] {
     const Tensor x = randn({10, 3}, {.seed = 40}, DType::f64), y = randn({10, 2}, {.seed = 41}, DType::f64);
     const auto gradient = [&](int64_t begin, int64_t end) {
@@ -110,23 +118,26 @@ int main() {
             });
           }
         });
-  check("composed_attention: equals one process", "own rows do not begin at position 0: the mask has to know", [] {
-    const Shape shape{6, 4, 8};
-    const Tensor q = randn(shape, {.seed = 50}, DType::f64), k = randn(shape, {.seed = 51}, DType::f64),
-                 v = randn(shape, {.seed = 52}, DType::f64), base = randn({4, 4}, {.seed = 53}, DType::f64) * 0.3;
-    const auto one = [](const Tensor& x) { return unsqueeze(x, 0); };
-    const Tensor y = squeeze(dcmha(one(q), one(k), one(v), {.base = one(base)}, {}), 0);
-    for (const int ranks : {2, 1}) {
-      course::run_ranks(ranks, [&](const Communicator& comm) {
-        const auto own = [&](const Tensor& x) { return part(x, 1, comm).contiguous(); };
-        const Tensor found = exercise::composed_attention(comm, own(q), own(k), own(v), base);
-        course::expect(found.shape() == own(q).shape(), "composed attention: expected the shape of q, ", own(q).shape(),
-                       ", found ", found.shape());
-        for (int64_t t = 0; t < 6; ++t)
-          course::expect_close(course::words("composed attention (T = 6, N = 4, d = 8) on ", ranks, " ranks, row ", t),
-                               found.sliced(0, t, t + 1), own(y).sliced(0, t, t + 1), 1e-12);
-      });
-    }
-  });
+  check("composed_attention: equals one process",
+        "row 0 wrong: base[m,n] is m read, n written; later rows: keys of all rows; rank 1 alone: the mask's offset",
+        [] {
+          const Shape shape{6, 4, 8};
+          const Tensor q = randn(shape, {.seed = 50}, DType::f64), k = randn(shape, {.seed = 51}, DType::f64),
+                       v = randn(shape, {.seed = 52}, DType::f64), base = randn({4, 4}, {.seed = 53}, DType::f64) * 0.3;
+          const auto one = [](const Tensor& x) { return unsqueeze(x, 0); };
+          const Tensor y = squeeze(dcmha(one(q), one(k), one(v), {.base = one(base)}, {}), 0);
+          for (const int ranks : {2, 1}) {
+            course::run_ranks(ranks, [&](const Communicator& comm) {
+              const auto own = [&](const Tensor& x) { return part(x, 1, comm).contiguous(); };
+              const Tensor found = exercise::composed_attention(comm, own(q), own(k), own(v), base);
+              course::expect(found.shape() == own(q).shape(), "composed attention: expected the shape of q, ",
+                             own(q).shape(), ", found ", found.shape());
+              for (int64_t t = 0; t < 6; ++t)
+                course::expect_close(
+                    course::words("composed attention (T = 6, N = 4, d = 8) on ", ranks, " ranks, row ", t),
+                    found.sliced(0, t, t + 1), own(y).sliced(0, t, t + 1), 1e-12);
+            });
+          }
+        });
   return check.result();
 }

@@ -49,8 +49,10 @@ inline Tensor heads_to_rows(const Communicator& comm, const Tensor& x) { throw c
 inline Tensor rows_to_heads(const Communicator& comm, const Tensor& x) { throw course::NotWritten("rows_to_heads()"); }
 
 // Tensor parallel: causal attention of this rank's heads, q, k, v and result (T, N/P, d), with all N heads mixed before
-// softmax: S'[n] = S[n] + sum_m S[m] base[m,n], S = q k^T / sqrt(d), base (N, N). As on route (b) of the chapter:
-// attention of all heads for own rows, by ops of your own or dcmha() with `pre` and mask.offset.
+// softmax: S'[n] = S[n] + sum_m S[m] base[m,n], S = q k^T / sqrt(d), base (N, N). By attention of
+// all heads for own rows: q goes from own heads to own rows, k and v too and then to all rows. By ops of your own, or
+// by dcmha(q, k, v, pre, {}, options) on q (1, T/P, N, d), k and v (1, T, N, d) with pre.base (1, N, N) and
+// options.mask.offset, the position of the first own row.
 inline Tensor composed_attention(const Communicator& comm, const Tensor& q, const Tensor& k, const Tensor& v,
                                  const Tensor& base) {
   throw course::NotWritten("composed_attention()");

@@ -46,11 +46,11 @@ int report(const std::vector<double>& own, const char* path) {
   const std::vector<double> one = train(Communicator());
   std::ofstream csv(path);
   csv.precision(9);
-  csv << "step,two_ranks,one_process\n";
+  csv << "run,step,loss\n";  // as braid plot reads them
   double apart = 0;
   for (size_t i = 0; i < one.size(); ++i) {
     apart = std::fmax(apart, std::fabs(own[i] - one[i]));
-    csv << i + 1 << ',' << own[i] << ',' << one[i] << '\n';
+    csv << "two ranks," << i + 1 << ',' << own[i] << "\none process," << i + 1 << ',' << one[i] << '\n';
     if (i == 0 || (i + 1) % 20 == 0)
       std::printf("step %3zu   two ranks %.6f   one process %.6f\n", i + 1, own[i], one[i]);
   }

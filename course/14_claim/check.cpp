@@ -30,7 +30,7 @@ int main() {
   check("interval of four runs", "t[n], not t[n - 1]; divide by the square root of n", [] {
     expect_interval("interval of 1 2 3 6", exercise::interval({1, 2, 3, 6}), 3 - 3.436953, 3 + 3.436953);
   });
-  check("paired: the seeds' luck cancels", "take the difference of each pair first", [] {
+  check("paired: the seeds' luck cancels", "take new - old of each pair first", [] {
     expect_interval("new - old of the table in the chapter", exercise::paired(kOld, kNew), -0.032415, -0.007585);
   });
   check("verdict", "lower losses are better; an interval with 0 in it decides nothing", [] {
@@ -73,11 +73,13 @@ int main() {
     expect_number("of 1 comparison", exercise::false_alarm(1), 0.05);
     expect_number("of 14 comparisons", exercise::false_alarm(14), 0.512325020894158);
   });
-  check("holm", "sort, multiply the smallest by m, the next by m - 1, ...; never below the one before", [] {
-    const std::vector<double> found = exercise::holm({0.01, 0.04, 0.03, 0.005}), expected{0.03, 0.06, 0.06, 0.02};
-    for (size_t i = 0; i < expected.size(); ++i)
-      expect_number(("holm of 0.01 0.04 0.03 0.005, entry " + std::to_string(i)).c_str(), found.at(i), expected[i]);
-    expect_number("holm of 0.6 0.7, entry 0", exercise::holm({0.6, 0.7}).at(0), 1);
-  });
+  check("holm",
+        "sort, multiply the smallest by m, the next by m - 1, ...; never below the one before; in the order of p", [] {
+          const std::vector<double> found = exercise::holm({0.01, 0.04, 0.03, 0.005}), expected{0.03, 0.06, 0.06, 0.02};
+          for (size_t i = 0; i < expected.size(); ++i)
+            expect_number(("holm of 0.01 0.04 0.03 0.005, entry " + std::to_string(i)).c_str(), found.at(i),
+                          expected[i]);
+          expect_number("holm of 0.6 0.7, entry 0", exercise::holm({0.6, 0.7}).at(0), 1);
+        });
   return check.result();
 }

@@ -2,6 +2,7 @@
 //
 // Losses are lists with one entry per seed; entry i of two lists belongs to the same seed: same data order, same start.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,7 @@ inline double deviation(const Losses& x) { throw course::NotWritten("deviation()
 // The 95 % interval of the true mean: mean +- t[n] deviation / sqrt(n), for 2 to 11 runs.
 inline Interval interval(const Losses& x) { throw course::NotWritten("interval()"); }
 
-// The interval of the mean of new - old, seed by seed.
+// The interval of the mean of new - old, seed by seed: the differences first.
 inline Interval paired(const Losses& old_losses, const Losses& new_losses) { throw course::NotWritten("paired()"); }
 
 // What the interval of new - old says about a loss: "better", "worse" or "not decided".
@@ -36,7 +37,7 @@ inline std::string verdict(const Interval& difference) { throw course::NotWritte
 // `effect` > 0 and pairs deviate by `s`: t[n] s / sqrt(n) < effect. 0 if 11 are not enough.
 inline int pairs_needed(double effect, double s) { throw course::NotWritten("pairs_needed()"); }
 
-// The probability that at least one of m comparisons without any true difference looks decided at 5 %.
+// The probability that at least one of m independent comparisons without a true difference looks decided at 5 %.
 inline double false_alarm(int m) { throw course::NotWritten("false_alarm()"); }
 
 // Holm: p in ascending order, p_(1) <= ... <= p_(m); adjusted p_(k) = max over i <= k of min(1, (m - i + 1) p_(i)).

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <numbers>
 
-#include "braid/autograd/ops.h"
+#include "braid/autograd.h"
 #include "course/checks.h"
 
 namespace exercise {

@@ -1,4 +1,4 @@
-// expect: two parts without entries, sum: expected 0, found -?nan
+// expect: two parts without entries, sum: expected 0, found NaN
 #pragma once
 #define merge merge_right
 #include "../exercise.h"

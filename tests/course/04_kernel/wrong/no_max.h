@@ -1,4 +1,4 @@
-// expect: large values, element 0 in row-major order: expected 0.0900306, found -?nan
+// expect: large values, element 0 in row-major order: expected 0.0900306, found NaN
 #pragma once
 #define softmax_row softmax_row_right
 #include "../exercise.h"
