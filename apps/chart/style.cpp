@@ -62,9 +62,7 @@ std::string color_rules(bool dark) {
   for (const ShapeStyle& s : shape_styles) css += rule(str(".", s.name), colors(s, dark));
   for (int i = 0; i < series_hues; ++i) {
     const std::string color = hex(dark ? hues[i].dark : hues[i].light) + "; ";
-    css += rule(str(".c", i), "stroke: " + color) +
-
-           rule(str(".band.c", i), "fill: " + color + "stroke: none; ") +
+    css += rule(str(".c", i), "stroke: " + color) + rule(str(".band.c", i), "fill: " + color + "stroke: none; ") +
            rule(str(".bar.c", i), "fill: " + color + "stroke: none; ");
   }
   return css;
