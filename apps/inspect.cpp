@@ -234,8 +234,10 @@ int run_inspect(const Arguments& arguments) {
   const std::string given = arguments.get("DATA");
   const bool file = given.ends_with(".toml");
   if (!file && holds_checkpoints(given)) {
-    check(!arguments.has("batch"), ErrorKind::setting,
-          "--batch is for the data of a run: expected its settings, RUN/config.resolved.toml");
+    for (const char* flag : {"split", "documents", "first", "tokens", "batch"})
+      check(!arguments.has(flag), ErrorKind::setting, [&] {
+        return str("--", flag, " is for the data of a run: expected its settings, RUN/config.resolved.toml");
+      });
     inspect_checkpoint(given);
     return 0;
   }

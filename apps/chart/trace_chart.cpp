@@ -7,7 +7,6 @@
 
 #include "apps/chart/parts.h"
 #include "apps/chart/style.h"
-#include "apps/cli/memory_text.h"
 #include "apps/cli/text.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/json.h"

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "03_engine/exercise.h"
+#include "course/curves.h"
 using namespace braid;
 
 namespace {
@@ -28,7 +29,7 @@ Moons two_moons(int64_t n) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return std::fprintf(stderr, "expected one argument: the CSV file to write\n"), 2;
+  course::Curves curves(argc, argv, "your engine", "Braid's", 50);
   const Moons moons = two_moons(200);
   std::vector<Tensor> own, real;
   const std::vector<Shape> shapes{{2, 16}, {16}, {16, 16}, {16}, {16, 1}, {1}};
@@ -38,10 +39,7 @@ int main(int argc, char** argv) {
     real.push_back(own.back().clone());
     require_grad(real.back());
   }
-  std::FILE* csv = std::fopen(argv[1], "w");
-  if (!csv) return std::fprintf(stderr, "cannot write %s\n", argv[1]), 1;
-  std::fprintf(csv, "run,step,loss\n");  // as braid plot reads them
-  double apart = 0, first = 0, last = 0, right = 0;
+  double right = 0;
   for (int step = 1; step <= kSteps; ++step) {
     // mean squared error of relu(relu(x w0 + w1) w2 + w3) w4 + w5
     std::vector<exercise::Value> w;
@@ -64,13 +62,9 @@ int main(int argc, char** argv) {
       x.add_(no_grad([&] { return grad(x) * -kRate; }));
       zero_grad(x);
     }
-    apart = std::fmax(apart, std::fabs(of_own - of_braid.item()));
-    first = step == 1 ? of_own : first, last = of_own;
-    std::fprintf(csv, "own,%d,%.9g\nBraid,%d,%.9g\n", step, of_own, step, of_braid.item());
-    if (step == 1 || step % 50 == 0)
-      std::printf("step %3d   your engine %.6f   Braid's %.6f\n", step, of_own, of_braid.item());
+    curves.add(step, of_own, of_braid.item());
   }
-  std::fclose(csv);
-  std::printf("%.0f %% of the points are on the right side; the losses differ by at most %.1e\n", 100 * right, apart);
-  return apart < 1e-9 && last < first / 4 && right > 0.95 ? 0 : 1;
+  std::printf("%.0f %% of the points are on the right side; the losses differ by at most %.1e\n", 100 * right,
+              curves.apart());
+  return curves.apart() < 1e-9 && curves.last() < curves.first() / 4 && right > 0.95 ? 0 : 1;
 }

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "07_attention/exercise.h"
+#include "course/curves.h"
 using namespace braid;
 
 namespace {
@@ -81,16 +82,12 @@ Tensor braids_attention(const Tensor& q, const Tensor& k, const Tensor& v) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return std::fprintf(stderr, "expected one argument: the CSV file to write\n"), 2;
-  std::FILE* csv = std::fopen(argv[1], "w");
-  if (!csv) return std::fprintf(stderr, "cannot write %s\n", argv[1]), 1;
-  std::fprintf(csv, "run,step,loss\n");  // as braid plot reads them
+  course::Curves curves(argc, argv, "your attention", "Braid's", 25);
   const RandomKey key{.seed = 7};
   Gpt own(own_attention, key), real(braids_attention, key);
   nn::AdamW own_step(nn::parameters(own), {.lr = 3e-3}), real_step(nn::parameters(real), {.lr = 3e-3});
   const Tensor text =
       from_vector(std::vector<int64_t>(kText.begin(), kText.end()), {static_cast<int64_t>(kText.size())});
-  double apart = 0, first = 0, last = 0;
   for (int64_t step = 1; step <= kSteps; ++step) {
     const Tensor starts = randint(0, text.dim(0) - T, {B, 1}, child(key, step));
     const Tensor places = starts + arange(T), ids = take(text, places), targets = take(text, places + 1);
@@ -101,14 +98,9 @@ int main(int argc, char** argv) {
       optimizer.zero_grad();
       return loss.item();
     };
-    last = train(own, own_step);
-    const double of_braid = train(real, real_step);
-    first = step == 1 ? last : first, apart = std::fmax(apart, std::fabs(last - of_braid));
-    std::fprintf(csv, "own,%d,%.6f\nBraid,%d,%.6f\n", static_cast<int>(step), last, static_cast<int>(step), of_braid);
-    if (step == 1 || step % 25 == 0)
-      std::printf("step %3d   your attention %.4f   Braid's %.4f\n", static_cast<int>(step), last, of_braid);
+    const double of_own = train(own, own_step);
+    curves.add(static_cast<int>(step), of_own, train(real, real_step));
   }
-  std::fclose(csv);
-  std::printf("the losses differ by at most %.1e nats per character\n", apart);
-  return apart < 1e-3 && last < first / 3 ? 0 : 1;
+  std::printf("the losses differ by at most %.1e nats per character\n", curves.apart());
+  return curves.apart() < 1e-3 && curves.last() < curves.first() / 3 ? 0 : 1;
 }

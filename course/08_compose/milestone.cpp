@@ -11,6 +11,7 @@
 #include <cstdio>
 
 #include "08_compose/exercise.h"
+#include "course/curves.h"
 using namespace braid;
 
 namespace {
@@ -113,16 +114,12 @@ Tensor followers(const Tensor& tokens) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return std::fprintf(stderr, "expected one argument: the CSV file to write\n"), 2;
-  std::FILE* csv = std::fopen(argv[1], "w");
-  if (!csv) return std::fprintf(stderr, "cannot write %s\n", argv[1]), 1;
-  std::fprintf(csv, "run,step,loss\n");  // as braid plot reads them
+  course::Curves curves(argc, argv, "your Compose", "Braid's", 20);
   const RandomKey key{.seed = 8};
   Dcformer<BraidsAttention> real(key);
   Dcformer<OwnAttention> own(key);
   nn::load(own, nn::parameters(real), "Braid's parameters");
   nn::AdamW own_step(nn::parameters(own), {.lr = 4e-3}), real_step(nn::parameters(real), {.lr = 4e-3});
-  double apart = 0, first = 0, last = 0;
   for (int step = 1; step <= kSteps; ++step) {
     const Tensor ids = randint(0, kTokens, {B, T}, child(child(key, "step"), step)), targets = followers(ids);
     const auto train = [&](const auto& model, nn::AdamW& optimizer) {
@@ -132,13 +129,9 @@ int main(int argc, char** argv) {
       optimizer.zero_grad();
       return loss.item();
     };
-    last = train(own, own_step);
-    const double of_braid = train(real, real_step);
-    first = step == 1 ? last : first, apart = std::fmax(apart, std::fabs(last - of_braid));
-    std::fprintf(csv, "own,%d,%.9f\nBraid,%d,%.9f\n", step, last, step, of_braid);
-    if (step == 1 || step % 20 == 0) std::printf("step %3d   your Compose %.6f   Braid's %.6f\n", step, last, of_braid);
+    const double of_own = train(own, own_step);
+    curves.add(step, of_own, train(real, real_step));
   }
-  std::fclose(csv);
-  std::printf("the losses differ by at most %.1e nats per token\n", apart);
-  return apart < 1e-6 && last < first / 2 ? 0 : 1;
+  std::printf("the losses differ by at most %.1e nats per token\n", curves.apart());
+  return curves.apart() < 1e-6 && curves.last() < curves.first() / 2 ? 0 : 1;
 }

@@ -4,12 +4,11 @@
 #include <braid/autograd/ops.h>
 #include <braid/distributed/comm/mpi_session.h>
 
-#include <cmath>
 #include <cstdio>
-#include <fstream>
 
 #include "12_processes/exercise.h"
 #include "course/12_processes/ranks.h"
+#include "course/curves.h"
 using namespace braid;
 using dist::Communicator;
 
@@ -42,35 +41,26 @@ std::vector<double> train(const Communicator& comm) {
   return losses;
 }
 
-int report(const std::vector<double>& own, const char* path) {
+int report(const std::vector<double>& own, int argc, char** argv) {
   const std::vector<double> one = train(Communicator());
-  std::ofstream csv(path);
-  csv.precision(9);
-  csv << "run,step,loss\n";  // as braid plot reads them
-  double apart = 0;
-  for (size_t i = 0; i < one.size(); ++i) {
-    apart = std::fmax(apart, std::fabs(own[i] - one[i]));
-    csv << "two ranks," << i + 1 << ',' << own[i] << "\none process," << i + 1 << ',' << one[i] << '\n';
-    if (i == 0 || (i + 1) % 20 == 0)
-      std::printf("step %3zu   two ranks %.6f   one process %.6f\n", i + 1, own[i], one[i]);
-  }
-  std::printf("the losses differ by at most %.1e\n", apart);
-  return csv.flush() && apart < 1e-12 && own.back() < own.front() / 2 ? 0 : 1;
+  course::Curves curves(argc, argv, "two ranks", "one process", 20);
+  for (size_t i = 0; i < one.size(); ++i) curves.add(static_cast<int>(i) + 1, own[i], one[i]);
+  std::printf("the losses differ by at most %.1e\n", curves.apart());
+  return curves.apart() < 1e-12 && curves.last() < curves.first() / 2 ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return std::fprintf(stderr, "expected one argument: the CSV file to write\n"), 2;
   std::vector<double> losses;
   if (dist::launched_by_mpi()) {
     const dist::MpiSession session;
     losses = train(session.world());
-    return session.world().rank() == 0 ? report(losses, argv[1]) : 0;
+    return session.world().rank() == 0 ? report(losses, argc, argv) : 0;
   }
   course::run_ranks(2, [&](const Communicator& comm) {
     const std::vector<double> mine = train(comm);
     if (comm.rank() == 0) losses = mine;
   });
-  return report(losses, argv[1]);
+  return report(losses, argc, argv);
 }
