@@ -106,6 +106,9 @@ void TrainingRun::open(const RunRecord& record) {
   saves_.checkpoints.prune(mesh_.world);  // what a killed process left, now that the best one is known
   at_root(mesh_.world, [&] {
     if (!complete()) check_disk();
+    const fs::path latest = out() / models::kLatestFile;  // names another one after a kill between a checkpoint and it
+    if (state_.step > 0 && models::named_step(latest) != state_.step)
+      io::write_file(latest.string(), models::step_name(state_.step) + "\n");
     files_.start(record.start_event(state_.step), config_.log.tensorboard, state_.step - (measured_.unfinished ? 1 : 0),
                  complete() ? "" : config_.log.command);
     if (!config_.log.prometheus.empty()) files_.start_prometheus(config_.log.prometheus, config_.train.steps);
@@ -193,7 +196,8 @@ std::string TrainingRun::gain_of_type() const {
 }
 
 void TrainingRun::start() {
-  work_.peak_flops = measured_flops(device_, types_.compute) * mesh_.world.size();
+  const double stated = 1e12 * config_.log.peak_tflops;
+  work_.peak_flops = (stated > 0 ? stated : measured_flops(device_, types_.compute)) * mesh_.world.size();
   const std::string gain = gain_of_type();
   reset_peak_memory(device_);
   task_->start(*model_, mesh_);

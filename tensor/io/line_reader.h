@@ -15,9 +15,11 @@ class LineReader {
   bool next();
   const std::string& text() const { return text_; }  // of this line, without its line end
   bool complete() const { return complete_; }        // false: the last line of the file has no line end
-  int64_t number() const { return number_; }         // from 1
-  int64_t begin() const { return begin_; }           // byte where the line begins
-  int64_t end() const { return end_; }               // byte behind its line end
+  // Complete, and without the zeros that a power loss leaves where bytes had not reached the disk.
+  bool intact() const { return complete_ && text_.find('\0') == std::string::npos; }
+  int64_t number() const { return number_; }  // from 1
+  int64_t begin() const { return begin_; }    // byte where the line begins
+  int64_t end() const { return end_; }        // byte behind its line end
 
  private:
   Reader reader_;

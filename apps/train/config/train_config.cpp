@@ -207,6 +207,11 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"log.prometheus", &c.log.prometheus,
                "file for node_exporter's textfile collector (name it NAME.prom), rewritten as the run goes; \"\" = "
                "none"},
+              {"log.peak_tflops", &c.log.peak_tflops,
+               "arithmetic of one process that the column mfu is a share of, in TFLOP/s, as a data sheet states it; 0 "
+               "= "
+               "the measured speed of a matrix product",
+               at_least(0)},
               {"log.command", &c.log.command,
                "shell command that gets each line of log.jsonl on its standard input, such as a client of a tracking "
                "service; \"\" = none"},

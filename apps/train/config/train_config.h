@@ -112,6 +112,7 @@ struct TrainConfig {
     std::string style = "auto";
     bool tensorboard = false, trace = false;
     std::string prometheus;
+    double peak_tflops = 0;
     std::string command = "";
   } log;
   struct Guard {

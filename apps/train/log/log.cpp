@@ -135,7 +135,7 @@ int64_t kept_json(const fs::path& path, int64_t step, std::vector<LogRow>& rows)
   for (const LogRow& row : rows) known.insert(row.step);
   io::LineReader lines(path.string());
   int64_t keep = 0;
-  while (lines.next() && lines.complete()) {
+  while (lines.next() && lines.intact()) {
     const auto line_step = json_step(lines.text());
     check(line_step.has_value(), ErrorKind::input, [&] {
       return str("broken log in ", path.string(), " line ", lines.number(), ": expected {\"step\":N,...}, found '",
@@ -235,6 +235,7 @@ int64_t RunLog::read_csv(const fs::path& path, int64_t step) {
   header.pop_back();
   io::LineReader lines(path.string());
   if (!lines.next()) return 0;
+  if (lines.text().find('\0') != std::string::npos) return 0;
   const bool fits = lines.complete() ? lines.text() == header : header.starts_with(lines.text());
   check(fits, ErrorKind::input, [&] {
     return "cannot continue " + path.string() + " line 1: expected '" + header + "', found '" +
@@ -243,7 +244,7 @@ int64_t RunLog::read_csv(const fs::path& path, int64_t step) {
   if (!lines.complete()) return 0;
   int64_t keep = lines.end();
   const std::vector<std::string> names = split(header, ',');
-  while (lines.next() && lines.complete()) {
+  while (lines.next() && lines.intact()) {
     const LogRow row = parse_row(split(lines.text(), ','), names, 0, str(path.string(), " line ", lines.number()));
     if (row.step > step) break;
     earlier_rows_.push_back(row);

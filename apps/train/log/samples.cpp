@@ -1,5 +1,7 @@
 #include "apps/train/log/samples.h"
 
+#include <algorithm>
+
 #include "apps/cli/text.h"
 #include "braid/tensor/base/utf8.h"
 #include "braid/tensor/error.h"
@@ -21,22 +23,24 @@ std::optional<int64_t> heading_step(std::string_view line) {
 SamplesFile::SamplesFile(const fs::path& path, int64_t step) : path_(path) {
   const auto found = io::path_status(path);
   if (!found) return;
-  int64_t keep = INT64_MAX;
-  if (S_ISREG(found->st_mode)) {  // not of a device or pipe that takes the samples
+  int64_t keep = INT64_MAX, lost = INT64_MAX;  // where later samples begin, where zeros of a power loss do
+  if (S_ISREG(found->st_mode)) {               // not of a device or pipe that takes the samples
     io::LineReader lines(path.string());
     while (keep == INT64_MAX && lines.next()) {
       const std::optional<int64_t> of = heading_step(lines.text());
       if (of && *of > step) keep = lines.begin();
-      if (of && *of <= step) last_step_ = *of;
+      if (of && *of <= step) last_step_ = *of, lost = INT64_MAX;
+      if (lost == INT64_MAX && lines.text().find('\0') != std::string::npos) lost = lines.begin();
     }
   }
-  file_.emplace(path.string(), keep);
+  file_.emplace(path.string(), std::min(keep, lost));
 }
 
 void SamplesFile::append(int64_t step, const std::string& text) {
   std::string entry = str(kHeading, step, "\n");
-  for (const std::string& line : split(detail::replace_invalid_utf8(text), '\n'))
-    entry += (line.starts_with(kHeading) ? " " : "") + line + "\n";
+  std::string visible = detail::replace_invalid_utf8(text);
+  std::ranges::replace(visible, '\0', ' ');  // see the constructor
+  for (const std::string& line : split(visible, '\n')) entry += (line.starts_with(kHeading) ? " " : "") + line + "\n";
   if (!file_) file_.emplace(path_.string());
   last_step_ = step;
   file_->append(entry);

@@ -7,6 +7,7 @@
 
 #include "apps/cli/command.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/io/checksum.h"
 #include "braid/tensor/io/file_system.h"
 #include "braid/tensor/io/reader.h"
@@ -100,14 +101,15 @@ dist::ProcessMesh mesh_from_config(const TrainConfig::Parallel& p, const dist::C
 }
 
 std::string program_fingerprint() {
-  io::Reader reader("/proc/self/exe");
-  std::vector<char> block(1 << 20);
-  uint32_t crc = 0;
-  while (int64_t n = reader.read_some(block.data(), static_cast<int64_t>(block.size())))
-    crc = io::crc32c(block.data(), n, crc);
-  char text[16];
-  std::snprintf(text, sizeof text, "%08x", crc);
-  return text;
+  static const std::string once = [] {
+    io::Reader reader("/proc/self/exe");
+    std::vector<char> block(1 << 20);
+    uint32_t crc = 0;
+    while (int64_t n = reader.read_some(block.data(), static_cast<int64_t>(block.size())))
+      crc = io::crc32c(block.data(), n, crc);
+    return detail::hex(crc, 8);
+  }();
+  return once;
 }
 
 }  // namespace braid::apps

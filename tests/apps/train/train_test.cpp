@@ -343,6 +343,14 @@ BOOST_AUTO_TEST_CASE(checkpoints_by_the_clock) {
   BOOST_TEST(fs::exists(step(out, 10)));
 }
 
+BOOST_AUTO_TEST_CASE(latest_is_corrected_after_a_kill_between_a_checkpoint_and_it) {
+  const fs::path out = world().fresh();
+  BOOST_TEST(train(out, {"checkpoint.interval=5"}).code == 0);
+  write(out / "latest", "step-00000005\n");
+  BOOST_TEST(train(out, {"checkpoint.interval=5"}).code == 0);  // the run is finished, nothing is saved
+  BOOST_TEST(slurp(out / "latest") == "step-00000010\n");
+}
+
 BOOST_AUTO_TEST_CASE(a_finished_run_stays_as_it_is) {
   const fs::path out = world().fresh();
   train(out);

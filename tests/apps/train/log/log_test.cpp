@@ -69,6 +69,27 @@ BOOST_AUTO_TEST_CASE(a_resumed_log_equals_an_uninterrupted_one) {
   }
 }
 
+// Bytes that had not reached the disk are zeros after a power loss: of the rows after the checkpoint, or of all.
+BOOST_AUTO_TEST_CASE(zeros_of_a_power_loss_are_cut_off) {
+  const Scratch whole;
+  fill(whole, 0, 12);
+  for (const int64_t checkpoint : {0, 6}) {
+    for (const size_t lost : {size_t{1}, size_t{30}, std::string::npos}) {
+      if (checkpoint > 0 && lost == std::string::npos) continue;  // the rows before it had been synced
+      const Scratch scratch;
+      fill(scratch, 0, 9);
+      for (const char* name : {"log.csv", "log.jsonl"}) {
+        std::string text = slurp(scratch / name);
+        const size_t n = std::min(lost, text.size());
+        write(scratch / name, text.replace(text.size() - n, n, n, '\0'));
+      }
+      fill(scratch, checkpoint, 12);
+      BOOST_TEST(slurp(scratch / "log.csv") == slurp(whole / "log.csv"));
+      BOOST_TEST(slurp(scratch / "log.jsonl") == slurp(whole / "log.jsonl"));
+    }
+  }
+}
+
 // The row of a validation that a signal had ended; an event of the restart stands behind it.
 // As logrotate does it: by a new name, with the old file copied and cut, or by removal.
 BOOST_AUTO_TEST_CASE(logs_may_be_rotated) {

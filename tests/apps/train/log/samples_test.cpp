@@ -34,6 +34,27 @@ BOOST_AUTO_TEST_CASE(a_resume_cuts_off_what_it_makes_again) {
   BOOST_TEST(slurp(file).empty());
 }
 
+// As log_test.cpp has it for rows.
+BOOST_AUTO_TEST_CASE(zeros_of_a_power_loss_are_cut_off) {
+  const Scratch scratch;
+  const auto file = scratch / "samples.txt";
+  const std::string kept = "--- step 5\ntext\n";
+  for (const std::string& lost : {std::string(7, '\0'), std::string(3, '\0') + "\nrest\n"}) {
+    write(file, kept + lost);
+    BOOST_TEST(SamplesFile(file, 5).last_step() == 5);
+    BOOST_TEST(slurp(file) == kept);
+  }
+  const std::string older = std::string("--- step 4\n\0\n", 13) + kept;  // a sample that Braid wrote so before
+  write(file, older);
+  BOOST_TEST(SamplesFile(file, 5).last_step() == 5);
+  BOOST_TEST(slurp(file) == older);
+  {
+    SamplesFile samples(file, 5);
+    samples.append(9, std::string("a\0b", 3));
+  }
+  BOOST_TEST(slurp(file) == older + "--- step 9\na b\n");
+}
+
 BOOST_AUTO_TEST_CASE(a_sample_is_valid_text_and_no_heading) {
   const Scratch scratch;
   {

@@ -1,0 +1,103 @@
+#include "tests/simulation/history.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "braid/tensor/base/strings.h"
+#include "braid/tensor/error.h"
+#include "tests/simulation/random.h"
+
+namespace braid::simulation {
+
+namespace {
+
+constexpr std::array<const char*, kHarms> kNames = {"undisturbed", "killed",      "power loss", "signal",
+                                                    "rank killed", "rank frozen", "link cut",   "disk error",
+                                                    "short write", "bit rot"};
+
+Disturbance any_disturbance(Random& random, int ranks) {
+  Disturbance d;
+  const bool alone = ranks == 1;
+  do d.harm = static_cast<Harm>(1 + random.below(kHarms - 1));
+  while (alone && (d.harm == Harm::kill_rank || d.harm == Harm::freeze_rank || d.harm == Harm::cut_link));
+  d.moment = random.seconds(1);
+  d.rank = static_cast<int>(random.below(static_cast<uint64_t>(ranks)));
+  if (!alone) d.other = (d.rank + 1 + static_cast<int>(random.below(static_cast<uint64_t>(ranks - 1)))) % ranks;
+  d.seconds = random.one_in(2) ? random.seconds(3) : random.seconds(30);
+  d.count = random.one_in(3) ? 1'000'000 : static_cast<int>(1 + random.below(4));
+  if (d.harm == Harm::disk) {
+    d.error = random.any_of(std::array{ENOSPC, EIO, EDQUOT, EINTR, EMFILE});
+    d.call =
+        random.any_of(std::array{"", "write", "pwrite", "fsync", "rename", "open", "remove", "fallocate", "pread"});
+  }
+  return d;
+}
+
+}  // namespace
+
+const char* name(Harm harm) { return kNames[static_cast<size_t>(harm)]; }
+
+std::string Disturbance::text() const {
+  std::string what = name(harm);
+  if (harm != Harm::none && harm != Harm::bit_rot) what += str(" at ", static_cast<int>(moment * 1000), " per mille");
+  if (harm == Harm::kill_rank || harm == Harm::freeze_rank) what += str(", rank ", rank);
+  if (harm == Harm::cut_link) what += str(", ranks ", rank, " and ", other);
+  if (harm == Harm::freeze_rank || harm == Harm::cut_link)
+    what += str(", for ", static_cast<int>(seconds * 1000), " ms");
+  if (harm == Harm::disk) what += str(", ", call.empty() ? "any call" : call.c_str(), ": ", std::strerror(error));
+  if (harm == Harm::disk || harm == Harm::short_write) what += str(", ", count, " times");
+  return what;
+}
+
+std::vector<std::string> History::settings() const {
+  return {str("parallel.data=", data),
+          str("parallel.context=", context),
+          str("parallel.tensor=", tensor),
+          "parallel.timeout=5",
+          str("train.steps=", steps),
+          str("checkpoint.interval=", interval),
+          str("checkpoint.keep=", keep),
+          str("checkpoint.best=", best ? "true" : "false"),
+          "model.dim=8",
+          "model.n_layer=1",
+          "model.n_head=2",
+          "model.block_size=8",
+          "train.batch_size=2",
+          "train.dtype=f64",
+          "schedule.warmup=2",
+          "schedule.name=constant",
+          "eval.interval=3",
+          "eval.samples=2",
+          "log.interval=1",
+          "guard.spike=0",
+          "log.peak_tflops=1",  // not measured: it would take most of the time
+          "run.threads=1",
+          "run.device=cpu"};
+}
+
+std::string History::text() const {
+  std::string all = str("seed ", seed, ": ", data, " x ", context, " x ", tensor, " ranks, ", steps,
+                        " steps, a checkpoint every ", interval, ", ", keep, " kept", best ? ", and the best" : "");
+  for (const Disturbance& d : sessions) all += "; " + d.text();
+  return all;
+}
+
+History history_of(uint64_t seed) {
+  Random random(seed);
+  History h{.seed = seed};
+  struct Mesh {
+    int data, context, tensor;
+  };
+  Mesh mesh{1, 1, 1};
+  if (random.one_in(2)) mesh = random.any_of(std::array<Mesh, 3>{{{2, 1, 1}, {1, 2, 1}, {1, 1, 2}}});
+  if (random.one_in(8)) mesh = random.one_in(3) ? Mesh{2, 2, 2} : Mesh{2, 1, 2};
+  h.data = mesh.data, h.context = mesh.context, h.tensor = mesh.tensor;
+  h.interval = static_cast<int>(1 + random.below(3));
+  h.keep = static_cast<int>(2 + random.below(2));
+  h.best = random.one_in(3);
+  for (uint64_t n = 1 + random.below(3); n > 0; --n) h.sessions.push_back(any_disturbance(random, h.ranks()));
+  return h;
+}
+
+}  // namespace braid::simulation

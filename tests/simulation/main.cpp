@@ -1,0 +1,129 @@
+// braid-sim: training runs in a simulated world. See README.md.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "apps/train/run/job.h"
+#include "braid/models/data/prepare/prepare.h"
+#include "braid/tensor/base/strings.h"
+#include "braid/tensor/error.h"
+#include "tests/simulation/judge.h"
+
+using namespace braid;
+using namespace braid::simulation;
+
+namespace {
+
+constexpr const char* kUsage =
+    "usage: braid-sim [--seeds A..B] [--seconds S] [--first] [--folder DIR]\n"
+    "           runs the histories of these seeds, for so long at most, or until the first wrong one\n"
+    "       braid-sim --replay SEED [--shrink]\n"
+    "           prints one as a timeline, or the smallest one made from it that goes wrong too\n";
+
+// The data set of all histories.
+void prepare_data(const Folders& folders) {
+  const std::string in = folders.data + ".in";
+  std::filesystem::create_directories(in);
+  std::string text;
+  Random random(5);
+  for (int i = 0; i < 400; ++i) text += std::to_string(random.below(100)) + " ";
+  std::ofstream(in + "/text.txt") << text;
+  const int code = in_child([&] {
+    models::text::prepare(
+        {.inputs = {in}, .val_inputs = {}, .output = folders.data, .tokenizer = "", .val_fraction = 0.2});
+    return 0;
+  });
+  if (code != 0) throw std::runtime_error(str("cannot prepare the data: code ", code));
+}
+
+void print_table(const Judge& judge) {
+  std::printf("%-14s %10s %10s   exit codes\n", "session", "number", "in time");
+  for (int h = 0; h < kHarms; ++h) {
+    const Count& count = judge.counts()[static_cast<size_t>(h)];
+    std::string codes;
+    for (const auto& [code, times] : count.codes)
+      codes += str(code == kPowerLost ? "off" : std::to_string(code).c_str(), ": ", times, "  ");
+    std::printf("%-14s %10llu %10llu   %s\n", name(static_cast<Harm>(h)),
+                static_cast<unsigned long long>(count.sessions), static_cast<unsigned long long>(count.harmed),
+                codes.c_str());
+  }
+}
+
+int run(uint64_t first, uint64_t last, double seconds, bool to_first, Judge& judge) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  uint64_t done = 0, wrong = 0;
+  double elapsed = 0;
+  for (uint64_t seed = first; seed <= last && (seconds == 0 || elapsed < seconds) && !(to_first && wrong > 0);
+       ++seed, ++done) {
+    const History history = history_of(seed);
+    const std::string fault = judge.judge(history);
+    elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (fault.empty()) continue;
+    ++wrong;
+    std::printf("%s\n  WRONG: %s\n", history.text().c_str(), fault.c_str());
+    std::fflush(stdout);
+  }
+  print_table(judge);
+  std::printf("%llu histories in %.1f s, %.0f a minute: %llu wrong\n", static_cast<unsigned long long>(done), elapsed,
+              static_cast<double>(done) * 60 / elapsed, static_cast<unsigned long long>(wrong));
+  return wrong == 0 && done > 0 ? 0 : 1;
+}
+
+int replay(uint64_t seed, bool shrink, Judge& judge) {
+  History history = history_of(seed);
+  if (shrink) history = judge.shrink(history);
+  std::printf("%s\n", history.text().c_str());
+  const std::string fault = judge.judge(history, true);
+  std::printf("%s\n", fault.empty() ? "right" : ("WRONG: " + fault).c_str());
+  return fault.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  uint64_t first = 0, last = 999, seed = 0;
+  double seconds = 0;
+  bool replays = false, shrinks = false, to_first = false;
+  std::string folder = "/dev/shm";
+  for (int i = 1; i < count; ++i) {
+    const std::string name = arguments[i], value = i + 1 < count ? arguments[i + 1] : "";
+    if (name == "--seeds" && value.find("..") != std::string::npos) {
+      first = std::strtoull(value.c_str(), nullptr, 10);
+      last = std::strtoull(value.c_str() + value.find("..") + 2, nullptr, 10), ++i;
+    } else if (name == "--seconds" && !value.empty()) {
+      seconds = std::atof(value.c_str()), ++i;
+    } else if (name == "--folder" && !value.empty()) {
+      folder = value, ++i;
+    } else if (name == "--replay" && !value.empty()) {
+      replays = true, seed = std::strtoull(value.c_str(), nullptr, 10), ++i;
+    } else if (name == "--first") {
+      to_first = true;
+    } else if (name == "--shrink") {
+      shrinks = true;
+    } else {
+      std::fputs(kUsage, stderr);
+      return 2;
+    }
+  }
+  const std::filesystem::path own = str(folder, "/braid-sim-", ::getpid());
+  const Folders folders{own / "data", own / "disk"};
+  int code = 1;
+  try {
+    prepare_data(folders);
+    apps::program_fingerprint();  // once, and not in each session
+    Judge judge(folders);
+    code = replays ? replay(seed, shrinks, judge) : run(first, last, seconds, to_first, judge);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "error: %s\n", e.what());
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(own, ignored);
+  return code;
+}

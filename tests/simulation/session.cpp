@@ -1,0 +1,225 @@
+#include "tests/simulation/session.h"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <new>
+
+#include "apps/train/train.h"
+#include "braid/distributed/job/run_on_all_ranks.h"
+#include "braid/models/registry.h"
+#include "tests/simulation/system_calls.h"
+#include "tests/simulation/transport.h"
+
+namespace braid::simulation {
+
+namespace {
+
+// Written by the session, read by its parent.
+struct Shared {
+  uint64_t points = 0;
+  int64_t resumed = -1, last = -1, safe = 0;
+  bool harmed = false;
+  char message[1024] = {};
+};
+
+class Session {
+ public:
+  Session(const Folders& folders, const History& history, const Disturbance& disturbance, uint64_t seed,
+          uint64_t points, bool trace, Shared& shared)
+      : folders_(folders),
+        history_(history),
+        disturbance_(disturbance),
+        at_(static_cast<uint64_t>(disturbance.moment * static_cast<double>(points))),
+        trace_(trace),
+        shared_(shared),
+        random_(seed),
+        scheduler_(random_.next()),
+        disk_(folders.root),
+        network_(scheduler_, random_.next(), history.ranks(), [this](const char* call) { message_sent(call); }),
+        world_{scheduler_, disk_, Random(random_.next()),
+               [this](const char* call, const std::string& path) { return before(call, path); }} {}
+
+  [[noreturn]] void run() {
+    std::vector<int> codes(static_cast<size_t>(history_.ranks()));
+    std::vector<std::function<void()>> bodies;
+    for (int r = 0; r < history_.ranks(); ++r)
+      bodies.emplace_back([this, r, &codes] { codes[static_cast<size_t>(r)] = rank(r); });
+    set_world(&world_);
+    scheduler_.run(bodies, [] { ::_exit(kKilled); });
+    ::_exit(codes[0]);
+  }
+
+ private:
+  // As a process of a job: an error of all ranks is the exit code of each, an error of one ends the job.
+  int rank(int r) {
+    int code = 70;
+    std::string message;
+    try {
+      dist::Communicator world;
+      if (history_.ranks() > 1) world = dist::Communicator(network_.transport(r));
+      apps::TrainConfig config;
+      const apps::Schema schema = apps::train_schema(config, models::model_settings());
+      std::vector<std::string> settings = history_.settings();
+      settings.push_back("run.out=" + folders_.run());
+      settings.push_back("data.path=" + folders_.data);
+      apps::read_train_settings(config, schema, "", settings);
+      return apps::train(config, schema, apps::Job(world), "braid train", [this, r](const apps::LogRow& row) {
+        if (r == 0) observe(row.step);
+        return true;
+      });
+    } catch (const dist::CollectiveError& e) {
+      say(e.what());
+      return static_cast<int>(e.kind());
+    } catch (const Error& e) {
+      code = static_cast<int>(e.kind());
+      message = e.what();
+    } catch (const std::exception& e) {
+      message = e.what();
+    }
+    if (r != 0) scheduler_.sleep_until(scheduler_.now() + 0.5);
+    say(message);
+    ::_exit(code);
+  }
+
+  // After each step, before its checkpoint: those of the steps before are finished, if no call has failed.
+  void observe(int64_t step) {
+    if (shared_.resumed < 0) shared_.resumed = step - 1;
+    shared_.last = step;
+    const bool writes_failed =
+        shared_.harmed && (disturbance_.harm == Harm::disk || disturbance_.harm == Harm::short_write);
+    const int64_t saved = (step - 1) / history_.interval * history_.interval;
+    if (!writes_failed && saved > shared_.resumed) shared_.safe = saved;
+  }
+
+  void say(const std::string& text) { std::snprintf(shared_.message, sizeof shared_.message, "%s", text.c_str()); }
+  void print(const char* call, const std::string& path) const {
+    if (!trace_) return;
+    std::printf("    %9.5f s  %6llu  rank %d  %-9s %s\n", scheduler_.now(),
+                static_cast<unsigned long long>(shared_.points), Scheduler::self(), call,
+                path.size() > folders_.root.size() ? path.c_str() + folders_.root.size() + 1 : "");
+    std::fflush(stdout);
+  }
+
+  void message_sent(const char* call) {
+    scheduler_.point();
+    before(call, "");
+  }
+
+  Outcome before(const char* call, const std::string& path) {
+    if (scheduler_.now() > 1e5) ::_exit(kHung);
+    if (scheduler_.now() >= job_ends_) ::_exit(kKilled);
+    print(call, path);
+    const uint64_t number = shared_.points++;
+    if (number == at_) harm();
+    if (number < at_ || path.empty() || failures_ >= disturbance_.count) return {};
+    const Disturbance& d = disturbance_;
+    const bool writes = std::strstr(call, "write") != nullptr;
+    if (d.harm == Harm::short_write && writes) return ++failures_, shared_.harmed = true, Outcome{.half = true};
+    if (d.harm != Harm::disk || (!d.call.empty() && d.call != call) || !can_fail(call)) return {};
+    ++failures_, shared_.harmed = true;
+    print("  fails", std::string(folders_.root) + " " + std::strerror(d.error));
+    return {.error = d.error};
+  }
+
+  // Whether this call can give the error at all.
+  bool can_fail(const std::string& call) const {
+    const int error = disturbance_.error;
+    if (error == EINTR)
+      return call == "open" || call == "write" || call == "pwrite" || call == "read" || call == "pread";
+    if (error == EMFILE) return call == "open";
+    if (error == ENOSPC || error == EDQUOT)
+      return call == "write" || call == "pwrite" || call == "fallocate" || call == "mkdir" || call == "rename" ||
+             call == "fsync";
+    return true;
+  }
+
+  void harm() {
+    const Disturbance& d = disturbance_;
+    if (d.harm == Harm::none || d.harm == Harm::disk || d.harm == Harm::short_write || d.harm == Harm::bit_rot) return;
+    shared_.harmed = true;
+    print("  harm", folders_.root + " " + d.text());
+    switch (d.harm) {
+      case Harm::kill:
+        ::_exit(kKilled);
+      case Harm::power_loss:
+        set_world(nullptr);
+        disk_.lose_power(folders_.root + ".after", random_);
+        ::_exit(kPowerLost);
+      case Harm::signal:
+        std::raise(SIGTERM);
+        break;
+      case Harm::kill_rank:
+        job_ends_ = scheduler_.now() + d.seconds;
+        scheduler_.freeze(d.rank, kNever);
+        break;
+      case Harm::freeze_rank:
+        scheduler_.freeze(d.rank, scheduler_.now() + d.seconds);
+        break;
+      case Harm::cut_link:
+        network_.cut(d.rank, d.other, d.seconds > 10 ? kNever : scheduler_.now() + d.seconds);
+        break;
+      default:
+        break;
+    }
+  }
+
+  const Folders& folders_;
+  const History& history_;
+  const Disturbance& disturbance_;
+  const uint64_t at_;
+  const bool trace_;
+  Shared& shared_;
+  Random random_;
+  Scheduler scheduler_;
+  Disk disk_;
+  Network network_;
+  World world_;
+  int failures_ = 0;
+  double job_ends_ = kNever;
+};
+
+}  // namespace
+
+int in_child(const std::function<int()>& body) {
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(body());
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+SessionResult run_session(const Folders& folders, const History& history, const Disturbance& disturbance, uint64_t seed,
+                          uint64_t points, bool trace) {
+  static Shared& shared =
+      *static_cast<Shared*>(::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  new (&shared) Shared;
+  SessionResult result;
+  result.code = in_child([&]() -> int {
+    ::alarm(60);
+    if (!trace && !std::freopen("/dev/null", "w", stdout)) return 70;
+    Session(folders, history, disturbance, seed, points, trace, shared).run();
+  });
+  if (result.code == kPowerLost) {
+    std::filesystem::remove_all(folders.root);
+    std::filesystem::rename(folders.root + ".after", folders.root);
+  }
+  result.points = shared.points;
+  result.resumed = shared.resumed;
+  result.last = shared.last;
+  result.safe = shared.safe;
+  result.harmed = shared.harmed;
+  result.message = shared.message;
+  return result;
+}
+
+}  // namespace braid::simulation

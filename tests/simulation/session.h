@@ -1,0 +1,37 @@
+// One session of a run: the program from its start to its end, in a process of its own, in a simulated world.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "tests/simulation/history.h"
+
+namespace braid::simulation {
+
+inline constexpr int kKilled = 137, kPowerLost = 200, kHung = 201;
+
+struct Folders {
+  std::string data;  // a prepared data set
+  std::string root;  // the simulated disk
+  std::string run() const { return root + "/run"; }
+};
+
+// What the parent of a session knows of it.
+struct SessionResult {
+  int code = 0;          // exit code, 128 + signal, or one of the above
+  uint64_t points = 0;   // system calls on the disk and messages
+  int64_t resumed = -1;  // the step before its first one; -1: it made none
+  int64_t last = -1;     // its last step
+  int64_t safe = 0;      // the step of a checkpoint that it had finished
+  bool harmed = false;   // the disturbance came in time
+  std::string message;   // of the error that ended it
+};
+
+// seed: of the order of ranks and of what a power loss leaves. points: of an undisturbed session, which the moment of
+// the disturbance is a share of. trace: prints each point.
+SessionResult run_session(const Folders& folders, const History& history, const Disturbance& disturbance, uint64_t seed,
+                          uint64_t points, bool trace);
+
+// Runs `body` in a child process and gives its exit code, or 128 + the signal that ended it.
+int in_child(const std::function<int()>& body);
+
+}  // namespace braid::simulation

@@ -1,0 +1,27 @@
+// The system calls of this program on files and clocks, as a simulated process makes them: see system_calls.cpp.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "tests/simulation/disk.h"
+#include "tests/simulation/scheduler.h"
+
+namespace braid::simulation {
+
+// What happens to one call.
+struct Outcome {
+  int error = 0;      // errno; 0: it succeeds
+  bool half = false;  // of a write: it writes half of the bytes
+};
+
+// While a world is set, calls of its ranks go to it: files below the root of `disk`, time of `scheduler`.
+struct World {
+  Scheduler& scheduler;
+  Disk& disk;
+  Random random;
+  // Before each call on a file: its name and path. May end the process.
+  std::function<Outcome(const char* call, const std::string& path)> before;
+};
+void set_world(World* world);
+
+}  // namespace braid::simulation
