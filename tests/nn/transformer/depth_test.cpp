@@ -9,6 +9,7 @@
 #include "tests/nn/attention/support.h"
 #include "tests/nn/support.h"
 #include "tests/support/gradcheck_model.h"
+#include "tests/support/sanitizer.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -104,9 +105,11 @@ BOOST_AUTO_TEST_CASE(every_row_is_differentiable_and_recomputes) {
       const Tensor x = input(), weights = randn({B, T, D}, {11, 2}, DType::f64);
       check_gradient_flow(stack, stack(x));
       nn::zero_grad(stack);
-      const GradcheckResult checked =
-          gradcheck_model(stack, [&](const std::vector<Tensor>& in) { return sum(mul(stack(in[0]), weights)); }, {x});
-      BOOST_TEST(checked.error < 1e-6, checked.where);
+      if (less_under_tsan(true, false)) {
+        const GradcheckResult checked =
+            gradcheck_model(stack, [&](const std::vector<Tensor>& in) { return sum(mul(stack(in[0]), weights)); }, {x});
+        BOOST_TEST(checked.error < 1e-6, checked.where);
+      }
       nn::require_grad(stack);
       std::vector<std::vector<Tensor>> runs;
       for (const bool again : {false, true}) {
