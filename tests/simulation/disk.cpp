@@ -32,6 +32,7 @@ void Disk::Change::apply() const {
   if (from && from->stable_entries.contains(from_name) && from->stable_entries[from_name] == node)
     from->stable_entries.erase(from_name);
   if (to) to->stable_entries[to_name] = node;
+  if (back) from->stable_entries[from_name] = back;
 }
 
 Disk::Disk(std::string root) : root_(std::move(root)) {
@@ -109,6 +110,14 @@ void Disk::renamed(const std::string& from, const std::string& to, const std::st
   changes_.push_back({parent, target, name, target_name, node});
   for (auto& [fd, open] : open_)
     if (open.second == from || open.second.starts_with(from + "/")) open.second.replace(0, from.size(), to);
+}
+
+void Disk::exchanged(const std::string& from, const std::string& to) {
+  const auto [parent, name] = parent_of(from);
+  const auto [target, target_name] = parent_of(to);
+  Entry &one = parent->entries.at(name), &other = target->entries.at(target_name);
+  changes_.push_back({parent, target, name, target_name, one, other});
+  std::swap(one, other);
 }
 
 void Disk::synced(int fd) {

@@ -29,6 +29,7 @@ class Disk {
   // bytes: of the file that is removed or replaced, as bytes_of() gave them before.
   void removed(const std::string& path, const std::string& bytes);
   void renamed(const std::string& from, const std::string& to, const std::string& bytes);
+  void exchanged(const std::string& from, const std::string& to);
   void synced(int fd);
   // "" where there is no file.
   static std::string bytes_of(const std::string& path);
@@ -49,6 +50,7 @@ class Disk {
     Entry from, to;
     std::string from_name, to_name;
     Entry node;
+    Entry back = nullptr;  // goes the other way at the same time
     void apply() const;
   };
   Entry find(const std::string& path) const;

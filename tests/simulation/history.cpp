@@ -16,11 +16,15 @@ constexpr std::array<const char*, kHarms> kNames = {"undisturbed", "killed",    
                                                     "rank killed", "rank frozen", "link cut",   "disk error",
                                                     "short write", "bit rot"};
 
-Disturbance any_disturbance(Random& random, int ranks) {
+bool needs_ranks(Harm h) { return h == Harm::kill_rank || h == Harm::freeze_rank || h == Harm::cut_link; }
+bool needs_run(Harm h) { return h == Harm::bit_rot || h == Harm::signal; }
+
+Disturbance any_disturbance(Random& random, const History& of) {
   Disturbance d;
+  const int ranks = of.ranks();
   const bool alone = ranks == 1;
   do d.harm = static_cast<Harm>(1 + random.below(kHarms - 1));
-  while (alone && (d.harm == Harm::kill_rank || d.harm == Harm::freeze_rank || d.harm == Harm::cut_link));
+  while ((alone && needs_ranks(d.harm)) || (of.prepare && needs_run(d.harm)));
   d.moment = random.seconds(1);
   d.rank = static_cast<int>(random.below(static_cast<uint64_t>(ranks)));
   if (!alone) d.other = (d.rank + 1 + static_cast<int>(random.below(static_cast<uint64_t>(ranks - 1)))) % ranks;
@@ -28,6 +32,7 @@ Disturbance any_disturbance(Random& random, int ranks) {
   d.count = random.one_in(3) ? 1'000'000 : static_cast<int>(1 + random.below(4));
   if (d.harm == Harm::disk) {
     d.error = random.any_of(std::array{ENOSPC, EIO, EDQUOT, EINTR, EMFILE});
+    if (d.error == EINTR) d.count = static_cast<int>(1 + random.below(4));
     d.call =
         random.any_of(std::array{"", "write", "pwrite", "fsync", "rename", "open", "remove", "fallocate", "pread"});
   }
@@ -77,8 +82,10 @@ std::vector<std::string> History::settings() const {
 }
 
 std::string History::text() const {
-  std::string all = str("seed ", seed, ": ", data, " x ", context, " x ", tensor, " ranks, ", steps,
-                        " steps, a checkpoint every ", interval, ", ", keep, " kept", best ? ", and the best" : "");
+  std::string all = str("seed ", seed, ": ");
+  all += prepare ? "prepare"
+                 : str(data, " x ", context, " x ", tensor, " ranks, ", steps, " steps, a checkpoint every ", interval,
+                       ", ", keep, " kept", best ? ", and the best" : "");
   for (const Disturbance& d : sessions) all += "; " + d.text();
   return all;
 }
@@ -96,7 +103,8 @@ History history_of(uint64_t seed) {
   h.interval = static_cast<int>(1 + random.below(3));
   h.keep = static_cast<int>(2 + random.below(2));
   h.best = random.one_in(3);
-  for (uint64_t n = 1 + random.below(3); n > 0; --n) h.sessions.push_back(any_disturbance(random, h.ranks()));
+  if (random.one_in(5)) h.prepare = true, h.data = h.context = h.tensor = 1;
+  for (uint64_t n = 1 + random.below(3); n > 0; --n) h.sessions.push_back(any_disturbance(random, h));
   return h;
 }
 

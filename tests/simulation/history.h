@@ -1,5 +1,5 @@
-// A history: a training run whose sessions are disturbed, one after the other, and a last one that is not. It follows
-// from its seed alone.
+// A history: a training run, or the preparation of a data set, whose sessions are disturbed, one after the other, and a
+// last one that is not. It follows from its seed alone.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -36,6 +36,7 @@ struct Disturbance {
 
 struct History {
   uint64_t seed = 0;
+  bool prepare = false;                   // braid prepare, in one process, instead of braid train
   int data = 1, context = 1, tensor = 1;  // the mesh
   int steps = 6, interval = 2, keep = 2;
   bool best = false;

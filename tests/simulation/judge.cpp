@@ -68,6 +68,11 @@ void Judge::clear() const {
 
 std::map<std::string, std::string> Judge::result_of(const History& history) const {
   std::map<std::string, std::string> files;
+  if (history.prepare) {
+    for (const auto& entry : fs::recursive_directory_iterator(folders_.root))
+      if (entry.is_regular_file()) files[entry.path().string()] = Disk::bytes_of(entry.path().string());
+    return files;
+  }
   const std::string step = models::step_name(history.steps);
   for (const std::string& file :
        {step + "/model.safetensors", step + "/trainer/optimizer.safetensors", std::string("latest")})
@@ -80,7 +85,7 @@ std::map<std::string, std::string> Judge::result_of(const History& history) cons
 }
 
 const Judge::Reference& Judge::reference(const History& history) {
-  const std::string key = apps::join(history.settings(), " ");
+  const std::string key = history.prepare ? "prepare" : apps::join(history.settings(), " ");
   const auto found = references_.find(key);
   if (found != references_.end()) return found->second;
   clear();
@@ -151,6 +156,7 @@ std::string Judge::judge(const History& history, bool trace) {
     if (result.code == 75) safe = std::max(safe, result.last);
   }
   const std::map<std::string, std::string> found = result_of(history);
+  if (found.size() < expected.files.size()) return "files are missing";
   for (const auto& [file, bytes] : found) {
     const auto want = expected.files.find(file);
     if (want == expected.files.end()) return file + " is left over";

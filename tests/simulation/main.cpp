@@ -2,15 +2,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "apps/train/run/job.h"
-#include "braid/models/data/prepare/prepare.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 #include "tests/simulation/judge.h"
@@ -23,22 +25,21 @@ namespace {
 constexpr const char* kUsage =
     "usage: braid-sim [--seeds A..B] [--seconds S] [--first] [--folder DIR]\n"
     "           runs the histories of these seeds, for so long at most, or until the first wrong one\n"
+    "       braid-sim --every DxT\n"
+    "           each disturbance at each system call and message, on D data x T tensor ranks\n"
     "       braid-sim --replay SEED [--shrink]\n"
     "           prints one as a timeline, or the smallest one made from it that goes wrong too\n";
 
-// The data set of all histories.
-void prepare_data(const Folders& folders) {
-  const std::string in = folders.data + ".in";
-  std::filesystem::create_directories(in);
-  std::string text;
+// Inputs of prepare, and the data set of all runs.
+void make_data(const Folders& folders) {
+  std::filesystem::create_directories(folders.texts);
   Random random(5);
-  for (int i = 0; i < 400; ++i) text += std::to_string(random.below(100)) + " ";
-  std::ofstream(in + "/text.txt") << text;
-  const int code = in_child([&] {
-    models::text::prepare(
-        {.inputs = {in}, .val_inputs = {}, .output = folders.data, .tokenizer = "", .val_fraction = 0.2});
-    return 0;
-  });
+  for (int file = 0; file < 6; ++file) {
+    std::string text;
+    for (int i = 0; i < 120; ++i) text += std::to_string(random.below(100)) + " ";
+    std::ofstream(str(folders.texts, "/", file, ".txt")) << text;
+  }
+  const int code = in_child([&] { return prepare_data(folders.texts, folders.data), 0; });
   if (code != 0) throw std::runtime_error(str("cannot prepare the data: code ", code));
 }
 
@@ -76,6 +77,48 @@ int run(uint64_t first, uint64_t last, double seconds, bool to_first, Judge& jud
   return wrong == 0 && done > 0 ? 0 : 1;
 }
 
+// Each disturbance at each point of a run, and of a preparation.
+int every(int data, int tensor, Judge& judge) {
+  History train{.data = data, .tensor = tensor, .steps = 4}, prepare{.prepare = true};
+  const std::vector<std::pair<std::string, Disturbance>> harms = {
+      {"killed", {.harm = Harm::kill}},
+      {"power loss", {.harm = Harm::power_loss}},
+      {"signal", {.harm = Harm::signal}},
+      {"EIO once", {.harm = Harm::disk, .error = EIO, .count = 1}},
+      {"EIO from here on", {.harm = Harm::disk, .error = EIO, .count = 1'000'000}},
+      {"ENOSPC once", {.harm = Harm::disk, .error = ENOSPC, .count = 1}},
+      {"ENOSPC from here on", {.harm = Harm::disk, .error = ENOSPC, .count = 1'000'000}},
+      {"EINTR once", {.harm = Harm::disk, .error = EINTR, .count = 1}},
+      {"short write", {.harm = Harm::short_write, .count = 1}}};
+  uint64_t wrong = 0;
+  std::printf("%-28s %-20s %8s %8s\n", "program", "at each call", "places", "wrong");
+  for (const History* program : {&train, &prepare}) {
+    if (program == &prepare && train.ranks() > 1) continue;
+    const uint64_t points = judge.points(*program);
+    const std::string what = program == &prepare ? "prepare" : str("train, ", data, " data x ", tensor, " tensor");
+    for (const auto& [name, harm] : harms) {
+      if (harm.harm == Harm::signal && program == &prepare) continue;  // it ends the process, as a kill does
+      uint64_t faults = 0;
+      for (uint64_t n = 0; n < points; ++n) {
+        History history = *program;
+        history.seed = n;
+        history.sessions = {harm};
+        history.sessions[0].moment = (static_cast<double>(n) + 0.5) / static_cast<double>(points);
+        const std::string fault = judge.judge(history);
+        if (fault.empty()) continue;
+        ++faults;
+        std::printf("call %llu, %s\n  WRONG: %s\n", static_cast<unsigned long long>(n), history.text().c_str(),
+                    fault.c_str());
+      }
+      std::printf("%-28s %-20s %8llu %8llu\n", what.c_str(), name.c_str(), static_cast<unsigned long long>(points),
+                  static_cast<unsigned long long>(faults));
+      std::fflush(stdout);
+      wrong += faults;
+    }
+  }
+  return wrong == 0 ? 0 : 1;
+}
+
 int replay(uint64_t seed, bool shrink, Judge& judge) {
   History history = history_of(seed);
   if (shrink) history = judge.shrink(history);
@@ -90,6 +133,7 @@ int replay(uint64_t seed, bool shrink, Judge& judge) {
 int main(int count, char** arguments) {
   uint64_t first = 0, last = 999, seed = 0;
   double seconds = 0;
+  int data = 0, tensor = 0;
   bool replays = false, shrinks = false, to_first = false;
   std::string folder = "/dev/shm";
   for (int i = 1; i < count; ++i) {
@@ -103,6 +147,8 @@ int main(int count, char** arguments) {
       folder = value, ++i;
     } else if (name == "--replay" && !value.empty()) {
       replays = true, seed = std::strtoull(value.c_str(), nullptr, 10), ++i;
+    } else if (name == "--every" && std::sscanf(value.c_str(), "%dx%d", &data, &tensor) == 2) {
+      ++i;
     } else if (name == "--first") {
       to_first = true;
     } else if (name == "--shrink") {
@@ -113,13 +159,15 @@ int main(int count, char** arguments) {
     }
   }
   const std::filesystem::path own = str(folder, "/braid-sim-", ::getpid());
-  const Folders folders{own / "data", own / "disk"};
+  const Folders folders{own / "texts", own / "data", own / "disk"};
   int code = 1;
   try {
-    prepare_data(folders);
+    make_data(folders);
     apps::program_fingerprint();  // once, and not in each session
     Judge judge(folders);
-    code = replays ? replay(seed, shrinks, judge) : run(first, last, seconds, to_first, judge);
+    code = data > 0  ? every(data, tensor, judge)
+           : replays ? replay(seed, shrinks, judge)
+                     : run(first, last, seconds, to_first, judge);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "error: %s\n", e.what());
   }

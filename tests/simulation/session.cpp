@@ -14,6 +14,7 @@
 
 #include "apps/train/train.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
+#include "braid/models/data/prepare/prepare.h"
 #include "braid/models/registry.h"
 #include "tests/simulation/system_calls.h"
 #include "tests/simulation/transport.h"
@@ -63,6 +64,7 @@ class Session {
     int code = 70;
     std::string message;
     try {
+      if (history_.prepare) return prepare_data(folders_.texts, folders_.prepared()), 0;
       dist::Communicator world;
       if (history_.ranks() > 1) world = dist::Communicator(network_.transport(r));
       apps::TrainConfig config;
@@ -187,6 +189,16 @@ class Session {
 };
 
 }  // namespace
+
+void prepare_data(const std::string& texts, const std::string& output) {
+  models::text::prepare({.inputs = {texts},
+                         .val_inputs = {},
+                         .output = output,
+                         .tokenizer = "",
+                         .val_fraction = 0.2,
+                         .shard_tokens = 512,
+                         .dedup = true});
+}
 
 int in_child(const std::function<int()>& body) {
   std::fflush(nullptr);

@@ -10,9 +10,11 @@ namespace braid::simulation {
 inline constexpr int kKilled = 137, kPowerLost = 200, kHung = 201;
 
 struct Folders {
-  std::string data;  // a prepared data set
-  std::string root;  // the simulated disk
+  std::string texts;  // inputs of prepare
+  std::string data;   // a prepared data set
+  std::string root;   // the simulated disk
   std::string run() const { return root + "/run"; }
+  std::string prepared() const { return root + "/data"; }
 };
 
 // What the parent of a session knows of it.
@@ -30,6 +32,9 @@ struct SessionResult {
 // the disturbance is a share of. trace: prints each point.
 SessionResult run_session(const Folders& folders, const History& history, const Disturbance& disturbance, uint64_t seed,
                           uint64_t points, bool trace);
+
+// What `braid prepare` does, in small shards.
+void prepare_data(const std::string& texts, const std::string& output);
 
 // Runs `body` in a child process and gives its exit code, or 128 + the signal that ended it.
 int in_child(const std::function<int()>& body);

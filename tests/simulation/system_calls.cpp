@@ -81,7 +81,12 @@ int rename_with(const char* from, const char* to, unsigned flags) {
         if (inside) bytes = Disk::bytes_of(to);
         return static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags));
       },
-      [&](Disk& disk, int) { disk.renamed(from, to, bytes); });
+      [&](Disk& disk, int) {
+        if ((flags & RENAME_EXCHANGE) != 0)
+          disk.exchanged(from, to);
+        else
+          disk.renamed(from, to, bytes);
+      });
 }
 
 ssize_t write_at(const char* name, int fd, const void* bytes, size_t n, off_t offset) {

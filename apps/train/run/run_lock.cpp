@@ -47,7 +47,8 @@ RunFolder::RunFolder(const fs::path& path) : path_(path) {
                                  ": expected a free folder; wait for it, stop it or choose another folder");
   }
   const std::string holder = str(::getpid(), "\n", dist::host_name(), "\n");
-  if (::ftruncate(lock_, 0) != 0 || ::pwrite(lock_, holder.data(), holder.size(), 0) < 0) cannot(io::system_message());
+  const auto n = static_cast<int64_t>(holder.size());
+  if (::ftruncate(lock_, 0) != 0 || io::write_fully(lock_, holder.data(), n, 0) < n) cannot(io::system_message());
   for (const char* name : kReplaced) io::remove_leftovers((path / name).string());
 }
 
