@@ -15,6 +15,7 @@
 #include "apps/train/run/job.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
+#include "tests/simulation/corruption.h"
 #include "tests/simulation/judge.h"
 
 using namespace braid;
@@ -27,6 +28,8 @@ constexpr const char* kUsage =
     "           runs the histories of these seeds, for so long at most, or until the first wrong one\n"
     "       braid-sim --every DxT\n"
     "           each disturbance at each system call and message, on D data x T tensor ranks\n"
+    "       braid-sim --rot N\n"
+    "           flips each bit of the headers and small files of a checkpoint and a data set, and N others\n"
     "       braid-sim --replay SEED [--shrink]\n"
     "           prints one as a timeline, or the smallest one made from it that goes wrong too\n";
 
@@ -131,7 +134,7 @@ int replay(uint64_t seed, bool shrink, Judge& judge) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  uint64_t first = 0, last = 999, seed = 0;
+  uint64_t first = 0, last = 999, seed = 0, rot = 0;
   double seconds = 0;
   int data = 0, tensor = 0;
   bool replays = false, shrinks = false, to_first = false;
@@ -149,6 +152,8 @@ int main(int count, char** arguments) {
       replays = true, seed = std::strtoull(value.c_str(), nullptr, 10), ++i;
     } else if (name == "--every" && std::sscanf(value.c_str(), "%dx%d", &data, &tensor) == 2) {
       ++i;
+    } else if (name == "--rot" && !value.empty()) {
+      rot = std::strtoull(value.c_str(), nullptr, 10), ++i;
     } else if (name == "--first") {
       to_first = true;
     } else if (name == "--shrink") {
@@ -165,9 +170,10 @@ int main(int count, char** arguments) {
     make_data(folders);
     apps::program_fingerprint();  // once, and not in each session
     Judge judge(folders);
-    code = data > 0  ? every(data, tensor, judge)
-           : replays ? replay(seed, shrinks, judge)
-                     : run(first, last, seconds, to_first, judge);
+    code = rot > 0    ? (corrupt_each_bit(folders, judge, rot) > 0 ? 1 : 0)
+           : data > 0 ? every(data, tensor, judge)
+           : replays  ? replay(seed, shrinks, judge)
+                      : run(first, last, seconds, to_first, judge);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "error: %s\n", e.what());
   }

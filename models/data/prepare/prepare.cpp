@@ -146,7 +146,7 @@ class Preparation {
     m.train = splits_->train.info;
     m.val = splits_->val.info;
     if (m.validation != Validation::documents) m.validation_files = summary_.validation;
-    write_manifest(folder_.path(), m);
+    write_manifest(folder_.path(), m, tokenizer_->files());
     check_replaceable(options_, folder_.target(), true, summary_);
     std::vector<std::string> names{manifest_name};
     for (const TokenizerFile& file : tokenizer_->files()) names.push_back(file.name);

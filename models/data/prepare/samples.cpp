@@ -201,7 +201,7 @@ class SamplePreparation {
     save_tokenizer(*tokenizer_, folder_.path());
     Manifest& m = summary.manifest;
     m.train = splits_->train.info, m.val = splits_->val.info;
-    write_manifest(folder_.path(), m);
+    write_manifest(folder_.path(), m, tokenizer_->files());
     check_replaceable(options_, folder_.target(), true, summary);
     std::vector<std::string> names{manifest_name};
     for (const TokenizerFile& file : tokenizer_->files()) names.push_back(file.name);

@@ -62,6 +62,13 @@ std::string fingerprint_of(const Manifest& m) {
   return detail::hex(high << 32 | io::crc32c(text.data(), n, 0x9E3779B9u), 16);
 }
 
+uint32_t checksum_of(const std::string& text) { return io::crc32c(text.data(), static_cast<int64_t>(text.size())); }
+// The checksum of all fields, in the order of their names, without the checksum itself.
+uint32_t checksum_of_fields(json fields) {
+  fields.erase("crc32c");
+  return checksum_of(fields.dump());
+}
+
 // Reads one field after another; every error names the field.
 struct Fields {
   const std::string& path;
@@ -91,9 +98,9 @@ struct Fields {
       bad(name, str(digits, " hexadecimal digits"), v);
     return std::stoull(v, nullptr, 16);
   }
+  std::string file(const json& parent) const { return file_name(text(parent, "file")); }
   // A name inside the folder: nothing may point out of it.
-  std::string file(const json& parent) const {
-    std::string v = text(parent, "file");
+  std::string file_name(std::string v) const {
     if (v.empty() || v.front() == '.' || v.find('/') != std::string::npos || v.find('\0') != std::string::npos)
       bad("file", "a file name without folder", v);
     return v;
@@ -124,13 +131,16 @@ struct Fields {
 
 }  // namespace
 
-void write_manifest(const std::string& folder, Manifest& manifest) {
+void write_manifest(const std::string& folder, Manifest& manifest, const std::vector<TokenizerFile>& tokenizer) {
   manifest.fingerprint = fingerprint_of(manifest);
   ordered_json j = to_json(manifest);
   j["fingerprint"] = manifest.fingerprint;
   for (const ValidationFile& f : manifest.validation_files)
     j["validation_files"].push_back(
         {{"file", detail::replace_invalid_utf8(f.file)}, {"tokens", f.tokens}, {"tail", f.tail}});
+  for (const TokenizerFile& file : tokenizer) manifest.files[file.name] = checksum_of(file.contents);
+  for (const auto& [name, crc] : manifest.files) j["files"][name] = detail::hex(crc, 8);
+  j["crc32c"] = detail::hex(checksum_of_fields(j), 8);
   io::write_file(path_of(folder), j.dump(2) + "\n");
 }
 
@@ -171,8 +181,23 @@ Manifest read_manifest(const std::string& folder) {
   for (const SplitInfo* s : {&m.train, &m.val})
     for (const ShardInfo& shard : s->shards)
       if (shard.marks.empty() == m.samples.has_value()) f.bad("marks", "marks beside every shard of samples", json());
+  if (j.contains("files") && f.get(j, "files").is_object())
+    for (const auto& [name, crc] : j["files"].items())
+      m.files[f.file_name(name)] = static_cast<uint32_t>(f.hex_number(j["files"], name, 8));
+  for (const auto& [name, expected] : m.files) {
+    const std::string file = (std::filesystem::path(folder) / name).string();
+    io::Reader reader(file);
+    const uint32_t found = checksum_of(reader.read_string(reader.size()));
+    if (found != expected)
+      io::fail_input("a file that belongs to the data has changed", file, -1,
+                     "the checksum " + detail::hex(expected, 8), detail::hex(found, 8),
+                     "restore it, or make the data again with `braid prepare`");
+  }
   m.fingerprint = f.text(j, "fingerprint");
   if (m.fingerprint != fingerprint_of(m)) f.bad("fingerprint", fingerprint_of(m), m.fingerprint);
+  const bool older = !j.contains("crc32c") && !j.contains("files");  // than these checksums
+  if (!older && f.hex_number(j, "crc32c", 8) != checksum_of_fields(j))
+    f.bad("crc32c", detail::hex(checksum_of_fields(j), 8), j["crc32c"]);
   return m;
 }
 

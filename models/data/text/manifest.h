@@ -2,9 +2,12 @@
 // found.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "braid/models/data/tokenizers/tokenizer.h"
 
 namespace braid::models::text {
 
@@ -68,13 +71,14 @@ struct Manifest {
   std::string fingerprint;  // of everything above, 16 hex digits: the identity of the data
   // Not part of the identity. Empty for Validation::documents.
   std::vector<ValidationFile> validation_files;
+  std::map<std::string, uint32_t> files;  // CRC-32C of the tokenizer's; empty in folders of an older Braid
 };
 
 inline constexpr const char* manifest_name = "dataset.json";
 
-// Writes folder/dataset.json and sets the fingerprint.
-void write_manifest(const std::string& folder, Manifest& manifest);
-// Error(input) naming the file and the field when it is damaged or was edited.
+// Writes folder/dataset.json and sets the fingerprint. tokenizer: its files, which lie beside it.
+void write_manifest(const std::string& folder, Manifest& manifest, const std::vector<TokenizerFile>& tokenizer = {});
+// Error(input) naming the file and the field when it, or a file of the tokenizer, is damaged or was edited.
 Manifest read_manifest(const std::string& folder);
 
 }  // namespace braid::models::text

@@ -65,6 +65,7 @@ std::vector<Entry> read_manifest(const fs::path& checkpoint) {
   nlohmann::json manifest = io::read_json_file((checkpoint / kManifestFile).string(), 16 << 20);
   const bool lists = manifest.is_object() && manifest.contains("files") && manifest["files"].is_object();
   check(lists, ErrorKind::input, "its manifest lists no files");
+  check(manifest.at("format") == 1, ErrorKind::input, "its manifest is not of format 1");
   check_step(checkpoint, kManifestFile, manifest.at("step").get<int64_t>());
   std::vector<Entry> entries;
   for (const auto& [name, entry] : manifest["files"].items())

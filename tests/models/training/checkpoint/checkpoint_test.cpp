@@ -85,6 +85,10 @@ BOOST_AUTO_TEST_CASE(damage_is_found_and_the_older_one_counts) {
   std::vector<std::string> notes;
   BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).step == 1);
   BOOST_TEST(notes.size() == 1u);
+  w.save(4);
+  flip_byte(w.run.path() / "step-00000004/trainer/manifest.json", 4);  // of the name "format"
+  BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).step == 1);
+  fs::remove_all(w.run.path() / "step-00000004");
   fs::resize_file(w.run.path() / "step-00000001/trainer/optimizer.safetensors", 100);
   BOOST_TEST(throws_with([&] { models::newest_checkpoint(w.run.path(), notes); }, "none of the 2 checkpoints"));
 }
