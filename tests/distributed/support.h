@@ -39,7 +39,7 @@ inline void expect_close(const std::vector<double>& got, const std::vector<doubl
   }
   expect(ok && worst <= tolerance * largest, what + ": largest difference 10^" +
                                                  std::to_string(std::log10(worst / (largest > 0 ? largest : 1))) +
-                                                 " of the largest value");
+                                                 " of the largest value, 10^" + std::to_string(std::log10(largest)));
 }
 inline void expect_close(const Tensor& got, const Tensor& want, double tolerance, const std::string& what) {
   expect(got.shape() == want.shape(), what + ": shape " + str(got.shape()) + ", expected " + str(want.shape()));

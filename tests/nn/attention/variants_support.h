@@ -31,6 +31,13 @@ inline void fill(nn::Attention& attention, const std::string& name, uint64_t see
   p.copy_(0.5 * randn(p.shape(), {seed, 5}, DType::f64));
 }
 
+// Draws the parameters of a variant that starts as nothing: no gradient passes a matrix of zeros.
+inline void draw_identity(nn::Attention& attention, const nn::AttentionVariantRule& rule) {
+  for (nn::NamedTensor& p : nn::parameters(attention))
+    if (rule.identity_start && p.name.starts_with(rule.name + "."))
+      p.value.copy_(0.5 * randn(p.value.shape(), child({3, 5}, p.name.c_str()), p.value.dtype()));
+}
+
 // Rows [first, first + count) x d of wqkv: the projections of heads.
 inline Tensor rows_of(nn::Attention& attention, int64_t first, int64_t count) {
   return parameter(attention, "wqkv.weight").sliced(0, first * d, (first + count) * d);
