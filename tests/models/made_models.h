@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "braid/models/families/dcformer/config_keys.h"
 #include "braid/nn/attention/variant.h"
 #include "braid/nn/transformer/depth.h"
 #include "tests/models/support.h"
@@ -34,15 +35,17 @@ inline models::Dcformer small_model(DType dtype = DType::f64) {
   return model;
 }
 
-// The settings of a model with each attention variant, with several on some layers, and with each kind of connections
-// over depth.
+// The settings of a model with each attention variant, with several on some layers, with each name of `compose`, and
+// with each kind of connections over depth.
 inline std::vector<Keys> variant_keys() {
   std::vector<Keys> list = {{{"attention", "diff-v2,gated,xsa"}},
                             {{"attention", "knocking,xsa"}, {"attention_layers", "1"}, {"compose_layers", "0,2"}}};
-  list.push_back({{"compose", "lightweight"}});
   list.push_back({{"attention", "value-residual,gated"}, {"attention_layers", "last:2"}, {"compose_layers", "0,2"}});
   for (const char* both : {"mta,sink", "diff-v2,iha,sink"})
     list.push_back({{"attention", both}, {"use_dcmha", "false"}});
+  for (const models::ComposePreset& preset : models::dcformer_compose_presets())
+    list.push_back({{"compose", preset.name}});
+  list.push_back({{"compose", "none"}});
   for (const nn::AttentionVariantRule& rule : nn::attention_variants())
     list.push_back({{"attention", rule.name}, {"use_dcmha", "false"}});
   for (const nn::DepthRule& rule : nn::depth_rules()) list.push_back({{"residual", rule.name}, {"n_kv_head", "2"}});
