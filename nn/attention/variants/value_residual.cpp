@@ -4,7 +4,8 @@
 //   v' = l1 v + l2 v_1      v, v_1 (B, T, Nkv, d), l1 at first 1, l2 at first 0
 //
 // v_1: what the first of the layers that have the variant makes of its projections, before its own factors. The paper
-// starts its learnable form at 1/2 and 1/2 and gives the first layer no factors; here that has them too. A cache holds
+// starts its learnable form at 1/2 and 1/2, and gives the first layer no factors. Here each layer has them, at 1 and 0:
+// a new layer is the one without the variant, so models that differ in it alone start at the same loss. A cache holds
 // v'.
 #include "braid/autograd/ops.h"
 #include "braid/nn/attention/variant.h"
