@@ -42,9 +42,9 @@ class AttentionVariant : public Module {
     return y;
   }
 
-  // Composed variants have all heads here, s and p (B, Nq, T, S). Masked keys are -inf in normalised() and get p = 0.
-  // scores() gets them as they are, with the mask of its rows. Until it is called of the variant with earlier_queries,
-  // their rows are in front, of scores 0 where there are no such queries; it returns the others.
+  // Composed variants have all heads here, s and p (B, Nq, T, S) in f32 or f64. Masked keys get p = 0, are -inf in
+  // normalised(), and scaled scores in scores(), beside the mask of its rows. Until it is called of the variant with
+  // earlier_queries, their rows are in front, of scores 0 where there are no such queries; it returns the others.
   virtual Tensor scores(const Tensor& s, const AttentionMask& mask) const { return (void)mask, s; }
   virtual Tensor normalised(const Tensor& s) const { return (void)s, Tensor(); }  // s -> p; empty: by softmax
   virtual Tensor probabilities(const Tensor& p) const { return p; }
