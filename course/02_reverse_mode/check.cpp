@@ -27,17 +27,19 @@ int main() {
     course::expect(y.to_vector<double>()[1] > 0, "softplus(-100): expected about 3.7e-44, found 0: log(1 + e) where e ",
                    "is below the last bit of 1 loses it; log1p does not");
   });
-  check("softplus: derivative", "e^x / (1 + e^x) overflows too; Braid has this function", [] {
+  check("softplus: derivative", "dy times 1 / (1 + e^-x)", [] {
     expect_derivative("softplus", [](const Inputs& in) { return exercise::softplus(in[0]); }, {random({3, 4}, 1)});
+    course::hint("e^x / (1 + e^x) overflows, too; Braid has this function");
     Tensor large = from_values({-800, 800}, {2}, DType::f64);
     require_grad(large);
     backward(sum(exercise::softplus(large)));
     course::expect_close("derivative of softplus at -800, 800", grad(large), from_values({0, 1}, {2}, DType::f64),
                          1e-15);
   });
-  check("linear: value and both derivatives", "dx has the shape of x: which product of dy and w has it?", [] {
+  check("linear: value and both derivatives", "w is (out, in): x times its transpose", [] {
     const Inputs in{random({5, 3}, 2), random({4, 3}, 3)};
     course::expect_close("linear", exercise::linear(in[0], in[1]), matmul(in[0], transpose(in[1])), 1e-12);
+    course::hint("dx has the shape of x: which product of dy and w has it? And dw that of w");
     expect_derivative(
         "linear", [](const Inputs& x) { return exercise::linear(x[0], x[1]); }, in);
   });
@@ -47,19 +49,21 @@ int main() {
       course::expect_close(course::words("sum_to_shape of (2, 3, 4) to ", shape), exercise::sum_to_shape(dy, shape),
                            sum_to(dy, shape), 1e-12);
   });
-  check("multiply: derivative with broadcasting", "the gradient of an input has the shape of the input", [] {
+  check("multiply: derivative with broadcasting", "the gradient of one input is dy times the other", [] {
     const Function f = [](const Inputs& in) { return exercise::multiply(in[0], in[1]); };
     expect_derivative("multiply (2, 3) by (2, 3)", f, {random({2, 3}, 5), random({2, 3}, 6)});
+    course::hint("the gradient of an input has the shape of the input: sum_to_shape()");
     expect_derivative("multiply (2, 3) by (3)", f, {random({2, 3}, 7), random({3}, 8)});
     expect_derivative("multiply (4, 1) by (2, 1, 3)", f, {random({4, 1}, 9), random({2, 1, 3}, 10)});
   });
   check("multiply: one tensor twice", "the engine adds the gradients that reach a tensor; return both", [] {
     expect_derivative("x x", [](const Inputs& in) { return exercise::multiply(in[0], in[0]); }, {random({3}, 11)});
   });
-  check("row_max: value, derivative, ties", "keep the index of the largest entry, not its value", [] {
+  check("row_max: value, derivative, ties", "dy of a row goes to the place of its largest entry, zeros elsewhere", [] {
     const Tensor x = random({4, 5}, 12);
     course::expect_close("row_max", exercise::row_max(x), max(x, 1), 0);
     expect_derivative("row_max", [](const Inputs& in) { return exercise::row_max(in[0]); }, {x});
+    course::hint("several entries equal the maximum: keep the index of one, not the value");
     Tensor tied = from_values({1, 7, 7, 2}, {1, 4}, DType::f64);
     require_grad(tied);
     backward(sum(exercise::row_max(tied)));

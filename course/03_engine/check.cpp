@@ -43,6 +43,7 @@ int main() {
     expect_gradients("sum(a b)", {random({2, 3}, 1), random({2, 3}, 2)},
                      Both{[](const Values& v) { return exercise::sum(exercise::multiply(v[0], v[1])); },
                           [](const Tensors& x) { return sum(x[0] * x[1]); }});
+    course::hint("b was repeated for every row: the gradient of an input is summed to the input's shape");
     expect_gradients("sum((a + b) c), b a row", {random({4, 3}, 3), random({3}, 4), random({4, 3}, 8)},
                      Both{[](const Values& v) { return exercise::sum(multiply(add(v[0], v[1]), v[2])); },
                           [](const Tensors& x) { return sum((x[0] + x[1]) * x[2]); }});
@@ -114,6 +115,7 @@ int main() {
     exercise::clear(y);
     course::expect(kept->inputs.size() == 2, "clear of x x + x, of which x x is held: expected 2 inputs of x x, found ",
                    kept->inputs.size());
+    course::hint("what is held keeps its closure, too");
     exercise::backward(kept);
     course::expect_close("gradient of x x at 2", x->gradient, from_values({4}, {}, DType::f64), 0);
   });

@@ -60,12 +60,15 @@ int main() {
     const Tensor x = from_values({1001, 1002, 1003}, {3});
     course::expect_close("large values", row_of(x), softmax(x), 1e-6);
   });
-  check("softmax_row: masked entries, and rows without any other", "-inf - -inf is NaN, and 0 / 0 is too", [] {
-    const Tensor x = from_values({-kInf, 2, -kInf, 3}, {4}), none = from_values({-kInf, -kInf}, {2});
-    course::expect_close("masked entries", row_of(x), softmax(x), 1e-6);
-    course::expect_close("only masked entries", row_of(none), zeros({2}), 0);
-    row_of(zeros({0}));
-  });
+  check("softmax_row: masked entries, and rows without any other",
+        "exp(-inf) is 0: with a finite maximum there is nothing to do", [] {
+          const Tensor x = from_values({-kInf, 2, -kInf, 3}, {4}), none = from_values({-kInf, -kInf}, {2});
+          course::expect_close("masked entries", row_of(x), softmax(x), 1e-6);
+          course::hint("the maximum is -inf here: -inf - -inf is NaN, and 0 / 0 is, too");
+          course::expect_close("only masked entries", row_of(none), zeros({2}), 0);
+          course::hint("a row of n = 0 entries: x[0] does not exist");
+          row_of(zeros({0}));
+        });
   check("softmax_backward_row: as Braid's derivative", "every dx_i depends on all dy_j: sum y_j dy_j first", [] {
     Tensor x = values({9}, 2), dy = values({9}, 3), dx = zeros({9}, DType::f64);
     const Tensor y = softmax(x);
@@ -73,19 +76,23 @@ int main() {
     require_grad(x);
     course::expect_close("dx", dx, grad(softmax(x), {x}, {.dy = dy})[0], 1e-14);
   });
-  check("part_of: maximum and sum in one pass",
-        "a new maximum scales the sum so far by exp(old - new); -inf - -inf is NaN", [] {
-          expect_part("no entries", part(zeros({0}, DType::f64)), -kInf, 0);
-          expect_number("sum of (1, 2, 3)", part(from_values({1, 2, 3}, {3}, DType::f64)).sum, 1.5032147244080551);
-          expect_part("(3, 1, 2)", part(from_values({3, 1, 2}, {3}, DType::f64)), 3, 1.5032147244080551);
-          expect_part("(-inf, 5, -inf)", part(from_values({-kInf, 5, -kInf}, {3}, DType::f64)), 5, 1);
-          expect_part("(-inf, -inf)", part(from_values({-kInf, -kInf}, {2}, DType::f64)), -kInf, 0);
-          const Tensor x = values({333}, 4);
-          expect_part("333 entries", part(x), max(x, 0).item(), std::exp(logsumexp(x, 0).item() - max(x, 0).item()));
-        });
+  check("part_of: maximum and sum in one pass", "begin with a maximum of -inf and a sum of 0", [] {
+    expect_part("no entries", part(zeros({0}, DType::f64)), -kInf, 0);
+    course::hint("a new maximum scales the sum so far by exp(old - new)");
+    expect_number("sum of (1, 2, 3)", part(from_values({1, 2, 3}, {3}, DType::f64)).sum, 1.5032147244080551);
+    course::hint("without a new maximum the sum so far stays: exp(x - max) is added");
+    expect_part("(3, 1, 2)", part(from_values({3, 1, 2}, {3}, DType::f64)), 3, 1.5032147244080551);
+    course::hint("-inf - -inf is NaN: skip entries of -inf");
+    expect_part("(-inf, 5, -inf)", part(from_values({-kInf, 5, -kInf}, {3}, DType::f64)), 5, 1);
+    expect_part("(-inf, -inf)", part(from_values({-kInf, -kInf}, {2}, DType::f64)), -kInf, 0);
+    course::hint(nullptr);
+    const Tensor x = values({333}, 4);
+    expect_part("333 entries", part(x), max(x, 0).item(), std::exp(logsumexp(x, 0).item() - max(x, 0).item()));
+  });
   check("merge: a part without entries changes no bit", "the maximum of two empty parts is -inf: no exp() there", [] {
     const Part<double> none, some{1.7, 3.3};
     expect_part("two parts without entries", exercise::merge(none, none), -kInf, 0);
+    course::hint("1 times the one sum and exp(-inf) = 0 times the other: does an empty part come first or second?");
     for (const Part<double>& both : {exercise::merge(none, some), exercise::merge(some, none)}) {
       course::expect(both.max == some.max && both.sum == some.sum, "a part and an empty one: expected (1.7, 3.3), ",
                      "found (", both.max, ", ", both.sum, ")");
@@ -104,13 +111,15 @@ int main() {
     }
   });
   check("softmax: rows of all lengths, f64 and f32",
-        "the type of x (empty_like); the last block of a row may be shorter; rows of -inf", [] {
+        "the last block of a row may be shorter; the result has the type of x (empty_like)", [] {
           for (const int64_t n : {1, 63, 64, 65, 200})
             expect_rows(course::words("rows of ", n, " entries"), values({3, 2, n}, 7));
           Tensor x = values({4, 150}, 8);
           x.sliced(0, 1, 2).sliced(1, 0, 100).fill(-kInf);
           x.sliced(0, 2, 3).fill(-kInf);
+          course::hint("a block of -inf alone has the maximum -inf, and so may a whole row, whose softmax is 0");
           expect_rows("masked rows", x);
+          course::hint("subtract the maximum of the row, not that of the block");
           expect_rows("large values", x * 300);
         });
   check("softmax: no bit depends on the threads or on the other rows", "each row is the work of one call", [] {

@@ -55,6 +55,7 @@ int main() {
   course::Checks check;
   check("sgd_step: without momentum, then with decay", "u is the gradient where the momentum is 0", [] {
     expect_sgd({3}, 0, 0);
+    course::hint("the decay is a part of the gradient here: d = g + decay p, and u gets d");
     expect_sgd({3}, 0, 0.3);
   });
   check("sgd_step: momentum", "u keeps momentum times itself and gets all of g", [] { expect_sgd({2, 3}, 0.9, 0.1); });
@@ -77,6 +78,7 @@ int main() {
           const Tensor u = from_values({3, 0, 0, 1}, {2, 2}, DType::f64);
           course::expect_close("of diag(3, 1)", exercise::newton_schulz(u),
                                from_values({a, 0, 0, b}, {2, 2}, DType::f64), 1e-13);
+          course::hint("zeros have the norm 0: what is divided by?");
           course::expect_close("of zeros", exercise::newton_schulz(nothing({2, 3})), nothing({2, 3}), 0);
         });
   check("newton_schulz: wide, tall and square matrices", "X X^T is (R, R), and its product with X comes from the left",
@@ -97,12 +99,17 @@ int main() {
       });
     }
   });
-  check("warmup_cosine: every step of a run", "step 0 has rate 0; `warmup` the peak; integers divide as integers", [] {
+  check("warmup_cosine: every step of a run", "step 0 has rate 0, `warmup` the peak; integers divide as integers", [] {
     const nn::Schedule schedule{.peak = 0.3, .steps = 100, .warmup = 20, .final_fraction = 0.1};
     for (int64_t step = 0; step < 110; ++step) {
+      if (step == 20)
+        course::hint(
+            "u goes from 0 at step `warmup` to 1 at step `steps`; at u = 1 final_fraction of the peak is left");
+      if (step == 100) course::hint("from step `steps` on the rate is 0");
       const double found = exercise::warmup_cosine(step, 0.3, 20, 100, 0.1), expected = learning_rate(schedule, step);
       course::expect(std::abs(found - expected) < 1e-14, "step ", step, ": expected ", expected, ", found ", found);
     }
+    course::hint("warmup = 0: there is no step to divide by");
     course::expect(exercise::warmup_cosine(0, 0.3, 0, 100, 0.1) == 0.3, "no warm-up, step 0: expected the peak, 0.3");
   });
   return check.result();

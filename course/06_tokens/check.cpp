@@ -73,13 +73,17 @@ int main() {
   check("count_pairs: neighbours within a word", "walk over positions 1 to size - 1; an empty word has none", [] {
     const std::vector<Ids> words = {{1, 2, 1, 2}, {1, 1, 1}, {}, {2}, {1, 2}};
     expect_count(words, {1, 2}, 3);
+    course::hint("an order matters: (2, 1) is not (1, 2); and no pair spans two words");
     expect_count(words, {2, 1}, 1);
+    course::hint("pairs may overlap: 1 1 1 has two of them");
     expect_count(words, {1, 1}, 2);
+    course::hint("no pair spans two words");
     expect_count(words, {2, 2}, 0);
   });
-  check("merged: from left to right", "skip both tokens of a pair; the last token has no right neighbour", [] {
+  check("merged: from left to right", "after a pair continue behind its second token", [] {
     expect_ids("1 2 3 1 2", exercise::merged({1, 2, 3, 1, 2}, {1, 2}, 9), {9, 3, 9});
     expect_ids("five times 1, the pair 1 1", exercise::merged({1, 1, 1, 1, 1}, {1, 1}, 9), {9, 9, 1});
+    course::hint("the last token has no right neighbour: it stays");
     expect_ids("2 1", exercise::merged({2, 1}, {1, 2}, 9), {2, 1});
     expect_ids("no tokens", exercise::merged({}, {1, 2}, 9), {});
   });
@@ -92,9 +96,10 @@ int main() {
   check("train: no pair is left", "stop where the counts are empty", [] {
     expect_merges(exercise::train({"ab", "a", ""}, 9), {{97, 98}});
   });
-  check("encode: the lowest rank first, as Braid's tokenizer", "look for the best pair of the word, not the next one",
-        [] {
+  check("encode: the lowest rank first, as Braid's tokenizer",
+        "begin with the bytes, and merge until no pair of neighbours is a merge", [] {
           expect_ids("shells", exercise::encode("shells", kMerges), {262});
+          course::hint("the lowest rank of all pairs of the word, wherever it stands; then look at all pairs again");
           const Merges crossed = {{98, 99}, {97, 98}, {97, 256}, {257, 256}, {99, 97}};  // bc, ab, abc, abbc, ca
           uint32_t state = 1;
           for (const bool trained : {true, false}) {
@@ -122,6 +127,7 @@ int main() {
             const std::string expected(braids->token_bytes(id)), found = exercise::decode({id}, kMerges);
             course::expect(found == expected, "token ", id, ": expected '", expected, "', found '", found, "'");
           }
+          course::hint("the bytes of all tokens one after the other; none for no tokens");
           for (const std::string text : kTexts) {
             const std::string found = exercise::decode(exercise::encode(text, kMerges), kMerges);
             course::expect(found == text, "decoded: expected '", text, "', found '", found, "'");

@@ -37,7 +37,7 @@ int main() {
     course::expect_close("merge_heads of split_heads", exercise::merge_heads(exercise::split_heads(x, N)), x, 0);
   });
   check("scores: q kᵀ / sqrt(d), later keys at -infinity",
-        "key j is masked from query i where j > i, not j = i; d is the width of a head", [] {
+        "d is the width of a head: the last axis of q; key j is masked where j > i, not where j = i", [] {
           const Tensor q = random({B, N, T, d}, 2), k = random({B, N, T, d}, 3), s = exercise::scores(q, k);
           const Tensor unmasked = einsum("bnid,bnjd->bnij", q, k) / 2.0;
           const Tensor masked = tril(full({T, T}, 1.0, DType::f64)) < 0.5;
@@ -45,6 +45,7 @@ int main() {
                          s.shape());
           course::expect_close("scores where j <= i", masked_fill(s, masked, 0), masked_fill(unmasked, masked, 0),
                                1e-12);
+          course::hint("row i is a query, column j a key: masked where j > i, in every sample and head");
           course::expect(all(masked_select(s, expand(masked, s.shape())) < -1e300).item() == 1,
                          "scores where j > i: expected -infinity everywhere, found another value");
         });
@@ -66,15 +67,19 @@ int main() {
     const Tensor q = random({B, T, D}, 6), k = random({B, T, D}, 7), v = random({B, T, D}, 8);
     course::expect_close("attention", exercise::attention(q, k, v, N), real(q, k, v, N), 1e-12);
   });
-  check("attention: gradients of q, k, v", "dv = pᵀ dy; dp = dy vᵀ; from ds: dq with k, dk with q; the scale again",
-        [] {
-          const std::vector<Tensor> in{leaf({B, T, D}, 9), leaf({B, T, D}, 10), leaf({B, T, D}, 11)};
-          const Tensor dy = random({B, T, D}, 12), y = exercise::attention(in[0], in[1], in[2], N);
-          course::expect(requires_grad(y), "attention: the result has no history; return what record() returns");
-          const std::vector<Tensor> own = grad(y, in, {.dy = dy}),
-                                    right = grad(real(in[0], in[1], in[2], N), in, {.dy = dy});
-          for (const size_t i : {2, 0, 1}) course::expect_close(course::words("d", "qkv"[i]), own[i], right[i], 1e-12);
-        });
+  check("attention: gradients of q, k, v", "return what record() returns, with a closure that gives dq, dk, dv", [] {
+    const std::vector<Tensor> in{leaf({B, T, D}, 9), leaf({B, T, D}, 10), leaf({B, T, D}, 11)};
+    const Tensor dy = random({B, T, D}, 12), y = exercise::attention(in[0], in[1], in[2], N);
+    course::expect(requires_grad(y), "attention: the result has no history; return what record() returns");
+    const std::vector<Tensor> own = grad(y, in, {.dy = dy}), right = grad(real(in[0], in[1], in[2], N), in, {.dy = dy});
+    const char* hints[] = {"dq = ds k, times the scale of the scores; ds = scores_gradient(p, dy vᵀ)",
+                           "dk = dsᵀ q, times the scale of the scores; ds = scores_gradient(p, dy vᵀ)",
+                           "dv = pᵀ dy in each head: dy is split as v is, and dv merged"};
+    for (const size_t i : {2, 0, 1}) {
+      course::hint(hints[i]);
+      course::expect_close(course::words("d", "qkv"[i]), own[i], right[i], 1e-12);
+    }
+  });
   check("attention: one recorded op", "compute on detach()ed tensors inside no_grad(), and record() the result", [] {
     const Tensor y = exercise::attention(leaf({B, T, D}, 9), leaf({B, T, D}, 10), leaf({B, T, D}, 11), N);
     std::istringstream graph(dot(y));
@@ -94,6 +99,7 @@ int main() {
     const Tensor x = random({B, T, D}, 16), y = exercise::rotated(x, N);
     const nn::Rope rope(d, T, 10000, nn::Rope::Precision::exact, DType::f64);
     course::expect_close("rotated", y, reshape(rope(reshape(x, {B, T, N, d}), 0), x.shape()), 1e-12);
+    course::hint("ops on x itself, none on numbers copied from it, and recording on");
     const GradcheckResult result =
         gradcheck([](const std::vector<Tensor>& in) { return exercise::rotated(in[0], 2); }, {random({1, 3, 8}, 17)});
     course::expect(result.error < 1e-7, "rotated has a wrong derivative: ", result.where);

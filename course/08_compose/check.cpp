@@ -70,18 +70,23 @@ int main() {
     course::expect_close("gate_terms", exercise::gate_terms(a, all.q_gate, all.k_gate),
                          composed(a, {.q_gate = all.q_gate, .k_gate = all.k_gate}) - a, 1e-12);
   });
-  check("factors: normalised, as they are, tanh", "the mean is over heads, the last axis; only down is normalised", [] {
-    const Tensor w = random({B, T, 2 * R, N}, 30), gate = random({B, T, N}, 31);
-    const exercise::Factors found = exercise::factors(w, gate, 1e-6);
-    const ComposeFactors right =
-        compose_factors(reshape(w, {1, 1, B, T, 2 * R, N}), reshape(gate, {B, T, 1, 1, N}), 1e-6)[0];
-    course::expect_close("down", found.down, squeeze(right.down, 2), 1e-12);
-    course::expect_close("up", found.up, squeeze(right.up, 2), 1e-12);
-    course::expect_close("gate", found.gate, squeeze(right.gate, 2), 1e-12);
-  });
-  check("compose: a and every term", "every term reads a itself; an empty handle is false", [&] {
+  check("factors: normalised, as they are, tanh",
+        "down: the first R rows, divided by sqrt(mean + eps), the mean over heads, the last axis", [] {
+          const Tensor w = random({B, T, 2 * R, N}, 30), gate = random({B, T, N}, 31);
+          const exercise::Factors found = exercise::factors(w, gate, 1e-6);
+          const ComposeFactors right =
+              compose_factors(reshape(w, {1, 1, B, T, 2 * R, N}), reshape(gate, {B, T, 1, 1, N}), 1e-6)[0];
+          course::expect_close("down", found.down, squeeze(right.down, 2), 1e-12);
+          course::hint("up: the last R rows, as they are");
+          course::expect_close("up", found.up, squeeze(right.up, 2), 1e-12);
+          course::hint("the gate goes through tanh");
+          course::expect_close("gate", found.gate, squeeze(right.gate, 2), 1e-12);
+        });
+  check("compose: a and every term", "an empty handle is false: its term is not there, and a stays", [&] {
     course::expect_close("compose without a term", exercise::compose(a, {}), a, 0);
+    course::hint("every term reads a itself, not the sum so far");
     course::expect_close("compose", exercise::compose(a, all), composed(a, all), 1e-12);
+    course::hint("each term by itself may be there: ask for each of them");
     const Mixing key{.k_down = all.k_down, .k_up = all.k_up};
     course::expect_close("compose with the key's term alone", exercise::compose(a, key), composed(a, key), 1e-12);
   });
@@ -92,15 +97,17 @@ int main() {
                          unsqueeze(index(composed(a, all), {1, Slice{}, 3, 2}), 0), 1e-12);
   });
   check("composed_attention: values",
-        "first compose, then mask: -infinity times 0 is not a number; what post gives is not normalised again", [&] {
+        "without a term it is plain attention: scale, mask, softmax along the keys, times v", [&] {
           const std::vector<Tensor> x =
               list({random({B, T, N, d}, 40), random({B, T, N, d}, 41), random({B, T, N, d}, 42)}, all, every_term(20));
           course::expect_close("composed_attention without a term",
                                exercise::composed_attention(x[0], x[1], x[2], {}, {}),
                                scaled_dot_product_attention(x[0], x[1], x[2]), 1e-12);
           const Mixing pre = mixing_at(x, 3), post = mixing_at(x, 10);
+          course::hint("first compose, then mask: -infinity times 0 is not a number");
           course::expect_close("composed_attention, pre alone", exercise::composed_attention(x[0], x[1], x[2], pre, {}),
                                dcmha(x[0], x[1], x[2], with_group(pre), {}), 1e-12);
+          course::hint("post mixes the probabilities, and what it gives is not normalised again");
           course::expect_close("composed_attention", own(x), dcmha(x[0], x[1], x[2], with_group(pre), with_group(post)),
                                1e-11);
         });

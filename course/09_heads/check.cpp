@@ -33,10 +33,11 @@ int main() {
       });
     }
   });
-  check("without_head: afterwards wo is as before", "a destructor runs on every way out of a function", [] {
+  check("without_head: afterwards wo is as before", "keep a copy before writing: clone() copies, a view does not", [] {
     const Tensor wo = random({4, 6}, 3), kept = wo.clone();
     exercise::without_head(wo, 3, 1, [] {});
     course::expect_close("wo after without_head", wo, kept, 0);
+    course::hint("body() may throw: a destructor runs on every way out of a function");
     try {
       exercise::without_head(wo, 3, 2, [] { throw std::runtime_error("a loss that fails"); });
     } catch (const std::runtime_error&) {
@@ -54,25 +55,30 @@ int main() {
       expect_number(course::words("layer ", i / 2, " head ", i % 2).c_str(), found[static_cast<size_t>(i)],
                     loss(i < 2 ? i : -1, i < 2 ? -1 : i - 2) - loss(-1, -1));
   });
-  check("shares: sizes that sum to 1", "divide by the sum of the sizes, not by the sum", [] {
-    course::expect_close("shares of (3, -1, 0) and (0, 0, 0)",
-                         exercise::shares(from_values({3, -1, 0, 0, 0, 0}, {2, 3}, DType::f64)),
-                         from_values({0.75, 0.25, 0, 0, 0, 0}, {2, 3}, DType::f64), 1e-12);
-  });
+  check("shares: sizes that sum to 1",
+        "divide by the sum of the sizes |x_j|, not by the sum; where that is 0 by something else", [] {
+          course::expect_close("shares of (3, -1, 0) and (0, 0, 0)",
+                               exercise::shares(from_values({3, -1, 0, 0, 0, 0}, {2, 3}, DType::f64)),
+                               from_values({0.75, 0.25, 0, 0, 0, 0}, {2, 3}, DType::f64), 1e-12);
+        });
   check("entropy: how spread out a head looks", "where p is 0 take the logarithm of something else", [] {
     course::expect_close("entropy of rows (1/2, 1/2) and (1, 0)",
                          exercise::entropy(from_values({0.5, 0.5, 1, 0}, {1, 2, 2}, DType::f64)),
                          from_values({std::log(2.0) / 2}, {1}, DType::f64), 1e-12);
+    course::hint("the sum over keys, the mean over queries, a number for each head");
     const Tensor p = softmax(random({3, 5, 5}, 7));
     course::expect_close("entropy", exercise::entropy(p), mean(sum(p * log(reciprocal(p)), -1), -1), 1e-12);
   });
-  check("effective_rank: how many singular values count", "p = s / sum s, not of the squares", [] {
+  check("effective_rank: how many singular values count", "exp(-sum p ln p) of p = s / sum s", [] {
     const auto of = [](const std::vector<double>& s) {
       return exercise::effective_rank(from_vector(s, {static_cast<int64_t>(s.size())}));
     };
     expect_number("effective_rank of (2, 2, 2, 2)", of({2, 2, 2, 2}), 4);
+    course::hint("0 ln 0 counts as 0: where p is 0 take the logarithm of something else");
     expect_number("effective_rank of (5, 0, 0)", of({5, 0, 0}), 1);
+    course::hint("p = s / sum s, not of the squares");
     expect_number("effective_rank of (4, 2, 1, 1)", of({4, 2, 1, 1}), std::pow(2, 1.75));
+    course::hint("a sum of 0 divides nothing: 0 where all values are 0");
     expect_number("effective_rank of (0, 0)", of({0, 0}), 0);
   });
   check("qk_matrix: scores as a matrix of the inputs", "queries of head h: rows h d ...; its keys: N d rows later", [] {
@@ -85,14 +91,16 @@ int main() {
                            matmul(q, transpose(k)) / std::sqrt(2.0), 1e-12);
     }
   });
-  check("cosines: do two heads look alike?", "of the entries j <= i; no mean is subtracted", [] {
-    const Tensor maps = random({3, 4, 4}, 10) + 0.5, seen = tril(ones_like(maps));
-    const Tensor masked = mask_scores(maps, {}, -std::numeric_limits<double>::infinity());
-    const Tensor ab = einsum("mij,nij->mn", {maps * seen, maps * seen}), aa = diag(ab);
-    const Tensor right = ab / sqrt(unsqueeze(aa, 0) * unsqueeze(aa, 1));
-    course::expect_close("cosines of maps with -infinity where j > i", exercise::cosines(masked), right, 1e-12);
-    course::expect_close("cosines of maps with other values where j > i", exercise::cosines(maps), right, 1e-12);
-  });
+  check("cosines: do two heads look alike?",
+        "-infinity times 0 is not a number: replace what stands where j > i; no mean is subtracted", [] {
+          const Tensor maps = random({3, 4, 4}, 10) + 0.5, seen = tril(ones_like(maps));
+          const Tensor masked = mask_scores(maps, {}, -std::numeric_limits<double>::infinity());
+          const Tensor ab = einsum("mij,nij->mn", {maps * seen, maps * seen}), aa = diag(ab);
+          const Tensor right = ab / sqrt(unsqueeze(aa, 0) * unsqueeze(aa, 1));
+          course::expect_close("cosines of maps with -infinity where j > i", exercise::cosines(masked), right, 1e-12);
+          course::hint("sums go over j <= i alone, those of the squares, too");
+          course::expect_close("cosines of maps with other values where j > i", exercise::cosines(maps), right, 1e-12);
+        });
   check("diversity: the mean over pairs of different heads", "N (N - 1) cosines count, not N N", [] {
     const Tensor c = from_values({1, 0.5, 0, 0.5, 1, -0.2, 0, -0.2, 1}, {3, 3}, DType::f64);
     expect_number("diversity of cosines 0.5, 0 and -0.2", exercise::diversity(c), 0.9);

@@ -3,6 +3,7 @@
 #include EXERCISE
 
 #include <cmath>
+#include <cstring>
 
 #include "course/checks.h"
 
@@ -22,9 +23,13 @@ std::vector<float> integers(int n, int seed) {
   return out;
 }
 
+const char* const kBarrier =
+    "what one thread writes and another reads: a barrier between them, and one before the place is written again";
+
 // launch() with the threads in five orders; element i of y has to be expected(i).
 void in_all_orders(const std::string& what, int size, const std::function<void(Global y)>& launch,
                    const std::function<double(int i)>& expected) {
+  const char* const own = course::hint_of_case();
   const char* orders[] = {"first to last", "last to first", "a random order", "a random order", "a random order"};
   for (int order = 0; order < 5; ++order) {
     emulated::set_order(order == 0   ? emulated::Order::forward
@@ -32,7 +37,13 @@ void in_all_orders(const std::string& what, int size, const std::function<void(G
                                      : emulated::Order::random,
                         static_cast<uint64_t>(order));
     Array y("y", static_cast<size_t>(size));
-    launch(y);
+    course::hint(order > 0 ? kBarrier : own);
+    try {
+      launch(y);
+    } catch (const std::exception& fault) {
+      if (std::strstr(fault.what(), "shared memory")) course::hint(kBarrier);
+      throw;
+    }
     for (int i = 0; i < size; ++i) {
       const float found = y[static_cast<size_t>(i)];
       expect(!std::isnan(found), what, ", threads from ", orders[order], ": y[", i, "] is expected to be ", expected(i),
@@ -42,22 +53,23 @@ void in_all_orders(const std::string& what, int size, const std::function<void(G
              order > 0 ? "; the orders before were right: a race, or a variable without a first value" : "");
     }
   }
+  course::hint(own);
 }
 
 using Product = void (*)(Global, Global, Global, Sizes);
 void check_product(const char* name, Product product, const std::vector<Sizes>& sizes, int64_t (*reads)(Sizes)) {
   for (const Sizes z : sizes) {
     const std::vector<float> left = integers(z.M * z.K, 1), right = integers(z.K * z.N, 2);
+    course::hint(nullptr);
+    int64_t found = 0, written = 0;
     const std::string what = course::words(name, " of (", z.M, ", ", z.K, ") and (", z.K, ", ", z.N, ")");
     in_all_orders(
         what, z.M * z.N,
         [&](Global c) {
           Array a("a", left), b("b", right);
           product(a, b, c, z);
-          expect(c.counters->writes == z.M * z.N, what, ": expected ", z.M * z.N, " writes of y, found ",
-                 c.counters->writes);
-          const int64_t found = a.counters().reads + b.counters().reads;
-          expect(found <= reads(z), what, ": expected at most ", reads(z), " reads of the GPU's memory, found ", found);
+          written = c.counters->writes;
+          found = a.counters().reads + b.counters().reads;
         },
         [&](int at) {
           double sum = 0;
@@ -67,6 +79,10 @@ void check_product(const char* name, Product product, const std::vector<Sizes>& 
           }
           return sum;
         });
+    course::hint("each element of c is written once, by the thread that has its sum in a register");
+    expect(written == z.M * z.N, what, ": expected ", z.M * z.N, " writes of y, found ", written);
+    course::hint("count what a thread reads in a step of k, and take the rest from shared memory or a register");
+    expect(found <= reads(z), what, ": expected at most ", reads(z), " reads of the GPU's memory, found ", found);
   }
 }
 
@@ -111,39 +127,39 @@ int main() {
           shuffles = emulated::statistics().warp_operations - before;
         },
         [](int) { return 496.0; });
+    course::hint("after a shuffle every lane has the sum of twice as many: five are enough for 32");
     expect(shuffles == 5, "warp_sum: expected 5 shuffles, found ", shuffles);
   });
-  check("row_sums: warps meet in shared memory",
-        "wrong sums: add all entries of a row; races: a barrier between writing the sums of the warps and reading them",
-        [] {
-          for (const int columns : {1, 128, 333}) {
-            const std::vector<float> values = integers(3 * columns, 4);
-            in_all_orders(
-                course::words("row_sums of (3, ", columns, ")"), 3,
-                [&](Global y) {
-                  Array x("x", values);
-                  exercise::row_sums(x, y, 3, columns);
-                },
-                [&](int row) {
-                  double sum = 0;
-                  for (int j = 0; j < columns; ++j) sum += values[static_cast<size_t>(row * columns + j)];
-                  return sum;
-                });
-          }
-        });
-  check("tiled: a tile is read once by the block",
-        "wrong sums: add over all tiles, the last may be cut; races: a barrier before a tile is used and before it is "
-        "replaced",
-        [] {
-          check_product("tiled", exercise::tiled, {{16, 16, 16}, {32, 16, 48}, {20, 35, 40}},
-                        [](Sizes z) { return up(z.M, 16) * up(z.N, 16) * up(z.K, 16) * 512; });
-        });
+  check(
+      "row_sums: warps meet in shared memory",
+      "every 128th entry of the row by a thread, warp_sum() of all threads, the sums of all four warps", [] {
+        for (const int columns : {1, 128, 333}) {
+          course::hint(columns == 1 ? "most threads have no entry: they take part with 0, in every shuffle" : nullptr);
+          const std::vector<float> values = integers(3 * columns, 4);
+          in_all_orders(
+              course::words("row_sums of (3, ", columns, ")"), 3,
+              [&](Global y) {
+                Array x("x", values);
+                exercise::row_sums(x, y, 3, columns);
+              },
+              [&](int row) {
+                double sum = 0;
+                for (int j = 0; j < columns; ++j) sum += values[static_cast<size_t>(row * columns + j)];
+                return sum;
+              });
+        }
+      });
+  check("tiled: a tile is read once by the block", "add over all tiles; outside of a matrix a tile is 0", [] {
+    check_product("tiled", exercise::tiled, {{16, 16, 16}, {32, 16, 48}, {20, 35, 40}},
+                  [](Sizes z) { return up(z.M, 16) * up(z.N, 16) * up(z.K, 16) * 512; });
+  });
   check("tensor_cores: the layout of the fragments", "compare lane and register with the figure, operand by operand",
         [] {
           const uint64_t before = emulated::statistics().mma;
           check_product("tensor_cores", exercise::tensor_cores, {{16, 8, 16}, {32, 24, 48}},
                         [](Sizes z) { return up(z.M, 16) * up(z.N, 8) * up(z.K, 16) * (256 + 128); });
           const uint64_t found = emulated::statistics().mma - before, expected = 5 * (1 + 2 * 3 * 3);
+          course::hint("one for each 16 of k: a warp computes its tile of 16 x 8 at once");
           expect(found == expected, "expected ", expected, " mma instructions in all, found ", found);
         });
   return check.result();

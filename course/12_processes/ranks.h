@@ -143,6 +143,8 @@ inline void run_ranks(int ranks, const std::function<void(const Communicator&)>&
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(run, rank);
   for (std::thread& thread : threads) thread.join();
+  if (ranks > 2 && room.fault.starts_with("deadlock"))
+    hint("a circle, each waits for the next: rank + 1, rank + 2, ... makes one; meeting 0, 1, 2, ... in turn does not");
   if (!room.fault.empty()) throw std::runtime_error(room.fault);
 }
 

@@ -79,20 +79,24 @@ int main() {
       expect(exercise::checksum(bytes) == value, "checksum of ", shown(bytes), ": expected ", value, ", found ",
              exercise::checksum(bytes));
   });
-  check("pack and unpack", "the size and the checksum before the state; something that is not zero before them", [] {
+  check("pack and unpack", "the size and the checksum before the state", [] {
     for (const std::string& state : {kOld, std::string(), std::string(5, '\0')}) {
+      course::hint(nullptr);
       const std::string file = exercise::pack(state);
       expect(exercise::unpack(file) == state, "expected unpack(pack(", shown(state), ")) to be the same");
+      course::hint("compare the size of the file with the one that it names; is the header there at all?");
       for (size_t size = 0; size < file.size(); ++size)
         expect(!exercise::unpack(file.substr(0, size)), "pack(", shown(state), ") cut off after ", size, " of ",
                file.size(), " bytes: expected nullopt");
       expect(!exercise::unpack(file + "x"), "pack(", shown(state), ") and one more byte: expected nullopt");
+      course::hint("compare the checksum; every byte of the header has to matter, too");
       for (size_t bit = 0; bit < 8 * file.size(); ++bit) {
         std::string other = file;
         other[bit / 8] = static_cast<char>(other[bit / 8] ^ (1 << bit % 8));
         expect(!exercise::unpack(other), "pack(", shown(state), ") with bit ", bit % 8, " of byte ", bit / 8,
                " changed: expected nullopt");
       }
+      course::hint("the checksum of no bytes is 0: begin the file with something that is not");
       expect(!exercise::unpack(std::string(file.size(), '\0')), file.size(), " zeros: expected nullopt");
     }
   });
@@ -110,18 +114,21 @@ int main() {
           expect(false, where, ": expected the file weights, found none");
         });
   });
-  check("load: the newest whole checkpoint", "by its number, and only if unpack() takes it", [] {
-    Disk disk;
-    expect(!exercise::load(disk), "an empty folder: expected nullopt");
-    for (const int step : {9, 10, 11, 100}) {
-      exercise::replace(disk, exercise::name_of(step), exercise::pack(state_of(step)));
-      expect_saved("steps 9 to " + std::to_string(step), exercise::load(disk), step, step);
-    }
-    exercise::replace(disk, exercise::name_of(200) + ".tmp", exercise::pack("unfinished"));
-    expect_saved("steps 9, 10, 11, 100 and a step-00000200.tmp", exercise::load(disk), 100, 100);
-    disk.damage(exercise::name_of(100), exercise::pack(state_of(100)).size() - 1);
-    expect_saved("steps 9, 10, 11, and 100 with a bit of its state changed", exercise::load(disk), 11, 11);
-  });
+  check("load: the newest whole checkpoint",
+        "the newest is the one of the largest step_of(name); nullopt where no name has one", [] {
+          Disk disk;
+          expect(!exercise::load(disk), "an empty folder: expected nullopt");
+          for (const int step : {9, 10, 11, 100}) {
+            exercise::replace(disk, exercise::name_of(step), exercise::pack(state_of(step)));
+            expect_saved("steps 9 to " + std::to_string(step), exercise::load(disk), step, step);
+          }
+          course::hint("step_of() is -1 for what is no checkpoint");
+          exercise::replace(disk, exercise::name_of(200) + ".tmp", exercise::pack("unfinished"));
+          expect_saved("steps 9, 10, 11, 100 and a step-00000200.tmp", exercise::load(disk), 100, 100);
+          course::hint("where unpack() takes the newest for damaged, the one before it is the newest");
+          disk.damage(exercise::name_of(100), exercise::pack(state_of(100)).size() - 1);
+          expect_saved("steps 9, 10, 11, and 100 with a bit of its state changed", exercise::load(disk), 11, 11);
+        });
   check("save: no kill or power loss takes the state away", "remove old ones only when the new one is safe", [] {
     for (const int keep : {1, 2}) {
       at_every_call(
@@ -132,7 +139,7 @@ int main() {
           });
     }
   });
-  check("save: the newest whole ones stay", "a damaged one does not count as kept; temporaries go too", [] {
+  check("save: the newest whole ones stay", "remove all but the newest `keep`, temporaries too", [] {
     Disk disk = with_old(exercise::name_of(1), exercise::pack(state_of(1)));
     const auto expect_files = [&](const std::string& after, const std::vector<int>& steps) {
       std::string expected, found;
@@ -142,6 +149,7 @@ int main() {
     };
     for (const int step : {2, 3}) exercise::save(disk, step, state_of(step), 2);
     expect_files("steps 1, 2, 3 with keep = 2", {2, 3});
+    course::hint("a damaged one does not count as kept, and goes");
     disk.damage(exercise::name_of(3), exercise::pack(state_of(3)).size() - 1);
     exercise::save(disk, 4, state_of(4), 2);
     expect_files("step 4 with keep = 2, where step 3 is damaged", {2, 4});

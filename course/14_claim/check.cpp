@@ -22,8 +22,9 @@ const Losses kOld{2.31, 2.24, 2.40, 2.28, 2.37}, kNew{2.29, 2.23, 2.37, 2.27, 2.
 
 int main() {
   course::Checks check;
-  check("mean and deviation", "the deviation divides by n - 1", [] {
+  check("mean and deviation", "the sum divided by the count, in double", [] {
     expect_number("mean of 1 2 3 6", exercise::mean({1, 2, 3, 6}), 3);
+    course::hint("the deviation divides by n - 1, and is a square root");
     expect_number("deviation of 1 3", exercise::deviation({1, 3}), 1.4142135623730951);
     expect_number("deviation of 1 2 3 6", exercise::deviation({1, 2, 3, 6}), 2.160246899469287);
   });
@@ -66,6 +67,7 @@ int main() {
                    exercise::pairs_needed(0.02, 0.01));
     course::expect(exercise::pairs_needed(0.01, 0.01) == 7, "effect 0.01, deviation 0.01: expected 7 pairs, found ",
                    exercise::pairs_needed(0.01, 0.01));
+    course::hint("kT ends at 11 pairs; where these are not enough the answer is 0");
     course::expect(exercise::pairs_needed(0.001, 0.01) == 0, "effect 0.001, deviation 0.01: expected 0, found ",
                    exercise::pairs_needed(0.001, 0.01));
   });
@@ -73,12 +75,13 @@ int main() {
     expect_number("of 1 comparison", exercise::false_alarm(1), 0.05);
     expect_number("of 14 comparisons", exercise::false_alarm(14), 0.512325020894158);
   });
-  check("holm",
-        "sort, multiply the smallest by m, the next by m - 1, ...; never below the one before; in the order of p", [] {
+  check("holm", "sort, multiply the smallest by m, the next by m - 1, ...; never below the one before it in that order",
+        [] {
           const std::vector<double> found = exercise::holm({0.01, 0.04, 0.03, 0.005}), expected{0.03, 0.06, 0.06, 0.02};
           for (size_t i = 0; i < expected.size(); ++i)
             expect_number(("holm of 0.01 0.04 0.03 0.005, entry " + std::to_string(i)).c_str(), found.at(i),
                           expected[i]);
+          course::hint("a probability is at most 1");
           expect_number("holm of 0.6 0.7, entry 0", exercise::holm({0.6, 0.7}).at(0), 1);
         });
   return check.result();

@@ -1,4 +1,4 @@
-// expect: gradient of row_max of 1 7 7 2, element 2 in row-major order: expected 0, found 1
+// expect: of 1 7 7 2, element 2 in row-major order: expected 0, found 1.*hint: several entries equal the maximum
 // The gradient goes to every entry that equals the maximum.
 #pragma once
 #include <braid/autograd.h>

@@ -1,4 +1,4 @@
-// expect: sum of \(1, 2, 3\): expected 1.5032.*, found 3
+// expect: sum of \(1, 2, 3\): expected 1.5032.*, found 3.*hint: a new maximum scales the sum so far
 #pragma once
 #define part_of part_of_right
 #include "../exercise.h"

@@ -1,4 +1,4 @@
-// expect: with the merges b\+c, a\+b, a\+bc, ab\+bc, c\+a: expected
+// expect: merges b\+c, a\+b, a\+bc, ab\+bc, c\+a: expected.*hint: the lowest rank of all pairs of the word
 #pragma once
 #define encode encode_right
 #include "../exercise.h"

@@ -1,4 +1,4 @@
-// expect: o with two dots: expected \(195 182\), found \(-61 -74\)
+// expect: o with two dots: expected \(195 182\), found \(-61 -74\).*hint: char may be signed
 #pragma once
 #define bytes bytes_right
 #include "../exercise.h"

@@ -1,4 +1,4 @@
-// expect: dq, element 12 in row-major order: expected .*, found
+// expect: dq, element 12 in row-major order: expected .*, found.*hint: dq = ds k, times the scale
 // The scale of the scores is lost in the backward pass, and the mask hides it for token 0, whose dq is 0.
 #pragma once
 #include <braid/autograd.h>

@@ -1,4 +1,4 @@
-// expect: composed_attention, pre alone, element 0 in row-major order: expected .*, found NaN
+// expect: composed_attention, pre alone, element 0 .*found NaN.*hint: first compose, then mask
 // The mask comes before Compose, which then multiplies -infinity by numbers of both signs.
 #pragma once
 #include <braid/autograd.h>

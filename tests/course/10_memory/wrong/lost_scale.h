@@ -1,4 +1,4 @@
-// expect: dq of 24 queries, 24 keys, blocks of 24, element 16
+// expect: dq of 24 queries, 24 keys, blocks of 24, element 16.*hint: dS = P .*dq = dS k times the scale
 #pragma once
 #define attention_backward attention_backward_right
 #include "../exercise.h"

@@ -1,4 +1,4 @@
-// expect: thread .0,0,0.: reads shared memory.1., which no thread has written
+// expect: reads shared memory.1., which no thread has written.*hint: what one thread writes and another
 // The tiles are used before they are complete.
 #define TILES_COMPLETE
 #define TILES_READ __syncthreads()

@@ -1,4 +1,4 @@
-// expect: gradient of 10 samples, 3 of them on rank 0, element 0 in row-major order: expected
+// expect: gradient of 10 samples, 3 of them on rank 0, element 0 .*hint: weight the gradient of each rank
 // The mean over ranks, which is the mean over samples only where all ranks have equally many.
 #pragma once
 #define mean_gradients right_mean_gradients

@@ -1,4 +1,4 @@
-// expect: rank [01]: composed attention .T = 6, N = 4, d = 8. on 2 ranks, row 3, element 0 in row-major order: expected
+// expect: rank 0: composed attention .* on 2 ranks, row 3, element 0 .*hint: the last rank's queries: the mask's
 // The mask takes the first row of every rank for position 0.
 #pragma once
 #define composed_attention right_composed_attention
