@@ -1,4 +1,4 @@
-// A ladder to the kernels of cuda/attention: the same attention three times, each rung closer to the hardware. Forward
+// A ladder to the kernels of cuda/attention: the same attention four times, each rung closer to the hardware. Forward
 // only, and written to be read: README.md says what each rung gains, and where the climb continues.
 #pragma once
 #include "braid/tensor/kernels/attention.h"
@@ -10,5 +10,6 @@ namespace braid::ladder {
 void naive(const DcmhaInputs& x, Tensor& y);         // f32
 void tiled(const DcmhaInputs& x, Tensor& y);         // f32, 16 heads
 void tensor_cores(const DcmhaInputs& x, Tensor& y);  // bf16, 16 heads, ranks of 1 or 2
+void fused(const DcmhaInputs& x, Tensor& y);         // the same, d at most 64 and a multiple of 8
 
 }  // namespace braid::ladder

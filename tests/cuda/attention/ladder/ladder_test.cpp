@@ -14,26 +14,26 @@ namespace {
 
 using Rung = void (*)(const DcmhaInputs&, Tensor&);
 
-constexpr int64_t kHeads = 16, kHeadSize = 8;
+constexpr int64_t kHeads = 16;
 constexpr unsigned kAllTerms = 0x3fff;
 
-DcmhaCase case_of(int64_t T, int64_t S, int64_t rank, AttentionMask mask) {
-  return {2, T, S, 1, kHeads, 1, kHeadSize, rank, rank, {{.mask = mask}}, kAllTerms};
+DcmhaCase case_of(int64_t T, int64_t S, int64_t rank, AttentionMask mask, int64_t d = 8) {
+  return {2, T, S, 1, kHeads, 1, d, rank, rank, {{.mask = mask}}, kAllTerms};
 }
 
 Tensor run(Rung rung, const DcmhaCase& c, const DcmhaCall& call) {
   DcmhaInputs in = call_of(call.x);
   in.mask = c.options.mask;
-  in.scale = 1 / std::sqrt(static_cast<double>(kHeadSize));
+  in.scale = 1 / std::sqrt(static_cast<double>(c.d));
   Tensor y = empty(in.q.shape(), in.q.dtype(), kGpu);
   rung(in, y);
   return y;
 }
 
-// Tails of rows, keys and tiles; windows; rows whose keys are all masked; cross-attention.
+// Tails of rows, keys and tiles; windows; rows whose keys are all masked; cross-attention; heads of several tiles.
 const DcmhaCase kCases[] = {
     case_of(21, 21, 2, {}),           case_of(5, 40, 2, {true, 0, 35}),  case_of(37, 37, 1, {true, 9, 0}),
-    case_of(9, 33, 2, {false, 0, 0}), case_of(12, 12, 2, {true, 0, -4}),
+    case_of(9, 33, 2, {false, 0, 0}), case_of(12, 12, 2, {true, 0, -4}), case_of(7, 18, 1, {true, 0, 11}, 40),
 };
 
 }  // namespace
@@ -62,9 +62,24 @@ BOOST_AUTO_TEST_CASE(tensor_cores_err_at_most_twice_as_much_as_the_reference_in_
     const double bound = 2 * largest_error(rounded.run(AttentionImpl::reference), want);
     BOOST_TEST_CONTEXT(c.text()) {
       BOOST_TEST(largest_error(run(ladder::tensor_cores, c, gpu), want) <= bound);
+      BOOST_TEST(largest_error(run(ladder::fused, c, gpu), want) <= bound);
       BOOST_TEST(largest_error(gpu.run(AttentionImpl::fused), want) <= bound);
     }
   }
+}
+
+// Threads that share memory are ordered by barriers, and rows of shared memory are spread over its banks.
+BOOST_AUTO_TEST_CASE(fused_is_the_same_in_every_order_and_without_bank_conflicts) {
+  const NoGrad off;
+  const DcmhaCase c = case_of(19, 35, 2, {true, 0, 16}, 24);
+  const DcmhaCall gpu = DcmhaCall(c, 3, DType::bf16).as(DType::bf16, kGpu);
+  const Tensor first = run(ladder::fused, c, gpu);
+  in_each_order([&] { BOOST_TEST(same_bits(run(ladder::fused, c, gpu), first)); });
+#if defined(BRAID_EMULATION)
+  const uint64_t conflicts = emulated::statistics().bank_conflicts;
+  run(ladder::fused, c, gpu);
+  BOOST_TEST(emulated::statistics().bank_conflicts == conflicts);
+#endif
 }
 
 BOOST_AUTO_TEST_SUITE_END()
