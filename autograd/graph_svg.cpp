@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "braid/autograd/detail/graph_view.h"
 #include "braid/tensor/base/utf8.h"
@@ -122,6 +123,7 @@ std::string svg(const Tensor& y, const std::vector<NamedTensor>& names) {
   const auto right_of = [&](size_t i) { return 2 * lefts[spots[i].column] + widths[spots[i].column] - left_of(i); };
 
   std::string body;
+  std::set<std::pair<size_t, std::string>> labelled;  // a tensor that several ops use has its shape once
   for (size_t a = 0; a < view.arrows.size(); ++a) {
     const std::vector<size_t>& line = drawing.lines[a];
     std::string path = str("M", right_of(line[0]), " ", number(y_of(line[0])));
@@ -131,24 +133,26 @@ std::string svg(const Tensor& y, const std::vector<NamedTensor>& names) {
                   number(y_of(line[k])));
       if (k + 1 < line.size()) path += str(" H", right_of(line[k]));
     }
+    body += str("<path d=\"", path, "\" class=\"arrow\" marker-end=\"url(#end)\"/>\n");
+    if (!labelled.emplace(line[0], view.arrows[a].label).second) continue;
     const int start = lefts[spots[line[0]].column] + widths[spots[line[0]].column];
-    body += str("<path d=\"", path, "\" class=\"arrow\" marker-end=\"url(#end)\"/>\n<text x=\"",
-                start + 6 + width_of(view.arrows[a].label) / 2, "\" y=\"",
+    body += str("<text x=\"", start + 6 + width_of(view.arrows[a].label) / 2, "\" y=\"",
                 number((3 * y_of(line[0]) + y_of(line[1])) / 4 - 5), "\" class=\"shape\">",
                 escaped(view.arrows[a].label), "</text>\n");
   }
-  double bottom = 0;
+  double bottom = 0;  // of boxes and bends
+  for (size_t i = 0; i < spots.size(); ++i) bottom = std::max(bottom, y_of(i));
   for (size_t i = 0; i < view.boxes.size(); ++i) {
     const auto& [label, leaf] = view.boxes[i];
-    bottom = std::max(bottom, y_of(i));
     body += str("<rect x=\"", left_of(i), "\" y=\"", number(y_of(i) - 0.5 * kBox), "\" width=\"", width_of(label),
                 "\" height=\"", kBox, "\" rx=\"", leaf ? kBox / 2 : 3, "\" class=\"", leaf ? "leaf" : "op",
                 "\"/>\n<text x=\"", (left_of(i) + right_of(i)) / 2, "\" y=\"", number(y_of(i) + 5), "\">",
                 escaped(label), "</text>\n");
   }
-  const int width = lefts[0] + widths[0] + kMargin;
+  const std::string width = std::to_string(lefts[0] + widths[0] + kMargin), height = number(bottom + kBox + kMargin);
   return str(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", width, "\" height=\"", number(bottom + kBox + kMargin),
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", width, " ", height, "\" width=\"", width,
+      "\" height=\"", height,
       "\">\n<style>text { font: 13px monospace; text-anchor: middle } .shape { font-size: 11px; fill: #777 }\n"
       ".arrow { fill: none; stroke: #999 } .op { fill: #fff; stroke: #333 } .leaf { fill: #dceaf7; stroke: #333 }\n"
       "</style>\n<defs><marker id=\"end\" markerWidth=\"8\" markerHeight=\"8\" refX=\"7\" refY=\"4\" "

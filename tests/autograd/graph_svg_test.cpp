@@ -53,6 +53,27 @@ BOOST_AUTO_TEST_CASE(tensors_flow_from_left_to_right) {
   BOOST_TEST(times(chart, " C") == 6u);  // the arrow from b to mul passes the column of linear
 }
 
+// An arrow that passes below all boxes lies inside too.
+BOOST_AUTO_TEST_CASE(nothing_is_cut) {
+  Tensor x = full({2}, 1);
+  require_grad(x);
+  const std::string chart = svg(add(exp(exp(exp(x))), x));
+  BOOST_TEST(times(chart, ">(2)<") == 4u);  // x once, though two ops use it
+  double height = 0, lowest = 0;
+  std::istringstream(chart.substr(chart.find("height=\"") + 8)) >> height;
+  for (size_t at = chart.find("<path d=\""); at != std::string::npos; at = chart.find("<path d=\"", at + 1)) {
+    std::istringstream path(chart.substr(at + 9, chart.find('"', at + 9) - at - 9));
+    double x_of, y_of;
+    for (std::string word; path >> word;) {
+      if (word[0] == 'H') continue;
+      std::istringstream(word[0] == 'M' || word[0] == 'C' ? word.substr(1) : word) >> x_of;
+      if (path >> y_of) lowest = std::max(lowest, y_of);
+    }
+  }
+  BOOST_TEST(lowest > 0);
+  BOOST_TEST(lowest < height);
+}
+
 BOOST_AUTO_TEST_CASE(it_is_written_to_a_file) {
   TempFolder folder;
   Tensor x = full({1}, 1);
