@@ -62,16 +62,15 @@ function(course_checks chapter exercise suffix)
   target_compile_definitions(check_${chapter}${suffix} PRIVATE EXERCISE="${exercise}")
 endfunction()
 
-# example_<chapter>, figure_<chapter>, and with the exercises in <exercises>/NN_.../exercise.h check_<chapter> and
-# milestone_<chapter>, which trains with them.
+# example_<chapter>, figure_<chapter> and more figures, and with the exercises in <exercises>/NN_.../exercise.h
+# check_<chapter> and milestone_<chapter>, which trains with them.
 function(course_chapter chapter exercises)
-  foreach(program example figure milestone)
-    if(EXISTS ${COURSE_ROOT}/course/${chapter}/${program}.cpp)
-      course_program(${program}_${chapter} ${COURSE_ROOT}/course/${chapter}/${program}.cpp)
-      if(program STREQUAL "milestone")
-        target_include_directories(milestone_${chapter} PRIVATE ${exercises})
-      endif()
-    endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${COURSE_ROOT}/course/${chapter}/example.cpp
+    ${COURSE_ROOT}/course/${chapter}/figure*.cpp ${COURSE_ROOT}/course/${chapter}/milestone.cpp)
+  foreach(source ${sources})
+    get_filename_component(program ${source} NAME_WE)
+    course_program(${program}_${chapter} ${source})
+    target_include_directories(${program}_${chapter} PRIVATE ${exercises})  # "NN_name/exercise.h"
   endforeach()
   course_checks(${chapter} ${exercises}/${chapter}/exercise.h "")
 endfunction()

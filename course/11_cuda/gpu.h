@@ -49,10 +49,16 @@ struct Counters {
   int64_t reads = 0, writes = 0;
 };
 
+// What kernels did in the shared memory of all blocks.
+inline Counters& shared_memory() {
+  static Counters all{"shared memory"};
+  return all;
+}
+
 // A place as a kernel sees it: x = place reads, place = x writes.
 class Place {
  public:
-  Place(Cell& cell, Counters* of, int index) : cell_(cell), of_(of), index_(index) {}
+  Place(Cell& cell, Counters& of, int index) : cell_(cell), of_(of), index_(index) {}
   operator float() const {
     const Access now = Access::now();
     if (cell_.wrote.launch == kNever) braid::emulated::fail("reads " + name() + ", which no thread has written");
@@ -60,7 +66,7 @@ class Place {
     const bool shared = !cell_.read.before(now) && cell_.read.block == now.block;
     cell_.read = now;
     cell_.read.several = shared ? 1 : 0;
-    if (of_) ++of_->reads;
+    ++of_.reads;
     return cell_.value;
   }
   float operator=(float value) {
@@ -68,24 +74,23 @@ class Place {
     if (!cell_.wrote.before(now)) fail("writes", "written", cell_.wrote);
     if (!cell_.read.before(now)) fail("writes", "read", cell_.read);
     cell_.wrote = now;
-    if (of_) ++of_->writes;
+    ++of_.writes;
     return cell_.value = value;
   }
   float operator=(const Place& other) { return *this = static_cast<float>(other); }
   float operator+=(float value) { return *this = static_cast<float>(*this) + value; }
 
  private:
-  std::string name() const { return (of_ ? of_->name : "shared memory") + "[" + std::to_string(index_) + "]"; }
+  std::string name() const { return of_.name + "[" + std::to_string(index_) + "]"; }
   [[noreturn]] void fail(const char* does, const char* did, const Access& other) const {
     const bool here = other.block == braid::emulated::statistics().blocks;
-    braid::emulated::fail(std::string(does) + " " + (of_ ? of_->name : "shared memory") + "[" + std::to_string(index_) +
-                          "], which thread " + std::to_string(other.thread) + (here ? "" : " of another block") +
-                          " has " + did +
+    braid::emulated::fail(std::string(does) + " " + name() + ", which thread " + std::to_string(other.thread) +
+                          (here ? "" : " of another block") + " has " + did +
                           (here ? ", and no barrier lies between them: a race" : ": blocks have no order, a race"));
   }
 
   Cell& cell_;
-  Counters* of_;
+  Counters& of_;
   int index_;
 };
 
@@ -100,7 +105,7 @@ inline Cell& checked(Cell* cells, int index, int size, const char* name) {
 template <int n>
 struct Shared {
   Cell cells[n];
-  Place operator[](int index) { return {checked(cells, index, n, "shared memory"), nullptr, index}; }
+  Place operator[](int index) { return {checked(cells, index, n, "shared memory"), shared_memory(), index}; }
 };
 
 // An array in the GPU's memory, as kernels take it: a handle.
@@ -108,7 +113,7 @@ struct Global {
   Cell* cells;
   Counters* counters;
   int size;
-  Place operator[](int index) const { return {checked(cells, index, size, counters->name.c_str()), counters, index}; }
+  Place operator[](int index) const { return {checked(cells, index, size, counters->name.c_str()), *counters, index}; }
 };
 
 // The host's side of it.

@@ -3,7 +3,7 @@
 #   stub       exit code 1, "... is not written yet" at the first check
 #   wrong/     exit code 1 and the message that the first line of the file names: "// expect: REGEX"
 #   milestone  exit code 0 with the solutions
-#   figure     the committed figure.svg, byte by byte
+#   figure*    the committed figure*.svg, byte by byte
 #   chapter.md fences: `cpp` are lines of a source file of the chapter, `text` of the output of its example, `sh` of
 #              commands that start with scripts/course or are run by a test that the chapter names
 cmake_minimum_required(VERSION 3.25)
@@ -72,14 +72,16 @@ foreach(chapter ${CHAPTERS})
     run(example_${chapter} 0)
     string(REGEX REPLACE "[][;\\]" "~" example "${output}")
   endif()
-  if(EXISTS ${folder}/figure.cpp)
-    run(figure_${chapter} 0 ${WORK}/${chapter}.svg)
-    file(SHA256 ${WORK}/${chapter}.svg made)
-    file(SHA256 ${folder}/figure.svg committed)
+  file(GLOB figures ${folder}/figure*.cpp)
+  foreach(source ${figures})
+    get_filename_component(figure ${source} NAME_WE)
+    run(${figure}_${chapter} 0 ${WORK}/${figure}_${chapter}.svg)
+    file(SHA256 ${WORK}/${figure}_${chapter}.svg made)
+    file(SHA256 ${folder}/${figure}.svg committed)
     if(NOT made STREQUAL committed)
-      fault("${folder}/figure.svg: differs from what figure.cpp writes now (${WORK}/${chapter}.svg)")
+      fault("${folder}/${figure}.svg: differs from what ${figure}.cpp writes now (${WORK}/${figure}_${chapter}.svg)")
     endif()
-  endif()
+  endforeach()
   set(sources "")
   file(GLOB files ${folder}/*.h ${folder}/*.cpp ${folder}/*.cu ${folder}/*.toml)
   foreach(file ${files})
