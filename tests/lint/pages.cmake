@@ -16,7 +16,7 @@ foreach(folder ${folders})
   file(GLOB_RECURSE found RELATIVE ${ROOT} ${ROOT}/${folder}/*.md)
   list(APPEND pages ${found})
 endforeach()
-list(FILTER pages EXCLUDE REGEX "^tests/(lint|recipes)/(bad/|bad[.]md)")
+list(FILTER pages EXCLUDE REGEX "^tests/(lint|recipes|scripts)/(bad/|bad(_page)?[.]md)")
 string(REPEAT "[^\n]" ${max_columns} columns)
 string(REPEAT "[^|\n]" ${max_cell} cell)
 foreach(code RANGE 128 191)  # of a character of several bytes all but the first
