@@ -133,7 +133,7 @@ std::string svg(const Tensor& y, const std::vector<NamedTensor>& names) {
                   number(y_of(line[k])));
       if (k + 1 < line.size()) path += str(" H", right_of(line[k]));
     }
-    body += str("<path d=\"", path, "\" class=\"arrow\" marker-end=\"url(#end)\"/>\n");
+    body += str("<path d=\"", path, "\" class=\"arrow\" marker-end=\"url(#graph-tip)\"/>\n");
     if (!labelled.emplace(line[0], view.arrows[a].label).second) continue;
     const int start = lefts[spots[line[0]].column] + widths[spots[line[0]].column];
     body += str("<text x=\"", start + 6 + width_of(view.arrows[a].label) / 2, "\" y=\"",
@@ -151,11 +151,13 @@ std::string svg(const Tensor& y, const std::vector<NamedTensor>& names) {
   }
   const std::string width = std::to_string(lefts[0] + widths[0] + kMargin), height = number(bottom + kBox + kMargin);
   return str(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", width, " ", height, "\" width=\"", width,
-      "\" height=\"", height,
-      "\">\n<style>text { font: 13px monospace; text-anchor: middle } .shape { font-size: 11px; fill: #777 }\n"
-      ".arrow { fill: none; stroke: #999 } .op { fill: #fff; stroke: #333 } .leaf { fill: #dceaf7; stroke: #333 }\n"
-      "</style>\n<defs><marker id=\"end\" markerWidth=\"8\" markerHeight=\"8\" refX=\"7\" refY=\"4\" "
+      // (rules for this drawing alone, since a page may hold others)
+      "<svg class=\"graph\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", width, " ", height, "\" width=\"",
+      width, "\" height=\"", height,
+      "\">\n<style>.graph text { font: 13px monospace; text-anchor: middle }\n"
+      ".graph .shape { font-size: 11px; fill: #777 } .graph .arrow { fill: none; stroke: #999 }\n"
+      ".graph .op { fill: #fff; stroke: #333 } .graph .leaf { fill: #dceaf7; stroke: #333 }\n"
+      "</style>\n<defs><marker id=\"graph-tip\" markerWidth=\"8\" markerHeight=\"8\" refX=\"7\" refY=\"4\" "
       "orient=\"auto\"><path d=\"M0 0 L8 4 L0 8 z\" fill=\"#999\"/></marker></defs>\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
       body, "</svg>\n");

@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(tensors_flow_from_left_to_right) {
   require_grad(w);
   require_grad(b);
   const std::string chart = svg(sum(mul(linear(x, w, b), b)), {{"w", w}, {"a < b", b}});
-  BOOST_TEST(chart.find("<svg xmlns=") == 0u);
+  BOOST_TEST(chart.find("<svg class=\"graph\" xmlns=") == 0u);
   const auto [w_x, w_y] = place(chart, "w");
   const auto [b_x, b_y] = place(chart, "a &lt; b");
   const int linear_x = place(chart, "linear").first, mul_x = place(chart, "mul").first;
