@@ -129,7 +129,8 @@ def check_braid(where, words):
         given = [word for word in words[2:] if not word.startswith("-")]
         if given and "=" not in given[0] and not (tree / given[0]).is_file():
             given[0] = "configs/text.toml"  # in place of a file or run of the reader
-        given = [word for word in given if "=" in word or word.startswith("configs/")]
+        # (my-...: what a recipe adds)
+        given = [word for word in given if word.startswith("configs/") or ("=" in word and not re.search("=my[-_]", word))]
         check_settings(f"{where}: {' '.join(words)}", given)
     else:
         for before, word in zip(words[1:], words[2:]):
