@@ -43,6 +43,21 @@ class MpiJob(unittest.TestCase):
         done = self.job("trap '' TERM; " + self.status("failed") + "exec sleep 50")
         self.assertEqual(done.returncode, 6)
 
+    def test_a_launcher_that_ends_a_running_run_counts_as_a_failed_rank(self):
+        with open(os.path.join(self.run_folder, "log.jsonl"), "w") as log:
+            for hosts in (["old"], ["node1", "node2"]):
+                start = [{"host": host, "ranks": f"{2 * i}-{2 * i + 1}", "devices": "cpu"} for i, host in enumerate(hosts)]
+                log.write(json.dumps({"step": 0, "event": "start", "hosts": start}, separators=(",", ":")) + "\n")
+        for code in (205, 255, 137):  # a lost host, twice; a killed rank
+            with self.subTest(code):
+                done = self.job(self.status("running") + f"exit {code}")
+                self.assertEqual(done.returncode, 6)
+                self.assertIn(f"mpirun ended with code {code}, and no rank gave a reason", done.stderr)
+                self.assertTrue(done.stderr.endswith("mpi_job: node1: ranks 0-1\nscripts/mpi_job: node2: ranks 2-3\n"))
+                self.assertNotIn("old", done.stderr)
+        done = self.job("exit 205")  # of an earlier job's status nothing follows
+        self.assertEqual((done.returncode, done.stderr), (205, ""))
+
     def test_a_run_that_goes_on_is_left_alone(self):
         done = self.job(self.status("running") + "sleep 5; exit 3")
         self.assertEqual((done.returncode, done.stderr), (3, ""))
@@ -63,6 +78,12 @@ class MpiJob(unittest.TestCase):
                 job.send_signal(number)
                 self.assertEqual(job.wait(timeout=20), 75)
                 os.remove(ready)
+        job = subprocess.Popen([SCRIPT, self.run_folder, "bash", "-c",
+                                f"trap 'exit 143' TERM; {self.status('running')} touch {ready}; while :; do sleep 0.1; done"])
+        while not os.path.exists(ready):
+            time.sleep(0.05)
+        job.terminate()
+        self.assertEqual(job.wait(timeout=20), 143)  # it was asked for
 
     def test_bad_use_is_named(self):
         done = self.job("exit 0", grace="soon")
