@@ -76,6 +76,7 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       saves_{{config.run.out, config.checkpoint.keep, config.checkpoint.keep_every, [this] { folder_->check_held(); }},
              OutputRetry(progress_)},
       spikes_(config.guard.spike, config.guard.warmup) {
+  at_root(mesh_.world, [&] { files_.take_metrics_port(config_.log.metrics_port); });
   task_->check_model(*model_);
   trainer_.capture_steps(config.train.graph);
   trainer_.average_weights(config.train.ema);
@@ -111,7 +112,7 @@ void TrainingRun::open(const RunRecord& record) {
       io::write_file(latest.string(), models::step_name(state_.step) + "\n");
     files_.start(record.start_event(state_.step), config_.log.tensorboard, state_.step - (measured_.unfinished ? 1 : 0),
                  complete() ? "" : config_.log.command);
-    if (!config_.log.prometheus.empty()) files_.start_prometheus(config_.log.prometheus, config_.train.steps);
+    if (!complete()) files_.start_metrics(config_.log.metrics_file, config_.train.steps);
     const fs::path settings = out() / "config.resolved.toml";  // of a finished run they stay those that it had
     if (!complete() || !io::exists(settings)) io::write_file(settings.string(), record.comments() + resolved_config());
   });

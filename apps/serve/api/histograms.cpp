@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "apps/cli/exposition.h"
 #include "braid/tensor/base/strings.h"
-#include "braid/tensor/error.h"
 
 namespace braid::apps::serve {
 namespace {
@@ -30,12 +30,15 @@ void Histogram::add(double value) {
 }
 
 std::string Histogram::text(const std::string& name, const std::string& help) const {
-  std::string text = str("# HELP ", name, " ", help, "\n# TYPE ", name, " histogram\n");
+  Exposition metric;
+  metric.begin(name, "histogram", help);
   int64_t below = 0;
   for (size_t i = 0; i < bounds_.size(); ++i)
-    text += str(name, "_bucket{le=\"", bound_text(bounds_[i]), "\"} ", below += counts_[i], "\n");
-  text += str(name, "_bucket{le=\"+Inf\"} ", count_, "\n", name, "_sum ", detail::shortest(sum_), "\n");
-  return text + str(name, "_count ", count_, "\n");
+    metric.sample(std::to_string(below += counts_[i]), {{"le", bound_text(bounds_[i])}}, "_bucket");
+  metric.sample(std::to_string(count_), {{"le", "+Inf"}}, "_bucket");
+  metric.sample(detail::shortest(sum_), {}, "_sum");
+  metric.sample(std::to_string(count_), {}, "_count");
+  return metric.text();
 }
 
 TextHistograms::TextHistograms()

@@ -52,9 +52,8 @@ BoundAddress::BoundAddress(const std::string& address, int port) {
   const int error = errno;
   if (!bound && socket_ >= 0) ::close(std::exchange(socket_, -1));
   check(bound, ErrorKind::setting, [&] {
-    return str(
-        "cannot listen on ", address, " port ", port, ": ", std::strerror(error),
-        error == EADDRINUSE ? "; another program has this port: choose another one, 0 for any that is free" : "");
+    return str("cannot listen on ", address, " port ", port, ": ", std::strerror(error),
+               error == EADDRINUSE ? "; another program has this port: choose another one" : "");
   });
   port_ = port_of(socket_);
 }

@@ -47,9 +47,9 @@ const char* reason_of(int status) {
 std::string head_text(int status, const char* type, const AnswerForm& form) {
   return str("HTTP/1.1 ", status, " ", reason_of(status), "\r\nServer: braid\r\nContent-Type: ", type,
              "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src "
-             "'self'; frame-ancestors 'none'\r\nX-Request-Id: ",
-             form.request_id, "\r\nConnection: ", form.keep_alive ? "keep-alive" : "close", "\r\n",
-             form.by_origin ? "Vary: Origin\r\n" : "",
+             "'self'; frame-ancestors 'none'\r\n",
+             form.request_id.empty() ? "" : "X-Request-Id: " + form.request_id + "\r\n",
+             "Connection: ", form.keep_alive ? "keep-alive" : "close", "\r\n", form.by_origin ? "Vary: Origin\r\n" : "",
              form.origin.empty() ? ""
                                  : "Access-Control-Allow-Origin: " + form.origin +
                                        "\r\nAccess-Control-Expose-Headers: Retry-After, X-Request-Id\r\n");

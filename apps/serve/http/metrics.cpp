@@ -1,12 +1,13 @@
 #include "apps/serve/http/metrics.h"
 
+#include "apps/cli/exposition.h"
+
 namespace braid::apps::serve {
 
 std::string metrics_text(const HttpCounts& counts, const models::EngineLoad& load, const TextHistograms& texts) {
-  std::string text;
+  Exposition metrics;
   const auto add = [&](const char* name, const char* type, const char* help, int64_t value) {
-    const std::string full = str("braid_", name);
-    text += str("# HELP ", full, " ", help, "\n# TYPE ", full, " ", type, "\n", full, " ", value, "\n");
+    metrics.add(str("braid_", name), type, help, std::to_string(value));
   };
   add("prompt_tokens_total", "counter", "Tokens of prompts, computed or found in a cache.", load.prompt_tokens);
   add("shared_tokens_total", "counter", "Tokens of prompts that were found in a cache.", load.shared_tokens);
@@ -26,12 +27,10 @@ std::string metrics_text(const HttpCounts& counts, const models::EngineLoad& loa
   add("http_timeouts_total", "counter", "Connections closed at a deadline.", counts.timeouts);
   add("http_slow_readers_total", "counter", "Connections closed because the client did not read.", counts.slow_readers);
   add("http_left_total", "counter", "Clients that left before their answer.", counts.left);
-  text +=
-      "# HELP braid_http_answers_total Answers by route and status; 499: the client left before it.\n# TYPE "
-      "braid_http_answers_total counter\n";
+  metrics.begin("braid_http_answers_total", "counter", "Answers by route and status; 499: the client left before it.");
   for (const auto& [key, count] : counts.answers)
-    text += str("braid_http_answers_total{route=\"", key.first, "\",status=\"", key.second, "\"} ", count, "\n");
-  return text + texts.text();
+    metrics.sample(std::to_string(count), {{"route", key.first}, {"status", std::to_string(key.second)}});
+  return metrics.text() + texts.text();
 }
 
 }  // namespace braid::apps::serve

@@ -32,7 +32,7 @@ struct Server::Listener {
     acceptor.listen(asio::socket_base::max_listen_connections, error);
     check(!error, ErrorKind::setting, [&] {
       return str("cannot listen on port ", port, ": ", error.message(),
-                 "; another program has taken this port by now: choose another one, 0 for any that is free");
+                 "; another program has taken this port by now: choose another one");
     });
   }
 

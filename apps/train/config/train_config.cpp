@@ -204,7 +204,11 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                one_of({std::begin(progress_styles), std::end(progress_styles)})},
               {"log.tensorboard", &c.log.tensorboard, "also write event files for TensorBoard to run.out/tensorboard"},
               {"log.trace", &c.log.trace, "write the timeline of the third step to run.out/trace: braid plot --trace"},
-              {"log.prometheus", &c.log.prometheus,
+              {"log.metrics_port", &c.log.metrics_port,
+               "port of 127.0.0.1 on which rank 0 answers GET /metrics in Prometheus's format while it trains, 0 = "
+               "none",
+               between(0, 65535)},
+              {"log.metrics_file", &c.log.metrics_file,
                "file for node_exporter's textfile collector (name it NAME.prom), rewritten as the run goes; \"\" = "
                "none"},
               {"log.peak_tflops", &c.log.peak_tflops,
@@ -221,7 +225,7 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"guard.warmup", &c.guard.warmup, "steps before guard.spike watches", count_or_none},
           },
       .open = {{.prefix = "model", .base = "model.preset", .keys = model_keys, .values = &c.model.values}},
-      .renamed = {{"train.checkpoint_activations", "train.recompute"}},
+      .renamed = {{"train.checkpoint_activations", "train.recompute"}, {"log.prometheus", "log.metrics_file"}},
       .other_names = other_names,
       .earlier = {{"eval.batches", &c.eval.batches, "validation micro-batches, 0 = the whole split", count_or_none}},
       .after_loading = [&c](const std::set<std::string>& given) -> std::vector<std::string> {

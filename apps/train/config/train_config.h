@@ -111,7 +111,8 @@ struct TrainConfig {
     int64_t interval = 0;
     std::string style = "auto";
     bool tensorboard = false, trace = false;
-    std::string prometheus;
+    int64_t metrics_port = 0;
+    std::string metrics_file;
     double peak_tflops = 0;
     std::string command = "";
   } log;

@@ -22,14 +22,33 @@ void RunFiles::start(const std::string& event, bool tensorboard, int64_t events_
   if (tensorboard) events_.emplace(out_ / "tensorboard", events_step);
 }
 
-void RunFiles::start_prometheus(const std::string& path, int64_t steps) {
-  prometheus_.emplace(path, out_.string(), steps, earlier_rows());
+void RunFiles::take_metrics_port(int64_t port) {
+  try {
+    if (port > 0) metrics_address_.emplace("127.0.0.1", static_cast<int>(port));
+  } catch (const Error& e) {
+    fail(e.kind(), str("log.metrics_port: ", e.what()));
+  }
+}
+
+void RunFiles::start_metrics(const std::string& file, int64_t steps) {
+  if (file.empty() && !metrics_address_) return;
+  metrics_.emplace(out_.string(), steps, earlier_rows());
+  if (!file.empty()) metrics_file_.emplace(file, *metrics_);
+  if (!metrics_address_) return;
+  const int port = metrics_address_->port();
+  metrics_server_.emplace(std::move(*metrics_address_), [this] { return metrics_->text(); });
+  progress_.note(str("metrics: http://127.0.0.1:", port, "/metrics"));
+}
+
+RunFiles::~RunFiles() {
+  if (metrics_) metrics_->end();
 }
 
 void RunFiles::append(const LogRow& row) {
   if (log_) attempt(log_warned_, [&] { log_->append(row); });
   if (events_) attempt(events_warned_, [&] { events_->append(row); });
-  if (prometheus_) attempt(prometheus_warned_, [&] { prometheus_->update(row); });
+  if (metrics_) metrics_->update(row);
+  if (metrics_file_) attempt(metrics_warned_, [&] { metrics_file_->update(row.has("val_loss")); });
   if (command_) command_->send(json_line(row, kind_));
 }
 
@@ -45,14 +64,14 @@ void RunFiles::append_sample(int64_t step, const std::string& text) {
 void RunFiles::complete(const LogRow& row, bool measured) {
   if (measured) attempt(log_warned_, [&] { log_->complete(row); });
   if (events_) attempt(events_warned_, [&] { events_->append(row); });
-  if (prometheus_) attempt(prometheus_warned_, [&] { prometheus_->update(row); });
+  if (metrics_) metrics_->update(row);
+  if (metrics_file_) attempt(metrics_warned_, [&] { metrics_file_->update(row.has("val_loss")); });
   if (command_ && measured) command_->send(json_line(row, kind_));
 }
 
 void RunFiles::sync() {
   log_->sync(), samples_->sync();
   if (events_) events_->sync();
-  if (prometheus_) attempt(prometheus_warned_, [&] { prometheus_->write(); });
 }
 
 void RunFiles::attempt(bool& warned, const std::function<void()>& write) {

@@ -10,7 +10,8 @@
 #include "apps/cli/progress.h"
 #include "apps/train/log/event_file.h"
 #include "apps/train/log/log.h"
-#include "apps/train/log/prometheus_file.h"
+#include "apps/train/log/metrics.h"
+#include "apps/train/log/metrics_server.h"
 #include "apps/train/log/row_command.h"
 #include "apps/train/log/samples.h"
 
@@ -19,6 +20,7 @@ namespace braid::apps {
 class RunFiles {
  public:
   explicit RunFiles(Progress& progress) : progress_(progress) {}
+  ~RunFiles();
 
   // Opens log and samples in the run's folder; what they have after `step` is cut off. kind: of the data.
   void open(const std::filesystem::path& out, int64_t step, std::string_view kind,
@@ -26,8 +28,10 @@ class RunFiles {
   // Writes the event of a start. tensorboard: also opens event files, from `events_step`. command: also starts this
   // process, which gets every line of log.jsonl from here on; "": none.
   void start(const std::string& event, bool tensorboard, int64_t events_step, const std::string& command);
-  // Also writes log.prometheus. Error(output) when it cannot be written.
-  void start_prometheus(const std::string& path, int64_t steps);
+  // Takes log.metrics_port; 0: none. Error(setting) when it cannot be had.
+  void take_metrics_port(int64_t port);
+  // Begins to answer on that port, and to write log.metrics_file; "": none. Error(output) when it cannot be written.
+  void start_metrics(const std::string& file, int64_t steps);
 
   std::vector<LogRow> earlier_rows() const { return log_ ? log_->earlier_rows() : std::vector<LogRow>(); }
   bool has_sample(int64_t step) const { return !samples_ || samples_->last_step() >= step; }
@@ -48,10 +52,13 @@ class RunFiles {
   std::optional<RunLog> log_;
   std::optional<EventFile> events_;
   std::optional<SamplesFile> samples_;
-  std::optional<PrometheusFile> prometheus_;
+  std::optional<serve::BoundAddress> metrics_address_;
+  std::optional<RunMetrics> metrics_;
+  std::optional<MetricsFile> metrics_file_;
+  std::optional<MetricsServer> metrics_server_;
   std::optional<RowCommand> command_;
   std::string kind_;  // of the data
-  bool log_warned_ = false, events_warned_ = false, samples_warned_ = false, prometheus_warned_ = false;
+  bool log_warned_ = false, events_warned_ = false, samples_warned_ = false, metrics_warned_ = false;
 };
 
 }  // namespace braid::apps

@@ -61,7 +61,7 @@ const fs::path& whole() {
   static const fs::path out = [] {
     const fs::path path = world().fresh();
     const Outcome result =
-        mix(path, sources(), {"log.tensorboard=true", "log.prometheus=" + (path / "run.prom").string()});
+        mix(path, sources(), {"log.tensorboard=true", "log.metrics_file=" + (path / "run.prom").string()});
     if (result.code != 0) throw std::runtime_error(result.output);
     write(path / "output.txt", result.output);
     return path;

@@ -7,6 +7,7 @@
 
 #include "apps/cli/version.h"
 #include "braid/tensor/random.h"
+#include "tests/apps/exposition.h"
 #include "tests/apps/serve/some_requests.h"
 
 using namespace braid;
@@ -96,7 +97,9 @@ BOOST_AUTO_TEST_CASE(histograms_of_metrics) {
     server.post("/v1/completions", R"({"prompt": "abc", "max_tokens": 12, "ignore_eos": true, "seed": 1})");
   server.post("/v1/completions", R"({"prompt": "abcde", "max_tokens": 0, "echo": true, "logprobs": 1})");
   BOOST_TEST(server.idle());
-  std::istringstream lines(Client(server.port()).get("/metrics").body);
+  const std::string text = Client(server.port()).get("/metrics").body;
+  read_exposition(text);
+  std::istringstream lines(text);
   struct Read {
     std::vector<std::pair<double, int64_t>> buckets;
     double sum = -1;
