@@ -33,6 +33,21 @@ std::string Work::State::text() const {
   return str(text, "; ", bytes, " bytes sent");
 }
 
+Communicator Work::State::with_transport(const Communicator& comm, std::shared_ptr<Transport> transport) {
+  Communicator out(std::move(transport), comm.label_);
+  out.limits_->hosts = comm.limits_->hosts;
+  return out;
+}
+
+void Work::State::exchange(const Communicator& comm, const std::vector<Buffer>& send,
+                           const std::vector<Buffer>& receive) {
+  auto state = std::make_shared<State>();
+  state->finish = [](const auto&, const auto&) { return Tensor(); };
+  state->comm = comm;
+  state->transfer = comm.transport_->start(send, receive);
+  Work(std::move(state)).wait();
+}
+
 bool Work::poll() {
   check(state_ != nullptr, "communicator", "this result was taken already");
   return !state_->transfer || state_->transfer->done();

@@ -18,6 +18,11 @@ struct Work::State {
 
   // "rank 0 of 2 (tensor): all_to_all, to 1: f32 (1, 3), from 1: f32 (1, 3); 12 bytes sent"
   std::string text() const;
+
+  // The group with another transport: no time limit, tensors pass through the CPU's memory.
+  static Communicator with_transport(const Communicator& comm, std::shared_ptr<Transport> transport);
+  // Transport::start() and its end, under the time limit.
+  static void exchange(const Communicator& comm, const std::vector<Buffer>& send, const std::vector<Buffer>& receive);
 };
 
 }  // namespace braid::dist
