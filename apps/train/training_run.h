@@ -19,6 +19,7 @@
 #include "apps/train/run/run_record.h"
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/task.h"
+#include "braid/distributed/job/background_work.h"
 #include "braid/models/training/checkpoint/checkpoint_writer.h"
 
 namespace braid::apps {
@@ -71,7 +72,12 @@ class TrainingRun {
   bool best_so_far(const LogRow& row) const {
     return config_.checkpoint.best && row["val_loss"] < saves_.best_val_loss;
   }
-  void write_checkpoint(const LogRow& row);
+  struct Checkpoint;
+  Checkpoint prepare_checkpoint(const LogRow& row);
+  void write_checkpoint(Checkpoint& checkpoint, const dist::Communicator& world);
+  void write_checkpoint_now(const LogRow& row);
+  void begin_checkpoint(const LogRow& row);
+  void look_after_checkpoint(bool wait);
   std::string advice(const FailedStep& failed) const;
   void check_disk();
   void open_log();
@@ -95,12 +101,25 @@ class TrainingRun {
     int64_t val_step = -1;             // of the validation in it
     std::optional<LogRow> unfinished;  // on rank 0: the row of the step that finish_measurements() completes
   };
+  // What a checkpoint is written from, by this thread or by one beside it.
+  struct Checkpoint {
+    int64_t step;
+    std::function<void()> sync_log = {};            // of rank 0
+    std::optional<models::Snapshot> snapshot = {};  // none: it was saved before
+    std::string settings = {};
+    models::CheckpointWriter::Files files = {};
+    bool best = false, marked = false;  // as the best one so far; the file says so
+    double best_before = 0;             // Saves::best_val_loss
+  };
   struct Saves {
     models::CheckpointWriter checkpoints;
     OutputRetry output;
     Clock::time_point last = {};
     double best_val_loss = std::numeric_limits<double>::infinity();  // of the checkpoint that `best` names
     int64_t first_step = 0, saved_step = 0;                          // no checkpoint before step 1
+    std::vector<Tensor> copies = {};                                 // of the state, for checkpoint.async
+    std::unique_ptr<Checkpoint> pending = {};                        // is being written from them
+    dist::BackgroundWork work = {};                                  // by this; it ends before the members above
   };
 
   const TrainConfig& config_;

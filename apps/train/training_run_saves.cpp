@@ -12,6 +12,7 @@ namespace braid::apps {
 namespace fs = std::filesystem;
 
 void TrainingRun::save(const LogRow& row, bool stop) {
+  look_after_checkpoint(false);
   const TrainConfig::Checkpoint& c = config_.checkpoint;
   const bool last = stop || finished();
   bool now = last || due(c.interval) || due(c.keep_every) || best_so_far(row);
@@ -26,40 +27,113 @@ void TrainingRun::save(const LogRow& row, bool stop) {
     } catch (const io::SystemError&) {  // may pass: the attempt meets it or not
     }
   });
+  look_after_checkpoint(true);
   try {
-    if (saves_.output.attempt([&] { write_checkpoint(row); }, last)) saves_.last = Clock::now();
+    if (c.async && !last) return begin_checkpoint(row);
+    if (saves_.output.attempt([&] { write_checkpoint_now(row); }, last)) saves_.last = Clock::now();
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::numerical) throw;
     fail_step(state_.step, {.loss = row["loss"], .grad_norm = row["grad_norm"]}, row["lr"], e.what());
   }
 }
 
+TrainingRun::Checkpoint TrainingRun::prepare_checkpoint(const LogRow& row) {
+  Checkpoint checkpoint{.step = state_.step};
+  at_root(mesh_.world, [&] {
+    try {
+      checkpoint.sync_log = files_.sync_later();
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::output) throw;
+      checkpoint.sync_log = [error = std::current_exception()] { std::rethrow_exception(error); };
+    }
+  });
+  if (saves_.saved_step != state_.step) {
+    state_.memory = memory_by_use(device_);
+    checkpoint.snapshot.emplace(trainer_, state_);
+    checkpoint.snapshot->check_finite(mesh_.world);
+    checkpoint.settings = resolved_config();
+    checkpoint.files = task_->model_files();
+  }
+  checkpoint.best = best_so_far(row);
+  checkpoint.best_before = saves_.best_val_loss;
+  if (checkpoint.best) saves_.best_val_loss = row["val_loss"];
+  return checkpoint;
+}
+
 // The log first: a row that is missing at a resume is lost. But a log that cannot be written keeps no checkpoint back.
-void TrainingRun::write_checkpoint(const LogRow& row) {
+void TrainingRun::write_checkpoint(Checkpoint& checkpoint, const dist::Communicator& world) {
   std::exception_ptr unwritten;
   try {
-    at_root(mesh_.world, [&] { files_.sync(); });
+    at_root(world, checkpoint.sync_log);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::output) throw;
     unwritten = std::current_exception();
   }
-  if (saves_.saved_step != state_.step) {
-    state_.memory = memory_by_use(device_);
-    saves_.checkpoints.save(trainer_, task_->tokenizer(), state_, resolved_config(), task_->model_files());
-    saves_.saved_step = state_.step;
+  if (checkpoint.snapshot) {
+    saves_.checkpoints.save(*checkpoint.snapshot, world, task_->tokenizer(), checkpoint.settings, checkpoint.files);
+    saves_.saved_step = checkpoint.step;
   }
-  if (best_so_far(row)) {
-    saves_.checkpoints.mark_best(state_.step, mesh_.world);
-    saves_.best_val_loss = row["val_loss"];
-  }
+  if (checkpoint.best) saves_.checkpoints.mark_best(checkpoint.step, world);
+  checkpoint.marked = checkpoint.best;
   if (unwritten) std::rethrow_exception(unwritten);
 }
 
+void TrainingRun::write_checkpoint_now(const LogRow& row) {
+  Checkpoint checkpoint = prepare_checkpoint(row);
+  try {
+    write_checkpoint(checkpoint, mesh_.world);
+  } catch (...) {
+    if (!checkpoint.marked) saves_.best_val_loss = checkpoint.best_before;
+    throw;
+  }
+}
+
+// While it is written, this thread reads of saves_ nothing that the other one writes.
+void TrainingRun::begin_checkpoint(const LogRow& row) {
+  saves_.pending = std::make_unique<Checkpoint>(prepare_checkpoint(row));
+  Checkpoint& checkpoint = *saves_.pending;
+  if (checkpoint.snapshot) {
+    const MemoryScope scope(MemoryUse::other);
+    checkpoint.snapshot->copy_tensors(saves_.copies);
+  }
+  saves_.work.start(mesh_.world, [&](const dist::Communicator& world) { write_checkpoint(checkpoint, world); });
+  saves_.last = Clock::now();
+}
+
+// Lets the checkpoint that is written beside the training proceed, or waits for its end. Its error is then that of a
+// checkpoint written by this thread. Collective.
+void TrainingRun::look_after_checkpoint(bool wait) {
+  if (!saves_.work.active()) return;
+  std::exception_ptr error;
+  try {
+    if (!saves_.work.proceed()) {
+      if (!wait) return;
+      const auto begin = Clock::now();
+      saves_.work.finish();
+      const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      progress_.note(str("note: step ", state_.step, " waited ", human(seconds, 2), " s until the checkpoint of step ",
+                         saves_.pending->step, " was written"));
+      files_.append_event(checkpoint_waited_event(state_.step, saves_.pending->step, seconds));
+    }
+  } catch (...) {
+    error = std::current_exception();
+    if (saves_.work.active()) throw;  // not its own: the ranks do not meet any more
+    if (!saves_.pending->marked) saves_.best_val_loss = saves_.pending->best_before;
+  }
+  saves_.pending.reset();
+  saves_.output.attempt(
+      [&] {
+        if (error) std::rethrow_exception(error);
+      },
+      false);
+}
+
 void TrainingRun::save_before_error() {
-  if (saves_.saved_step == state_.step) return;
   progress_.finish();
   try {
-    write_checkpoint(LogRow(state_.step));
+    look_after_checkpoint(true);
+    if (saves_.saved_step == state_.step) return;
+    write_checkpoint_now(LogRow(state_.step));
     progress_.note(str("note: the state after step ", state_.step, " is saved, the run resumes from it"));
   } catch (const Error& e) {  // what ends the run is the error to report
     progress_.note(str("note: no checkpoint of step ", state_.step, ": ", e.what()));
@@ -68,6 +142,11 @@ void TrainingRun::save_before_error() {
 
 void TrainingRun::fail_step(int64_t step, const models::StepMetrics& metrics, double lr, const std::string& reason) {
   progress_.finish();
+  try {
+    look_after_checkpoint(true);
+  } catch (const Error& e) {  // the failed step is the error to report
+    progress_.note(str("note: ", e.what()));
+  }
   const int64_t samples = config_.train.batch_size * config_.train.accumulate;
   const int64_t first = state_.samples - (state_.step + 1 - step) * samples;
   FailedStep failed{.step = step,

@@ -40,6 +40,14 @@ TrainingMemory worst_moment() {
           .max_activations = max(MemoryUse::activations)};
 }
 
+double bytes_of_state(const LocalState& state) {
+  int64_t bytes = 0;
+  for (const auto* list : {&state.weights, &state.adapter, &state.optimizer})
+    for (const LocalTensor& t : *list)
+      if (t.values) bytes += t.values.numel() * size_of(t.values.dtype());
+  return static_cast<double>(bytes);
+}
+
 // a, moved by `share` of its way from b. For micro-batches and samples, in which costs are affine.
 StepCost extrapolated(StepCost a, const StepCost& b, double share) {
   const auto move = [&]<class T>(T& x, T from) { x += static_cast<T>(share * static_cast<double>(x - from)); };
@@ -100,8 +108,11 @@ StepCost trace_step(const ModelSpec& spec, const TrainingSetup& setup) {
   const TracedFlops before = trace.flops();
   reset_peak_memory(kCpu);
   train(trainer, batches);
+  TrainingMemory memory = worst_moment();
+  memory.copied_here = !setup.gpu;
+  if (setup.copied_state) memory.copied_state = bytes_of_state(trainer.local_state());
   return {.flops = trace.flops() - before,
-          .memory = worst_moment(),
+          .memory = memory,
           .volume = {.tensor = mesh.tensor.stats(),
                      .context = mesh.context.stats(),
                      .replicas = mesh.replica_group.stats(),

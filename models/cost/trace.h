@@ -30,6 +30,7 @@ struct TrainingSetup {
   double dropout = 0, z_loss = 0;   // Model::set_dropout(), set_z_loss()
   bool gpu = false;                 // the memory of a GPU: it keeps cheap results, and attention holds scores
   int64_t attention_workspace = 0;  // bytes of these scores; 0: the device's own choice
+  bool copied_state = false;        // for checkpoints that are written beside the training (Snapshot::copy_tensors())
   MeshShape mesh = {};
   MeshCoord rank = {};  // the first one has the largest shards
 };
@@ -41,7 +42,11 @@ struct TrainingMemory {
   double activations = 0;                            // saved for the backward pass
   double working = 0;                                // temporaries, and the batch
   double max_gradients = 0, max_activations = 0;     // at their own worst moments
-  double total() const { return weights + gradients + optimizer + activations + working; }
+  double copied_state = 0;                           // on the CPU
+  bool copied_here = false;                          // that is where the step computes
+  double total() const {
+    return weights + gradients + optimizer + activations + working + (copied_here ? copied_state : 0);
+  }
 };
 
 // What a rank sends in a step, by group and collective.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
 #include <utility>
 
 #include "braid/tensor/error.h"
@@ -63,9 +64,14 @@ void AppendFile::flush() {
   check_output(kept_.empty(), "write", path_);
 }
 
-void AppendFile::sync() {
+std::function<void()> AppendFile::sync_later() {
   flush();
-  check_output(::fsync(fd_) == 0 || errno == EINVAL, "write", path_);  // EINVAL: a pipe or device
+  const int copy = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+  check_output(copy >= 0, "write", path_);
+  const std::shared_ptr<void> end(nullptr, [copy](void*) { ::close(copy); });
+  return [end, copy, path = path_] {
+    check_output(::fsync(copy) == 0 || errno == EINVAL, "write", path);  // EINVAL: a pipe or device
+  };
 }
 
 }  // namespace braid::io

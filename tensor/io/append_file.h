@@ -2,6 +2,7 @@
 // for a moment, is kept in memory and written before the text of the next call.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -19,7 +20,10 @@ class AppendFile {
   // is made anew. An empty file begins with `head`.
   void follow(std::string head);
   void append(std::string_view text);  // Error(output) with path and cause; the text, or the rest of it, is kept
-  void sync();                         // everything to the disk; Error(output)
+  void sync() { sync_later()(); }      // everything to the disk; Error(output)
+  // sync() in two parts. Now: what is kept is written. The result brings what the file has by then to the disk; it may
+  // be called by another thread, and after the end of this object. Error(output), both.
+  std::function<void()> sync_later();
 
  private:
   void reopen_if_moved();

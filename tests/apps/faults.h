@@ -13,6 +13,6 @@ inline std::string fault(const std::string& call, const std::string& part, int p
   return preload("BRAID_FAULT='" + call + " " + part + " " + std::to_string(pass) + " " + std::to_string(fail) + " " +
                  std::to_string(cause) + "'");
 }
-inline constexpr int kKilled = -9;  // in place of an errno
+inline constexpr int kKilled = -9, kSlow = 0;  // in place of an errno
 
 }  // namespace braid::test

@@ -78,7 +78,7 @@ void expect_no_process(const fs::path& run_folder) {
 }
 
 // An endless run on four ranks that writes checkpoints, and a fault of one rank at a random moment. The seed determines
-// the rank, the mesh and the delay after the second checkpoint.
+// the rank, the mesh, whether checkpoints are written beside the training, and the delay after the second one.
 struct Fault {
   static constexpr int kTimeout = 3;  // parallel.timeout
   int seed;
@@ -88,6 +88,7 @@ struct Fault {
   int delay_ms = static_cast<int>(random() % 1000);
   std::string mesh = std::vector<std::string>{"parallel.tensor=2", "parallel.context=2 parallel.tensor=2",
                                               "parallel.context=2", "parallel.tensor=4"}[random() % 4];
+  std::string async = random() % 2 ? " checkpoint.async=true" : "";
   int code = 0;
   std::string output;
   double seconds = 0;  // from the fault to the end of mpirun
@@ -113,7 +114,7 @@ struct Fault {
     BOOST_TEST(last_step >= 6);
   }
   std::string settings() const {
-    return mesh + " train.steps=100000 schedule.name=constant checkpoint.interval=3 parallel.timeout=" +
+    return mesh + async + " train.steps=100000 schedule.name=constant checkpoint.interval=3 parallel.timeout=" +
            std::to_string(kTimeout);
   }
   bool says(int expected, const std::string& words) const { return test::jobs::says({code, output}, expected, words); }
@@ -130,7 +131,8 @@ struct Table {
   void each_round(F&& round) {
     for (int i = 0; i < rounds(); ++i) {
       Fault fault{first_seed + i};
-      BOOST_TEST_CONTEXT(kind << ", seed " << fault.seed << ", rank " << fault.rank << ", " << fault.mesh) {
+      BOOST_TEST_CONTEXT(kind << ", seed " << fault.seed << ", rank " << fault.rank << ", " << fault.mesh
+                              << fault.async) {
         round(fault);
         ++count;
         worst = std::fmax(worst, fault.seconds);
@@ -208,6 +210,26 @@ BOOST_AUTO_TEST_CASE(a_stopped_job_resumes_to_the_same_bytes) {
     fault([](pid_t, pid_t rank) { ::kill(rank, SIGTERM); });
     check_resume(fault);
   });
+}
+
+// checkpoint.async: steps go on, with collectives of the training, while the ranks write and publish a checkpoint.
+BOOST_AUTO_TEST_CASE(checkpoints_beside_the_training_have_the_same_bytes) {
+  for (const std::string mesh : {"parallel.tensor=2", "parallel.data=2", "parallel.context=2"}) {
+    const fs::path waited = world().fresh(), beside = world().fresh();
+    const std::string more =
+        mesh + " checkpoint.interval=2 checkpoint.keep_every=2 checkpoint.best=true eval.interval=3";
+    BOOST_TEST(says(run(mpirun(2) + train(waited, more)), 0, "trained 10 steps"));
+    BOOST_TEST(says(run(mpirun(2) + train(beside, more + " checkpoint.async=true")), 0, "trained 10 steps"));
+    const std::vector<models::StepFolder> all = models::step_folders(waited);
+    BOOST_TEST(models::step_folders(beside).size() == all.size());
+    for (const models::StepFolder& f : all) {
+      const fs::path other = beside / models::step_name(f.step);
+      BOOST_TEST(!models::find_damage(other));
+      for (const char* file : {"model.safetensors", "trainer/optimizer.safetensors", "config.json"})
+        BOOST_TEST((read_file(other / file) == read_file(f.path / file)), mesh << " " << other << " " << file);
+    }
+    for (const char* file : {"latest", "best"}) BOOST_TEST(read_file(beside / file) == read_file(waited / file));
+  }
 }
 
 // From a random moment on a rank cannot write beyond the first bytes of a file: its part of the next checkpoint does

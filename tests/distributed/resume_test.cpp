@@ -5,7 +5,9 @@
 #include <mutex>
 
 #include "braid/distributed/comm/thread_transport.h"
+#include "braid/distributed/job/background_work.h"
 #include "braid/models/training/checkpoint/checkpoint_writer.h"
+#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/safetensors.h"
 #include "tests/distributed/parity.h"
 #include "tests/support/temp_folder.h"
@@ -165,6 +167,65 @@ BOOST_AUTO_TEST_CASE(a_resumed_run_computes_with_one_average_on_all_ranks) {
     };
     after.trainer.with_average([&] { expect_one("while the average is in use"); });
     expect_one("afterwards");
+  });
+}
+
+// Written beside the training, which goes on with steps on the same ranks, a checkpoint has the bytes of one that the
+// training waits for, in every file.
+BOOST_AUTO_TEST_CASE(checkpoints_written_beside_the_training) {
+  for (const Shape3& s : kLayouts) {
+    TempFolder waited, beside;
+    on_ranks(s, [&](const dist::Communicator& world) {
+      Training t(world, s);
+      t.trainer.average_weights(0.9);
+      models::CheckpointWriter sync(waited.path, 2), async(beside.path, 2);
+      dist::BackgroundWork work;
+      std::vector<Tensor> copies;
+      for (int64_t step = 1; step <= 4; ++step) {
+        t.step(step);
+        const models::RunState state{step, 0, 0, 1, kLength, "data"};
+        if (work.active()) work.finish();
+        sync.save(t.trainer, &t.tokenizer, state, "a = 1\n");
+        auto snapshot = std::make_shared<models::Snapshot>(t.trainer, state);
+        snapshot->copy_tensors(copies);
+        work.start(world, [&async, &t, snapshot, step](const dist::Communicator& own) {
+          async.save(*snapshot, own, &t.tokenizer, "a = 1\n");
+          if (step == 2) async.mark_best(step, own);
+        });
+        if (step == 2) sync.mark_best(step, world);
+        if (step < 4) work.proceed();
+      }
+      for (int64_t step = 5; !work.proceed(); ++step) t.step(step);
+    });
+    BOOST_TEST_CONTEXT(str(s)) {
+      BOOST_TEST(models::step_folders(beside.path).size() == 3u);  // the best and the two newest
+      std::vector<std::filesystem::path> files = io::files_below(waited.path);
+      BOOST_TEST(files.size() == io::files_below(beside.path).size());
+      for (const std::filesystem::path& file : files) {
+        const std::string name = file.lexically_relative(waited.path).string();
+        BOOST_TEST((beside.read(name) == waited.read(name)), name);
+      }
+      BOOST_TEST(!models::find_damage(beside.path / models::step_name(4)));
+    }
+  }
+}
+
+// An error of any rank's disk is one of all, and the training's steps stay together.
+BOOST_AUTO_TEST_CASE(an_error_beside_the_training_is_everybodys) {
+  TempFolder run;
+  run.write("file", "not a folder");
+  on_ranks({1, 1, 2}, [&](const dist::Communicator& world) {
+    Training t(world, {1, 1, 2});
+    t.step(0);
+    models::CheckpointWriter writer(run.path / "file", 2);
+    models::Snapshot snapshot(t.trainer, {1, 0, 0, 1, kLength, "data"});
+    std::vector<Tensor> copies;
+    snapshot.copy_tensors(copies);
+    dist::BackgroundWork work;
+    work.start(world, [&](const dist::Communicator& own) { writer.save(snapshot, own, &t.tokenizer, ""); });
+    t.step(1);
+    expect_error([&] { work.finish(); }, ErrorKind::output, "older checkpoints are intact");
+    t.step(2);
   });
 }
 

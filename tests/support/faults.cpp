@@ -1,8 +1,9 @@
 // Preloaded into the real program (LD_PRELOAD): system calls on files fail as a test says, or are written down.
 //
 //   BRAID_FAULT="CALL PART PASS FAIL ERRNO"  calls of CALL on files whose path contains PART: the first PASS succeed,
-//                                            the next FAIL give ERRNO; of -9 the process is killed. CALL: write,
-//                                            pwrite, pread, fsync, fallocate, rename, link, open, stat, readdir,
+//                                            the next FAIL give ERRNO; of -9 the process is killed, of 0
+//                                            they wait half a second and succeed. CALL: write, pwrite,
+//                                            pread, fsync, fallocate, rename, link, open, stat, readdir,
 //                                            unlinkat (below a folder that is removed), remove; or mmap
 //                                            with PART anonymous
 //   BRAID_FSYNCS=FILE                        the path of each fsync becomes a line of FILE
@@ -77,6 +78,7 @@ bool fails(const char* path) {
   const int number = calls++;
   if (number < f.pass || number >= f.pass + f.fail) return false;
   if (f.cause < 0) ::kill(::getpid(), -f.cause);
+  if (f.cause == 0) return ::usleep(500000) != 0;
   errno = f.cause;
   return true;
 }

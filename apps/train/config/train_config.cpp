@@ -195,6 +195,10 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                "write a checkpoint every so many steps and keep them all, 0 = none", count_or_none},
               {"checkpoint.best", &c.checkpoint.best,
                "write a checkpoint at each validation that is the lowest so far; keep it, named by the file best"},
+              {"checkpoint.async", &c.checkpoint.async,
+               "copy weights and optimizer in memory and write checkpoints from there while training continues; the "
+               "last "
+               "one of a run or before a stop is waited for"},
 
               {"log.interval", &c.log.interval, "steps between plain lines, 0 = growing; log.csv has every step",
                count_or_none},

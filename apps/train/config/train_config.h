@@ -106,6 +106,7 @@ struct TrainConfig {
     int64_t keep = 2;
     int64_t keep_every = 0;
     bool best = false;
+    bool async = false;
   } checkpoint;
   struct Log {
     int64_t interval = 0;

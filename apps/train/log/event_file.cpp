@@ -124,6 +124,4 @@ void EventFile::append(const LogRow& row) {
   file_->append(event_record(event_head(row.step) + bytes_field(5, values)));
 }
 
-void EventFile::sync() { file_->sync(); }
-
 }  // namespace braid::apps

@@ -7,6 +7,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -25,7 +26,7 @@ class EventFile {
   // The values that the row has, under "loss/train", "loss/validation", "optimizer/learning_rate", ...; of a
   // mixture under "sources/loss.NAME" and "sources/val_loss.NAME".
   void append(const LogRow& row);
-  void sync();
+  std::function<void()> sync_later() { return file_->sync_later(); }  // as AppendFile's
 
  private:
   std::optional<io::AppendFile> file_;

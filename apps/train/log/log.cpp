@@ -267,7 +267,7 @@ void RunLog::append(const LogRow& row) {
 }
 
 void RunLog::complete(const LogRow& row) {
-  sync();
+  sync_later()();
   const std::string step = std::to_string(row.step), csv = step + ",", json = "{\"step\":" + step;
   const auto replace = [&](const char* name, const auto& is_row, const std::string& text) {
     const std::string path = (folder_ / name).string();
@@ -287,9 +287,8 @@ void RunLog::complete(const LogRow& row) {
   open_files(INT64_MAX, INT64_MAX);
 }
 
-void RunLog::sync() {
-  csv_->sync();
-  json_->sync();
+std::function<void()> RunLog::sync_later() {
+  return [csv = csv_->sync_later(), json = json_->sync_later()] { csv(), json(); };
 }
 
 fs::path log_file(const fs::path& source) { return io::is_folder(source) ? source / "log.csv" : source; }

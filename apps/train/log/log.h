@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <optional>
@@ -120,7 +121,7 @@ class RunLog {
   // Puts the row in the place of the last one, which is of the same step and lacks values. At once: a process that is
   // killed meanwhile leaves the one row or the other.
   void complete(const LogRow& row);
-  void sync();  // to the disk; call it before a checkpoint is written
+  std::function<void()> sync_later();  // as AppendFile's; what it returns goes before a checkpoint
 
  private:
   void open_files(int64_t csv, int64_t json);  // the first so many bytes of each stay

@@ -69,9 +69,12 @@ void RunFiles::complete(const LogRow& row, bool measured) {
   if (command_ && measured) command_->send(json_line(row, kind_));
 }
 
-void RunFiles::sync() {
-  log_->sync(), samples_->sync();
-  if (events_) events_->sync();
+std::function<void()> RunFiles::sync_later() {
+  std::vector<std::function<void()>> files = {log_->sync_later(), samples_->sync_later()};
+  if (events_) files.push_back(events_->sync_later());
+  return [files = std::move(files)] {
+    for (const std::function<void()>& sync : files) sync();
+  };
 }
 
 void RunFiles::attempt(bool& warned, const std::function<void()>& write) {

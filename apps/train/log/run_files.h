@@ -42,7 +42,8 @@ class RunFiles {
   void append_sample(int64_t step, const std::string& text);
   // The row of a step that resumed; measured: it lacks nothing any more.
   void complete(const LogRow& row, bool measured);
-  void sync();  // to the disk, before a checkpoint; Error(output)
+  // Log, events and samples, as AppendFile's: what it returns goes before a checkpoint.
+  std::function<void()> sync_later();
 
  private:
   void attempt(bool& warned, const std::function<void()>& write);

@@ -46,8 +46,8 @@ void SamplesFile::append(int64_t step, const std::string& text) {
   file_->append(entry);
 }
 
-void SamplesFile::sync() {
-  if (file_) file_->sync();
+std::function<void()> SamplesFile::sync_later() {
+  return file_ ? file_->sync_later() : [] {};
 }
 
 }  // namespace braid::apps

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -18,7 +19,7 @@ class SamplesFile {
   // Invalid UTF-8 becomes U+FFFD, and a line that looks like a heading gets a space in front. Error(output); the sample
   // is then written with the next one.
   void append(int64_t step, const std::string& text);
-  void sync();  // to the disk; Error(output)
+  std::function<void()> sync_later();  // as AppendFile's
 
  private:
   std::filesystem::path path_;

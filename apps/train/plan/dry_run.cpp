@@ -94,6 +94,10 @@ void add_memory(Report& report, const models::TrainingMemory& memory, const std:
   report.line("optimizer", bytes_text(memory.optimizer));
   report.line("activations", at_most(memory.activations, memory.max_activations));
   report.line("working space", bytes_text(memory.working));
+  if (memory.copied_state > 0)
+    report.line(
+        "copy for checkpoint.async",
+        bytes_text(memory.copied_state) + (memory.copied_here ? "" : ", in the host's memory, beside the total"));
 }
 
 void add_step_memory(Report& report, const Plan& plan) {

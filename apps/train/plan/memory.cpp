@@ -27,6 +27,7 @@ models::TrainingSetup training_setup(const TrainConfig& config, int64_t seq_len,
       .z_loss = config.train.z_loss,
       .gpu = gpu,
       .attention_workspace = attention_workspace(config, gpu ? Device{Device::Kind::cuda} : kCpu),
+      .copied_state = config.checkpoint.async,
       .mesh = mesh};
   if (config.lora.rank > 0) setup.lora = lora_options(config);
   return setup;
@@ -53,6 +54,8 @@ std::vector<Change> changes(const TrainConfig& config, const models::MeshShape& 
     apply(list.back());
   };
   if (!config.train.recompute) add("train.recompute=true", [](Change& c) { c.config.train.recompute = true; });
+  if (config.checkpoint.async && !gpu)
+    add("checkpoint.async=false", [](Change& c) { c.config.checkpoint.async = false; });
   if (config.train.dtype != "bf16") add("train.dtype=bf16", [](Change& c) { c.config.train.dtype = "bf16"; });
   if (config.train.batch_size > mesh.data) {
     const int64_t micro = detail::ceil_div(config.train.batch_size, mesh.data) * config.train.accumulate;

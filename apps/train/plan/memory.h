@@ -21,7 +21,8 @@ double memory_needed(const TrainConfig& config, const models::ModelSpec& model, 
                      const models::MeshShape& mesh = {}, bool gpu = false);
 
 // Settings that lower the memory of a process without another result of the run but rounding, each with the bytes that
-// it alone leaves, the least first: recomputation, bf16, smaller micro-batches (and more of them), tensor ranks.
+// it alone leaves, the least first: recomputation, bf16, no copy for checkpoints, smaller micro-batches (and more of
+// them), tensor ranks.
 struct MemorySaver {
   std::string settings;  // "train.batch_size=1 train.accumulate=8"
   double bytes = 0;

@@ -121,6 +121,12 @@ std::string capture_given_up_event(int64_t step, const std::string& reason) {
   return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+std::string checkpoint_waited_event(int64_t step, int64_t earlier, double seconds) {
+  const nlohmann::ordered_json j = {
+      {"step", step}, {"event", "checkpoint_waited"}, {"checkpoint", earlier}, {"seconds", seconds}};
+  return j.dump() + "\n";
+}
+
 int RunRecord::run(const std::filesystem::path& folder, int64_t steps, const std::string& init_from,
                    const std::function<int()>& work) const {
   RunStatus status{

@@ -12,6 +12,8 @@ namespace braid::apps {
 
 // The line of log.jsonl for a run whose steps are not captured as CUDA graphs from `step` on, with line end.
 std::string capture_given_up_event(int64_t step, const std::string& reason);
+// ... for a step that had to wait until the checkpoint of an earlier one was written (checkpoint.async).
+std::string checkpoint_waited_event(int64_t step, int64_t earlier, double seconds);
 
 class RunRecord {
  public:

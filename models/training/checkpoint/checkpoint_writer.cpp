@@ -78,20 +78,20 @@ std::string describe(const RunState& state) {
 // A checkpoint on its way to the disk. Rank 0 removes it when it is not published: on a full disk it would only keep
 // others from writing.
 struct CheckpointWriter::Draft {
-  Draft(const fs::path& target, const Trainer& trained, const RunState& at)
-      : trainer(trained),
-        state(at),
-        tensors(trained.local_state()),
-        spec(trained.model().spec()),
-        weights(as_stored(tensors.weights, [&](const std::string& name,
-                                               const Shape& shape) { return spec->folder().stored(name, shape); })),
-        adapter(as_stored(tensors.adapter, [&](const std::string& name,
-                                               const Shape& shape) { return adapter_parameter(*spec, name, shape); })),
+  Draft(const fs::path& target, const Snapshot& from, const dist::Communicator& ranks)
+      : snapshot(from),
+        world(ranks),
+        weights(as_stored(
+            from.tensors.weights,
+            [&](const std::string& name, const Shape& shape) { return from.spec->folder().stored(name, shape); })),
+        adapter(as_stored(
+            from.tensors.adapter,
+            [&](const std::string& name, const Shape& shape) { return adapter_parameter(*from.spec, name, shape); })),
         path(target),
         temporary(path.string() + kUnfinished) {
     const io::Metadata format{{"format", "pt"}};
     files.emplace_back(kWeightsFile, ShardedSafetensorsWriter(temporary / kWeightsFile, weights, format));
-    files.emplace_back(kOptimizerFile, ShardedSafetensorsWriter(temporary / kOptimizerFile, tensors.optimizer));
+    files.emplace_back(kOptimizerFile, ShardedSafetensorsWriter(temporary / kOptimizerFile, from.tensors.optimizer));
     if (!adapter.empty())
       files.emplace_back(kAdapterFile, ShardedSafetensorsWriter(temporary / kAdapterFile, adapter, format));
   }
@@ -100,13 +100,10 @@ struct CheckpointWriter::Draft {
     std::error_code ignored;
     if (begun) fs::remove_all(temporary, ignored);
   }
-  const dist::Communicator& world() const { return trainer.mesh().world; }
-  bool root() const { return world().rank() == 0; }
+  bool root() const { return world.rank() == 0; }
 
-  const Trainer& trainer;
-  const RunState& state;
-  const LocalState tensors;
-  const std::unique_ptr<const ModelSpec> spec;
+  const Snapshot& snapshot;
+  const dist::Communicator& world;
   const std::vector<LocalTensor> weights, adapter;  // by the tensors of their files
   const fs::path path, temporary;
   std::vector<std::pair<std::string, ShardedSafetensorsWriter>> files;  // the large ones
@@ -114,10 +111,46 @@ struct CheckpointWriter::Draft {
   bool begun = false;                                                   // `temporary` is there and belongs to this rank
 };
 
+Snapshot::Snapshot(const Trainer& trainer, RunState at)
+    : state(std::move(at)), spec(trainer.model().spec()), tensors(trainer.local_state()) {
+  if (!tensors.adapter.empty()) adapter = adapter_config(trainer.model());
+}
+
+void Snapshot::copy_tensors(std::vector<Tensor>& buffers) {
+  size_t next = 0;
+  for (std::vector<LocalTensor>* list : {&tensors.weights, &tensors.adapter, &tensors.optimizer}) {
+    for (LocalTensor& t : *list) {
+      if (!t.values) continue;
+      if (next == buffers.size()) buffers.push_back(empty(t.values.shape(), t.values.dtype()));
+      buffers[next].copy_(t.values);
+      t.values = buffers[next++];
+    }
+  }
+}
+
+// Before rank 0 makes a folder: NaN on another rank leaves none behind.
+void Snapshot::check_finite(const dist::Communicator& world) const {
+  dist::run_on_all_ranks(world, [&] {
+    for (const std::vector<LocalTensor>* list : {&tensors.weights, &tensors.adapter, &tensors.optimizer}) {
+      for (const LocalTensor& t : *list) {
+        check(!t.values || nn::all_finite(t.values), ErrorKind::numerical, [&] {
+          return str(t.name, " contains NaN or Inf after step ", state.step, "; no checkpoint was written");
+        });
+      }
+    }
+  });
+}
+
 void CheckpointWriter::save(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
                             const std::string& settings, const Files& files) {
-  Draft draft(run_ / step_name(state.step), trainer, state);
-  check_finite(draft);
+  const Snapshot snapshot(trainer, state);
+  snapshot.check_finite(trainer.mesh().world);
+  save(snapshot, trainer.mesh().world, tokenizer, settings, files);
+}
+
+void CheckpointWriter::save(const Snapshot& snapshot, const dist::Communicator& world, const text::Tokenizer* tokenizer,
+                            const std::string& settings, const Files& files) {
+  Draft draft(run_ / step_name(snapshot.state.step), snapshot, world);
   try {
     begin(draft, tokenizer, settings, files);
     write(draft);
@@ -127,7 +160,7 @@ void CheckpointWriter::save(const Trainer& trainer, const text::Tokenizer* token
     if (e.kind() != ErrorKind::input) throw;
     throw dist::CollectiveError(ErrorKind::output, str(e.what(), kIntact));
   }
-  prune(draft.world(), draft.path);
+  prune(world, draft.path);
 }
 
 void CheckpointWriter::prune(const dist::Communicator& world, const fs::path& verified) {
@@ -146,7 +179,8 @@ fs::path CheckpointWriter::save_failed(const Trainer& trainer, const text::Token
   const dist::Communicator& world = trainer.mesh().world;
   fs::path folder = run_ / ("failed-" + step_name(failed_step));
   if (!withdraw(state.step, folder, world)) {
-    Draft draft(folder, trainer, state);
+    const Snapshot snapshot(trainer, state);
+    Draft draft(folder, snapshot, world);
     begin(draft, tokenizer, settings, files);
     write(draft);
     publish(draft);
@@ -189,23 +223,9 @@ void CheckpointWriter::mark_best(int64_t step, const dist::Communicator& world) 
   });
 }
 
-// Before rank 0 makes a folder: NaN on another rank leaves none behind.
-void CheckpointWriter::check_finite(const Draft& draft) {
-  dist::run_on_all_ranks(draft.world(), [&] {
-    const LocalState& all = draft.tensors;
-    for (const std::vector<LocalTensor>* list : {&all.weights, &all.adapter, &all.optimizer}) {
-      for (const LocalTensor& t : *list) {
-        check(!t.values || nn::all_finite(t.values), ErrorKind::numerical, [&] {
-          return str(t.name, " contains NaN or Inf after step ", draft.state.step, "; no checkpoint was written");
-        });
-      }
-    }
-  });
-}
-
 void CheckpointWriter::begin(Draft& draft, const text::Tokenizer* tokenizer, const std::string& settings,
                              const Files& files) {
-  dist::run_on_all_ranks(draft.world(), [&] {
+  dist::run_on_all_ranks(draft.world, [&] {
     if (!draft.root()) return;
     check_folder_();
     std::error_code error;
@@ -214,18 +234,17 @@ void CheckpointWriter::begin(Draft& draft, const text::Tokenizer* tokenizer, con
     fs::create_directories(draft.temporary / "trainer", error);
     check_output(error, "create the folder", draft.temporary / "trainer");
     draft.begun = true;
-    save_model_description(*draft.spec, tokenizer, draft.temporary);
+    save_model_description(*draft.snapshot.spec, tokenizer, draft.temporary);
     for (const auto& [name, text] : files) io::write_file((draft.temporary / name).string(), text);
-    io::write_file((draft.temporary / kStateFile).string(), describe(draft.state));
+    io::write_file((draft.temporary / kStateFile).string(), describe(draft.snapshot.state));
     io::write_file((draft.temporary / kSettingsFile).string(), settings);
-    if (!draft.adapter.empty())
-      io::write_file((draft.temporary / kAdapterConfig).string(), adapter_config(draft.trainer.model()));
+    if (!draft.adapter.empty()) io::write_file((draft.temporary / kAdapterConfig).string(), draft.snapshot.adapter);
     for (auto& [name, file] : draft.files) file.create();
   });
 }
 
 void CheckpointWriter::write(Draft& draft) {
-  dist::run_on_all_ranks(draft.world(), [&] {  // all ranks at once
+  dist::run_on_all_ranks(draft.world, [&] {  // all ranks at once
     try {
       for (auto& [name, file] : draft.files) file.write();
     } catch (const Error& e) {
@@ -234,7 +253,7 @@ void CheckpointWriter::write(Draft& draft) {
   });
   std::string mine;
   for (const auto& [name, file] : draft.files) mine += str(file.checksum_share(), " ");
-  for (const std::string& shares : draft.world().gather_text(mine)) {
+  for (const std::string& shares : draft.world.gather_text(mine)) {
     std::istringstream in(shares);
     for (const auto& [name, file] : draft.files) {
       uint32_t share = 0;
@@ -245,9 +264,9 @@ void CheckpointWriter::write(Draft& draft) {
 }
 
 void CheckpointWriter::publish(Draft& draft) {
-  dist::run_on_all_ranks(draft.world(), [&] {
+  dist::run_on_all_ranks(draft.world, [&] {
     if (!draft.root()) return;
-    write_manifest(draft.temporary, draft.state.step, draft.checksums);
+    write_manifest(draft.temporary, draft.snapshot.state.step, draft.checksums);
     io::sync_folder(draft.temporary / "trainer");
     io::sync_folder(draft.temporary);
     check_folder_();
@@ -261,14 +280,14 @@ void CheckpointWriter::publish(Draft& draft) {
 }
 
 void CheckpointWriter::verify(const Draft& draft) {
-  const std::optional<std::string> damage = verdicts_.find_damage(draft.path, draft.world());
-  dist::run_on_all_ranks(draft.world(), [&] {
+  const std::optional<std::string> damage = verdicts_.find_damage(draft.path, draft.world);
+  dist::run_on_all_ranks(draft.world, [&] {
     check(!damage, ErrorKind::output, [&] {
       return "the checkpoint " + draft.path.string() + " does not read back as written: " + *damage + kIntact;
     });
     if (!draft.root()) return;
     check_folder_();
-    io::write_file((run_ / kLatestFile).string(), step_name(draft.state.step) + "\n");
+    io::write_file((run_ / kLatestFile).string(), step_name(draft.snapshot.state.step) + "\n");
   });
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,22 @@
 #include "braid/models/training/checkpoint/manifest.h"
 
 namespace braid::models {
+
+// What a checkpoint stores, at one moment.
+struct Snapshot {
+  // The tensors share the memory of model and optimizer, which the next step changes.
+  Snapshot(const Trainer& trainer, RunState at);
+  // Copies of the tensors instead, on the CPU. buffers: their memory, made by the first call and used again by later
+  // ones, when what was written from it is complete.
+  void copy_tensors(std::vector<Tensor>& buffers);
+  // Collective. Error(numerical) when a weight or a moment of any rank is NaN or Inf.
+  void check_finite(const dist::Communicator& world) const;
+
+  RunState state;
+  std::unique_ptr<const ModelSpec> spec;
+  LocalState tensors;
+  std::string adapter;  // of LoRA, its adapter_config.json; "": none
+};
 
 class CheckpointWriter {
  public:
@@ -36,6 +53,9 @@ class CheckpointWriter {
   // Error(output) when a file cannot be written or read back; older checkpoints are then as before.
   void save(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
             const std::string& settings, const Files& files = {});
+  // The same of a snapshot that is finite; reads neither model nor optimizer when its tensors are copies.
+  void save(const Snapshot& snapshot, const dist::Communicator& world, const text::Tokenizer* tokenizer,
+            const std::string& settings, const Files& files = {});
   // Removes the checkpoints that are not to be kept, those that are older than the newest `keep` valid ones, and what
   // an interrupted save or removal has left. Best effort: what cannot be removed now is left to the next call.
   // `verified`: a checkpoint that was just read back. Collective.
@@ -51,7 +71,6 @@ class CheckpointWriter {
 
  private:
   struct Draft;
-  static void check_finite(const Draft& draft);
   void begin(Draft& draft, const text::Tokenizer* tokenizer, const std::string& settings, const Files& files);
   void write(Draft& draft);
   void publish(Draft& draft);

@@ -10,6 +10,7 @@
 
 #include "braid/autograd.h"
 #include "braid/models/registry.h"
+#include "braid/models/training/checkpoint/checkpoint_writer.h"
 #include "braid/models/training/trainer.h"
 #include "braid/nn/attention/variant.h"
 #include "braid/tensor/memory.h"
@@ -148,6 +149,38 @@ BOOST_AUTO_TEST_CASE(memory_of_a_rank_is_what_it_takes) {
                          .seq_len = 64,
                          .mesh = mesh,
                          .rank = {last * (mesh.data - 1), last * (mesh.context - 1), last * (mesh.tensor - 1)}});
+}
+
+// What checkpoint.async holds, on the CPU: weights, averages and moments of a rank once more.
+BOOST_AUTO_TEST_CASE(copies_of_the_state_are_counted) {
+  for (const Variant& v : {Variant{"dcformer-tiny", text}, Variant{"vit-28", image}, Variant{"seq2seq-tiny", pair}})
+    for (const MeshShape& mesh : {MeshShape{}, {2, 1, 2}})
+      for (const bool average : {false, true}) {
+        if (mesh.ranks() > 1 && v.preset != std::string("dcformer-tiny")) continue;
+        const auto spec = spec_of(v);
+        TrainingSetup setup{
+            .seq_len = 32, .compute = DType::bf16, .average = average, .copied_state = true, .mesh = mesh};
+        const TrainingMemory traced = trace_step(*spec, setup).memory;
+        const dist::ProcessMesh ranks = dist::counting_mesh(mesh, {});
+        const std::unique_ptr<Model> model = spec->make({1, 0}, ranks);
+        Trainer trainer(*model, {}, 1.0, ranks, DType::bf16);
+        if (average) trainer.average_weights(0.5);
+        std::vector<Tensor> copies;
+        const auto now = [] { return memory_by_use(kCpu).current[static_cast<size_t>(MemoryUse::other)]; };
+        const int64_t before = now();
+        Snapshot snapshot(trainer, {});
+        snapshot.copy_tensors(copies);
+        BOOST_TEST(static_cast<double>(now() - before) == traced.copied_state);
+        Snapshot(trainer, {}).copy_tensors(copies);  // into the same memory
+        BOOST_TEST(static_cast<double>(now() - before) == traced.copied_state);
+        setup.gpu = true;
+        const TrainingMemory gpu = trace_step(*spec, setup).memory;
+        BOOST_TEST(gpu.copied_state == traced.copied_state);
+        setup.copied_state = false;
+        BOOST_TEST(gpu.total() == trace_step(*spec, setup).memory.total());
+        setup.gpu = false;
+        BOOST_TEST(traced.total() == trace_step(*spec, setup).memory.total() + traced.copied_state);
+      }
 }
 
 BOOST_AUTO_TEST_CASE(micro_batches_in_the_middle_are_counted_and_not_run) {

@@ -35,4 +35,22 @@ BOOST_AUTO_TEST_CASE(what_a_full_disk_did_not_take_is_written_later) {
   std::signal(SIGXFSZ, previous);
 }
 
+BOOST_AUTO_TEST_CASE(it_may_be_synced_later_and_after_its_end) {
+  const TempFolder folder;
+  std::function<void()> sync;
+  {
+    io::AppendFile file(folder / "log");
+    file.append("first\n");
+    sync = file.sync_later();
+    file.append("second\n");
+  }
+  std::filesystem::rename(folder / "log", folder / "log.1");
+  sync();
+  sync();
+  BOOST_TEST(folder.read("log.1") == "first\nsecond\n");
+  io::AppendFile full("/dev/full");  // a device is not brought to any disk
+  BRAID_CHECK_FAILS(full.append("x"), ErrorKind::output, "cannot write");
+  BRAID_CHECK_FAILS(full.sync_later(), ErrorKind::output, "cannot write");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

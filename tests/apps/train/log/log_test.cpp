@@ -27,7 +27,7 @@ static LogRow row(int64_t step) {
 static void fill(const Scratch& scratch, int64_t from, int64_t to) {
   RunLog log(scratch.path(), from);
   for (int64_t step = from + 1; step <= to; ++step) log.append(row(step));
-  log.sync();
+  log.sync_later()();
 }
 
 BOOST_AUTO_TEST_CASE(rows_are_exact_and_complete) {

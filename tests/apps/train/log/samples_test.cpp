@@ -20,7 +20,7 @@ BOOST_AUTO_TEST_CASE(a_resume_cuts_off_what_it_makes_again) {
     BOOST_TEST(samples.last_step() == -1);
     BOOST_TEST(!std::filesystem::exists(file));
     for (int64_t step : {5, 10, 15}) samples.append(step, "text of " + std::to_string(step));
-    samples.sync();
+    samples.sync_later()();
   }
   const std::string all = "--- step 5\ntext of 5\n--- step 10\ntext of 10\n--- step 15\ntext of 15\n";
   BOOST_TEST(slurp(file) == all);
