@@ -110,6 +110,8 @@ set(BRAID_PUBLIC_HEADERS
   models/training/checkpoint/find_model.h
   models/training/checkpoint/manifest.h
   models/training/local_state.h
+  models/training/objective.h
+  models/training/preferences.h
   models/training/trainer.h
   models/training/weight_average.h
   nn/attention/attention.h

@@ -9,6 +9,8 @@
 //                                                 is none. Always on the CPU
 //            sources (B) i64, optional            in training: the source of each sample, from 0; the trainer then
 //                                                 gives the loss of each. Always on the CPU
+//   preferences reference_losses (B) f64         text whose samples are pairs of sequences, the chosen and the rejected
+//                                                 one in turn: the loss of the reference (training/preferences.h)
 #pragma once
 #include <initializer_list>
 #include <string>
@@ -23,6 +25,7 @@ inline constexpr const char* kPositions = "positions";
 inline constexpr const char* kSourceLengths = "source_lengths";
 inline constexpr const char* kSampleKeys = "sample_keys";
 inline constexpr const char* kSources = "sources";
+inline constexpr const char* kReferenceLosses = "reference_losses";
 
 class Batch {
  public:

@@ -1,6 +1,7 @@
 #include "braid/models/language_model.h"
 
 #include "braid/autograd/detail/check.h"
+#include "braid/autograd/ops.h"
 #include "braid/models/inference/sequence_pool.h"
 #include "braid/models/model_spec.h"
 
@@ -26,6 +27,10 @@ std::vector<nn::AttentionCache*> KvCache::of_layers() {
 
 std::unique_ptr<SequencePool> LanguageModel::make_sequence_pool(int64_t positions) const {
   return make_separate_pool(*this, positions);
+}
+
+Tensor LanguageModel::loss_of_hidden(const Tensor& hidden, const Tensor& targets) const {
+  return sum(cross_entropy_per_token(logits(hidden), targets));
 }
 
 Batch LanguageModel::blank_batch(int64_t samples, int64_t seq_len) const {

@@ -39,6 +39,8 @@ class LanguageModel : public Model {
   virtual std::unique_ptr<SequencePool> make_sequence_pool(int64_t positions) const;
   // Sum of the cross-entropy over the targets >= 0, (), without forming all logits. input_ids, targets (B, T).
   virtual Tensor loss_sum(const Tensor& input_ids, const Tensor& targets) const = 0;
+  // The same of hidden states (B, T, D), by default by all of their logits. On one tensor and context rank.
+  virtual Tensor loss_of_hidden(const Tensor& hidden, const Tensor& targets) const;
 
   Tensor loss_sum(const Batch& batch) const override { return loss_sum(batch.at("input_ids"), batch.at("targets")); }
   // Whether loss_sum() and observe() apply document masking to a batch with positions; otherwise check_batch() rejects

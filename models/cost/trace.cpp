@@ -101,10 +101,12 @@ StepCost trace_step(const ModelSpec& spec, const TrainingSetup& setup) {
   const dist::ProcessMesh mesh = dist::counting_mesh(setup.mesh, setup.rank);
   const std::unique_ptr<Model> model = traced_model(spec, setup, mesh);
   Trainer trainer(*model, setup.optimizer, 1.0, mesh, setup.compute);
+  trainer.minimise(setup.objective);
   if (setup.average) trainer.average_weights(0.5);
   std::vector<Batch> batches;
   for (int64_t i = 0; i < setup.accumulate; ++i)
-    for (const int64_t samples : setup.samples) batches.push_back(model->blank_batch(samples, setup.seq_len));
+    for (const int64_t samples : setup.samples)
+      batches.push_back(setup.objective->blank_batch(*model, samples, setup.seq_len));
   const TracedFlops before = trace.flops();
   reset_peak_memory(kCpu);
   train(trainer, batches);
@@ -129,7 +131,7 @@ TracedFlops forward_flops(const ModelSpec& spec, const Batch& batch, const Train
   const std::unique_ptr<Model> model = traced_model(spec, setup, {});
   const NoGrad off;
   const TracedFlops before = trace.flops();
-  model->loss_sum(batch);
+  setup.objective->loss_sum(*model, batch);
   return trace.flops() - before;
 }
 
@@ -142,6 +144,7 @@ TracedFlops training_flops(const ModelSpec& spec, const Batch& batch, const Trai
   const TraceDevice trace;
   const std::unique_ptr<Model> model = traced_model(spec, setup, {});
   Trainer trainer(*model, setup.optimizer, 0);
+  trainer.minimise(setup.objective);
   const TracedFlops before = trace.flops();
   train(trainer, {batch});
   return trace.flops() - before;

@@ -2,12 +2,14 @@
 // whose other ranks do not exist (distributed/comm/counting_mesh.h), and what it does is counted.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "braid/distributed/comm/counting_mesh.h"
 #include "braid/models/batch.h"
 #include "braid/models/folders/lora.h"
+#include "braid/models/training/objective.h"
 #include "braid/nn/optim/optimizer.h"
 #include "braid/tensor/trace_device.h"
 
@@ -23,6 +25,7 @@ struct TrainingSetup {
   int64_t accumulate = 1;              // how often these micro-batches are repeated
   int64_t seq_len = 1;                 // tokens of a sample; without effect where samples are no sequences
   DType compute = DType::f32;          // of the arithmetic; the masters of 16 bits are f32
+  std::shared_ptr<const Objective> objective = std::make_shared<Objective>();
   nn::OptimizerOptions optimizer = {};
   bool average = false;  // of the weights (training/weight_average.h)
   std::optional<LoraOptions> lora = {};

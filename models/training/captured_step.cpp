@@ -51,7 +51,7 @@ StepBuffers CapturedStep::make_buffers(const std::vector<Batch>& batches, double
   buffers.loss_scale = full({}, loss_scale, DType::f64, device_);
   const auto losses = static_cast<int64_t>(batches.size()), norms = static_cast<int64_t>(parameters_.size());
   int64_t samples = 0;
-  for (const Batch& b : batches) samples += b.has(kSources) ? b.samples() : 0;
+  for (const Batch& b : batches) samples += b.has(kSources) || b.has(kReferenceLosses) ? b.samples() : 0;
   buffers.metrics = empty({losses + 2 * norms + samples}, DType::f64, device_);
   buffers.losses = buffers.metrics.sliced(0, 0, losses);
   buffers.squared_norms = buffers.metrics.sliced(0, losses, losses + norms);

@@ -35,7 +35,8 @@ struct StepBuffers {
   Tensor losses;               // f64 (micro-batches): the loss of each, summed over its targets
   Tensor squared_norms;        // f64 (parameters): of the gradient of each
   Tensor squared_weights;      // f64 (parameters): sum of the squared elements of each, before the update
-  Tensor sample_losses;        // f64 (micro-batches * B): the same of each sample; (0) unless the batches have kSources
+  Tensor sample_losses;        // f64 (micro-batches * B): the same of each sample; (0) unless batches have kSources or
+                               // kReferenceLosses
   Tensor metrics;              // the four above in one tensor, so that they are read back at once
 };
 

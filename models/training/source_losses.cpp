@@ -6,9 +6,9 @@
 
 namespace braid::models {
 
-Tensor loss_of(const Model& model, int64_t i, const StepBuffers& buffers) {
+Tensor loss_of(const Objective& objective, const Model& model, int64_t i, const StepBuffers& buffers) {
   const TokenLosses kept;
-  Tensor loss = model.loss_sum(buffers.batches.at(static_cast<size_t>(i)));
+  Tensor loss = objective.loss_sum(model, buffers.batches.at(static_cast<size_t>(i)));
   Tensor reported = buffers.losses.sliced(0, i, i + 1);
   reported.copy_(kept.without_z(loss).detach().reshaped({1}));
   const int64_t B = buffers.sample_losses.numel() / std::ssize(buffers.batches);

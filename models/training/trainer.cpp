@@ -37,9 +37,9 @@ Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip,
 StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {
   if (parallel_.freeze(optimizer_->steps())) step_.forget();
   discard();
-  for (const Batch& b : micro_batches) model_.check_batch(b);
   StepMetrics metrics;
-  for (const Batch& b : micro_batches) metrics.tokens += model_.count_targets(b);
+  for (const Batch& b : micro_batches)
+    objective_->check_batch(model_, b), metrics.tokens += objective_->count(model_, b);
   metrics.tokens = mesh_.data.sum(metrics.tokens);  // context and tensor ranks have the same targets
   check(metrics.tokens > 0, ErrorKind::input, "the batch has no target that counts: there is nothing to learn from");
   const double loss_scale = 1 / static_cast<double>(metrics.tokens);
@@ -57,6 +57,7 @@ StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {
     metrics.grad_norm = std::sqrt(mesh_.world.size() == 1 ? squares : mesh_.world.sum(squares));
   }
   metrics.source_losses = source_losses(micro_batches, sums.sample_losses);
+  metrics.sample_losses = sums.sample_losses;
   grad_norm_ = metrics.grad_norm;
   return metrics;
 }
@@ -68,8 +69,8 @@ void Trainer::compute_gradients(const StepBuffers& buffers) {
   for (int64_t i = 0; i < count; ++i) {
     MemoryScope scope(MemoryUse::activations);
     masters_.attach_cast(count == 1);
-    Tensor loss = loss_of(model_, i, buffers);  // ()
-    if (i + 1 == count) parallel_.start();      // gradients travel during this backward pass
+    Tensor loss = loss_of(*objective_, model_, i, buffers);  // ()
+    if (i + 1 == count) parallel_.start();                   // gradients travel during this backward pass
     backward(loss, buffers.loss_scale.to(loss.dtype()));
   }
   parallel_.finish();

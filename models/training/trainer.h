@@ -19,9 +19,9 @@
 #include "braid/distributed/comm/process_mesh.h"
 #include "braid/distributed/parallel/data_parallel.h"
 #include "braid/models/folders/stored_parameter.h"
-#include "braid/models/model.h"
 #include "braid/models/training/captured_step.h"
 #include "braid/models/training/local_state.h"
+#include "braid/models/training/objective.h"
 #include "braid/models/training/weight_average.h"
 #include "braid/nn/optim/master_weights.h"
 #include "braid/nn/optim/optimizer.h"
@@ -34,9 +34,10 @@ struct StepMetrics {
   // weight of any rank is NaN or Inf, even one that this step did not use.
   double loss = NAN;
   double grad_norm = NAN;  // of the trained parameters together, before clipping; NaN where the loss is NaN or infinite
-  int64_t tokens = 0;      // counted targets
+  int64_t tokens = 0;      // counted targets, or what else the objective counts
   // The mean loss of each source (separate_sources()); NaN where the step has no counted target of it.
   std::vector<double> source_losses = {};
+  std::vector<double> sample_losses = {};  // sums over targets, of this data rank; with kSources or kReferenceLosses
 };
 
 // The options for parameters of this model: before options.groups stand those of what an optimizer of whole matrices
@@ -57,6 +58,7 @@ class Trainer {
   bool replays_steps() const { return step_.captured(); }
   const std::string& capture_given_up_reason() const { return step_.given_up_reason(); }  // memory ran out; "": no
 
+  void minimise(std::shared_ptr<const Objective> o) { objective_ = std::move(o); }  // at first the model's own loss
   // From now on the batches have kSources below `count`, and the metrics the loss of each source, from the same forward
   // pass. 0: no longer.
   void separate_sources(int64_t count) { sources_ = count; }
@@ -115,6 +117,7 @@ class Trainer {
   LocalTensor owned_part(const nn::NamedTensor& parameter) const;
 
   Model& model_;
+  std::shared_ptr<const Objective> objective_ = std::make_shared<Objective>();
   dist::ProcessMesh mesh_;
   nn::MasterWeights masters_;
   std::vector<nn::NamedTensor> parameters_;   // of masters_

@@ -98,11 +98,7 @@ Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets, const Tensor
                           const nn::SampleRandom& random) const {
   check(ids.rank() == 2 && targets.shape() == ids.shape(), "dcformer",
         [&] { return str("targets ", targets.shape(), " do not match token ids ", ids.shape(), ", both (B, T)"); });
-  if (one_process() && output_.quantized())
-    return sum(cross_entropy_per_token(logits(hidden(ids, positions, nullptr, nullptr)), targets));
-  if (one_process())
-    return linear_cross_entropy(forward(ids, pass(positions, nullptr, random)), output_weight(), targets,
-                                loss_options());
+  if (one_process()) return loss_of_hidden(forward(ids, pass(positions, nullptr, random)), targets);
   const auto rows = std::make_shared<const dist::SequenceParallel>(mesh_, ids.dim(1));
   const Tensor h = rows->gather_rows(forward(rows->local_tokens(ids), pass(positions, rows, random)));  // (B, Tc, D)
   return dist::vocab_parallel_cross_entropy(h, output_weight(), rows->local_tokens(targets), vocab_, mesh_.tensor,

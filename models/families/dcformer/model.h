@@ -41,6 +41,7 @@ class Dcformer final : public LanguageModel {
   // A batch with positions gets document masking, and rotary positions that restart in each document; one with
   // sample_keys the dropout of set_dropout().
   Tensor loss_sum(const Batch& batch) const override;
+  Tensor loss_of_hidden(const Tensor& hidden, const Tensor& targets) const override;
   void observe(const Batch& batch, const nn::ActivationObserver& observer) const override;
   bool separates_documents() const override { return true; }
 

@@ -1,4 +1,5 @@
 // The sequences that a model is given: with a past in a cache, or packed with documents.
+#include "braid/autograd/losses.h"
 #include "braid/distributed/parallel/replicated_rows.h"
 #include "braid/distributed/parallel/sequence_parallel.h"
 #include "braid/models/families/dcformer/model.h"
@@ -54,6 +55,11 @@ Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets) const { retu
 Tensor Dcformer::loss_sum(const Batch& batch) const {
   return loss_sum(batch.at("input_ids"), batch.at("targets"), batch.has(kPositions) ? batch.at(kPositions) : Tensor(),
                   dropout_ > 0 ? sample_random(batch) : nn::SampleRandom());
+}
+
+Tensor Dcformer::loss_of_hidden(const Tensor& hidden, const Tensor& targets) const {
+  if (output_.quantized()) return LanguageModel::loss_of_hidden(hidden, targets);
+  return linear_cross_entropy(hidden, output_weight(), targets, loss_options());
 }
 
 }  // namespace braid::models
