@@ -169,7 +169,9 @@ int run_prepare(const Arguments& arguments) {
   if (!summary.replaced.empty())
     std::printf("replaced %s by data with fingerprint %s; runs that were trained on it will not resume\n",
                 summary.replaced.c_str(), m.fingerprint.c_str());
-  std::printf("next: braid train model.preset=dcformer-tiny data.path=%s\n", shell_quote(options.output).c_str());
+  std::printf("next: braid train %s data.path=%s\n",
+              format && format->preferences ? "train.init_from=FOLDER" : "model.preset=dcformer-tiny",
+              shell_quote(options.output).c_str());
   return 0;
 }
 
@@ -242,7 +244,10 @@ Command prepare_command() {
           "assistant says is learnt, the rest is read only. Samples stay whole and validation gets whole samples;\n"
           "braid train packs them into sequences. --chat names the text around turns; --chat folder renders the chat\n"
           "template of --tokenizer FOLDER (Jinja). \"tools\" beside messages are written as OpenAI has them, calls of\n"
-          "the assistant are learnt.",
+          "the assistant are learnt.\n"
+          "With --preferences an object is a pair {\"prompt\": ..., \"chosen\": ..., \"rejected\": ...}, each a text "
+          "or,\n"
+          "with --chat, a list of messages; braid train then trains by direct preference optimization (DPO).",
       .examples = {"braid prepare book.txt notes/ -o data/books",
                    "braid prepare train.txt --val valid.txt -o data/wiki",
                    "braid prepare 'shards/*.jsonl.zst' --dedup --train-bpe 32000 -o data/web",
@@ -252,7 +257,8 @@ Command prepare_command() {
                    "braid prepare --images test/ --like out/vit --val-fraction 0.9 -o data/test",
                    "braid prepare questions.jsonl --answers -o data/questions",
                    "braid prepare chats.jsonl --chat chatml --tokenizer models/base -o data/chats",
-                   "braid prepare chats.jsonl --chat folder --tokenizer models/instruct -o data/chats"},
+                   "braid prepare chats.jsonl --chat folder --tokenizer models/instruct -o data/chats",
+                   "braid prepare pairs.jsonl --preferences --chat chatml --tokenizer out/tuned -o data/pairs"},
       .run = run_prepare,
   };
   for (Flag& flag : sample_flags()) command.flags.push_back(std::move(flag));

@@ -184,15 +184,26 @@ std::string answer_end(const ChatTemplate& chat) {
   return chat.folder ? chat.folder->answer_end() : replaced(TurnParts(chat).end, kRole, kAssistantRole);
 }
 
-Sample make_sample(std::string_view line, const std::string& place, const SampleFormat& format,
-                   const Tokenizer& tokenizer) {
-  const Conversation found = read_conversation(line, place, format);
+static Sample written(const Conversation& found, const std::string& place, const SampleFormat& format,
+                      const Tokenizer& tokenizer) {
   if (format.chat && format.chat->folder) return format.chat->folder->sample(found, place, tokenizer);
   if (format.chat) return write_turns(found, *format.chat, tokenizer);
   SampleWriter sample(tokenizer);
   sample.add_content(found.turns[0].content, false);
   sample.add_content(found.turns[1].content, true);
   return sample.finish(true);
+}
+
+Sample make_sample(std::string_view line, const std::string& place, const SampleFormat& format,
+                   const Tokenizer& tokenizer) {
+  if (!format.preferences) return written(read_conversation(line, place, format), place, format, tokenizer);
+  const auto [chosen, rejected] = read_preference(line, place, format);
+  Sample pair = written(chosen, place, format, tokenizer);
+  const Sample second = written(rejected, place, format, tokenizer);
+  pair.second = std::ssize(pair.tokens);
+  pair.tokens.insert(pair.tokens.end(), second.tokens.begin(), second.tokens.end());
+  pair.counted.insert(pair.counted.end(), second.counted.begin(), second.counted.end());
+  return pair;
 }
 
 }  // namespace braid::models::text

@@ -77,12 +77,15 @@ struct SampleFormat {
   bool folder = false;               // `chat` is to be that of the tokenizer's folder
   std::string prompt_field = "prompt", answer_field = "answer";
   bool answer_or_completion = true;  // a line without the answer's field may have "completion" instead
+  bool preferences = false;          // a prompt with the answers "chosen" and "rejected"
 };
 
-// counted[i]: token i is a target.
+// counted[i]: token i is a target. Of preferences two sequences, the prompt with the chosen answer and with the
+// rejected one, which begins at token `second`; else that is 0.
 struct Sample {
   std::vector<int32_t> tokens;
   std::vector<bool> counted;
+  int64_t second = 0;
 };
 
 // A sample of one JSON object, by the fields that it has:
@@ -93,8 +96,9 @@ struct Sample {
 //   input, output    one question (Alpaca): instruction, line end, input; also "system" beside it tools beside
 //   messages: OpenAI's list, or its text
 //
-// Without a chat template only prompt and answer, as text. `place` ("FILE at line 3") is for messages: Error(input)
-// when the text is no object, or a field is missing or of another kind.
+// Without a chat template only prompt and answer, as text. Preferences have "prompt", "chosen" and "rejected", each
+// text or a list of messages, and perhaps tools; what the assistant says in the prompt is no target. `place` ("FILE at
+// line 3") is for messages: Error(input) when the text is no object, or a field is missing or of another kind.
 Sample make_sample(std::string_view line, const std::string& place, const SampleFormat& format,
                    const Tokenizer& tokenizer);
 

@@ -185,4 +185,39 @@ Conversation read_conversation(std::string_view line, const std::string& place, 
   return result;
 }
 
+std::pair<Conversation, Conversation> read_preference(std::string_view line, const std::string& place,
+                                                      const SampleFormat& format) {
+  const Line in{place};
+  const json object = io::parse_ordered_json(line, place);
+  if (!object.is_object()) in.bad("a JSON object", object.type_name());
+  const auto turns_of = [&](const std::string& field, const char* role) {
+    const char* expected =
+        format.chat ? "text or a list of messages" : "text (a list of messages needs a chat template, `chat`)";
+    const json value = object.value(field, json());
+    const std::string name = "the field \"" + field + "\"";
+    if (!object.contains(field)) in.bad(expected + (" in " + name), "none");
+    std::vector<ChatTurn> turns;
+    if (value.is_array() && format.chat)
+      in.messages(object, field.c_str(), turns);
+    else if (value.is_string())
+      turns.push_back({role, value.get<std::string>()});
+    else
+      in.bad(expected + (" in " + name), value.type_name());
+    if (role == std::string(kAnswering) && turns.back().role != role)
+      in.bad("a last message of the assistant in " + name, "one of role '" + turns.back().role + "'");
+    return turns;
+  };
+  std::vector<ChatTurn> prompt = format.chat ? in.system(object) : std::vector<ChatTurn>();
+  for (ChatTurn& turn : turns_of(format.prompt_field, "user")) {
+    turn.learnt = false;
+    prompt.push_back(std::move(turn));
+  }
+  const auto with = [&](const char* field) {
+    Conversation talk{prompt, in.tools(object)};
+    for (ChatTurn& turn : turns_of(field, kAnswering)) talk.turns.push_back(std::move(turn));
+    return talk;
+  };
+  return {with("chosen"), with("rejected")};
+}
+
 }  // namespace braid::models::text

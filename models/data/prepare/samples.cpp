@@ -83,6 +83,7 @@ class SamplePreparation {
     m.samples.emplace();
     if (format_.chat) m.samples->begin = format_.chat->begin, m.samples->turn = format_.chat->turn;
     if (format_.folder) m.samples->folder = format_.chat->folder->source();
+    m.samples->preferences = format_.preferences;
     const std::string file = chat_template_file(*tokenizer_);
     if (!file.empty() && !format_.folder)
       summary_.prepared.notes.push_back("the tokenizer's folder has a chat template of its own (" + file +
@@ -102,7 +103,8 @@ class SamplePreparation {
                                   std::to_string(options_.shard_tokens), std::to_string(tokenizer_->fingerprint()),
                                   options_.tokenizer, std::to_string(static_cast<int>(options_.invalid)),
                                   std::to_string(format_.chat.has_value()), chat.begin, turn, format_.prompt_field,
-                                  format_.answer_field, std::to_string(format_.answer_or_completion)},
+                                  format_.answer_field, std::to_string(format_.answer_or_completion),
+                                  std::to_string(format_.preferences)},
                                  sources),
                     tokenizer_, options_.shard_tokens, false);
     splits_->begin(false);
@@ -140,9 +142,11 @@ class SamplePreparation {
   // Counts a sample when it is written: a shard that it finishes is resumed before it.
   void take(const Piece& piece, Sample&& sample, const std::function<void(Sample&&, double)>& each) {
     Place& place = splits_->place;
-    const int64_t counted = std::count(sample.counted.begin() + 1, sample.counted.end(), true);
-    const int64_t length = std::ssize(sample.tokens);
-    if (counted == 0) {
+    const auto begin = sample.counted.begin(), second = begin + sample.second, end = sample.counted.end();
+    const auto counted_in = [](auto from, auto to) { return from == to ? 0 : std::count(from + 1, to, true); };
+    const int64_t of_first = counted_in(begin, second), counted = of_first + counted_in(second, end);
+    const int64_t length = std::max(second - begin, end - second);
+    if (counted == of_first || (sample.second > 0 && of_first == 0)) {
       ++place.unanswered;
       return;
     }

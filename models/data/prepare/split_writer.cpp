@@ -58,11 +58,11 @@ void SplitWriter::write(const Sample& sample) {
   begin_shard(true);
   std::vector<int32_t> marks;
   for (const bool counted : sample.counted) marks.push_back(counted ? kCountedMark : 0);
-  marks.at(0) |= kFirstMark;
+  for (const int64_t first : {int64_t{0}, sample.second}) marks.at(static_cast<size_t>(first)) |= kFirstMark;
   shard_->write(sample.tokens);
   marks_->write(marks);
   info.tokens += std::ssize(sample.tokens);
-  ++info.documents;
+  info.documents += sample.second > 0 ? 2 : 1;
 }
 
 void SplitWriter::close() {

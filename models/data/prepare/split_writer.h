@@ -29,7 +29,8 @@ class SplitWriter {
               int64_t shard_tokens);
 
   void write(std::span<const int32_t> tokens);
-  // A sample lies in one shard and has marks beside its tokens, in prefix-marks-00000.tok, ...
+  // A sample lies in one shard, of preferences both of its sequences as a document each, and has marks beside its
+  // tokens, in prefix-marks-00000.tok, ...
   void write(const Sample& sample);
   void close();  // the present shard; later tokens begin a new one
   // Writes what the shards of `parts` hold.

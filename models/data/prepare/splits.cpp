@@ -13,7 +13,7 @@ namespace braid::models::text {
 using nlohmann::json;
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SourcePosition, files, bytes, inside, offset, line, documents)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Sample, tokens, counted)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Sample, tokens, counted, second)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Place, validation, at, bytes_read, duplicates, ill_formed, held, held_draw, counted,
                                    longest, unanswered, tokens, train_documents, drawn_documents, val_documents, seen,
                                    notes, files)

@@ -51,6 +51,7 @@ ordered_json to_json(const Manifest& m) {
                     {"tasks", tasks}};
   if (m.samples) j["samples"] = {{"begin", m.samples->begin}, {"turn", m.samples->turn}};
   if (m.samples && !m.samples->folder.empty()) j["samples"]["folder"] = m.samples->folder;
+  if (holds_preferences(m)) j["samples"]["preferences"] = true;
   return j;
 }
 
@@ -177,6 +178,7 @@ Manifest read_manifest(const std::string& folder) {
     const json samples = f.get(j, "samples");
     m.samples = SampleInfo{f.text(samples, "begin"), f.text(samples, "turn")};
     if (samples.is_object() && samples.contains("folder")) m.samples->folder = f.text(samples, "folder");
+    if (samples.is_object() && samples.contains("preferences")) m.samples->preferences = samples["preferences"] == true;
   }
   for (const SplitInfo* s : {&m.train, &m.val})
     for (const ShardInfo& shard : s->shards)

@@ -48,7 +48,8 @@ struct ValidationFile {
 // turns (prepare/chat.h).
 struct SampleInfo {
   std::string begin, turn;
-  std::string folder = "";  // the text of the tokenizer's own template, in the place of both
+  std::string folder = "";   // the text of the tokenizer's own template, in the place of both
+  bool preferences = false;  // documents 2 k and 2 k + 1 are the chosen and the rejected sequence of pair k
   bool operator==(const SampleInfo&) const = default;
 };
 
@@ -80,5 +81,6 @@ inline constexpr const char* manifest_name = "dataset.json";
 void write_manifest(const std::string& folder, Manifest& manifest, const std::vector<TokenizerFile>& tokenizer = {});
 // Error(input) naming the file and the field when it, or a file of the tokenizer, is damaged or was edited.
 Manifest read_manifest(const std::string& folder);
+inline bool holds_preferences(const Manifest& manifest) { return manifest.samples && manifest.samples->preferences; }
 
 }  // namespace braid::models::text

@@ -266,4 +266,26 @@ BOOST_AUTO_TEST_CASE(which_template_of_a_folder) {
   BOOST_TEST(Folder("{% if messages|length == 1 %}{{ raise_exception('no') }}{% endif %}").folder().answer_end() == "");
 }
 
+// A pair is the conversations with each answer, of which earlier answers are not learnt.
+BOOST_AUTO_TEST_CASE(preferences_are_two_samples) {
+  const Folder folder(kChatml);
+  const SampleFormat one{.chat = folder.chat}, both{.chat = folder.chat, .preferences = true};
+  const std::string before =
+      R"({"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "weight": 0}, {"role": "user", "content": "c"})";
+  const auto with = [&](const std::string& answer) {
+    return make_sample("{\"messages\": [" + before + ", {\"role\": \"assistant\", \"content\": \"" + answer + "\"}]}",
+                       "here", one, *folder.tokenizer);
+  };
+  const Sample pair = make_sample("{\"prompt\": [" + before + "], \"chosen\": \"yes\", \"rejected\": \"not at all\"}",
+                                  "here", both, *folder.tokenizer);
+  Sample expected = with("yes");
+  const Sample rejected = with("not at all");
+  BOOST_TEST(pair.second == std::ssize(expected.tokens));
+  expected.tokens.insert(expected.tokens.end(), rejected.tokens.begin(), rejected.tokens.end());
+  expected.counted.insert(expected.counted.end(), rejected.counted.begin(), rejected.counted.end());
+  BOOST_TEST(pair.tokens == expected.tokens, boost::test_tools::per_element());
+  BOOST_TEST((pair.counted == expected.counted));
+  BOOST_TEST(std::ranges::count(pair.counted, true) > 3);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
