@@ -14,7 +14,9 @@
 #include "apps/train/config/data_sources.h"
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/run_data.h"
+#include "braid/models/data/sampler.h"
 #include "braid/models/data/text/batches.h"
+#include "braid/models/data/text/preference_data.h"
 #include "braid/tensor/error.h"
 
 namespace braid::apps {
@@ -228,6 +230,28 @@ void print_batch(const Arguments& arguments, const TrainConfig& config, const mo
   }
 }
 
+// The same of preferences.
+void print_pairs(const Arguments& arguments, const TrainConfig& config, const models::text::PreferenceData& data) {
+  const int64_t B = config.train.batch_size, first = (arguments.get_int("batch") - 1) * B;
+  const models::text::Sampler order(data.size(), static_cast<uint64_t>(config.run.seed));
+  const Dataset& sequences = data.sequences();
+  std::printf("micro-batch %lld of the order of run.seed = %lld: %lld of %lld pairs of sequences of %lld tokens\n",
+              static_cast<long long>(arguments.get_int("batch")), static_cast<long long>(config.run.seed),
+              static_cast<long long>(B), static_cast<long long>(data.size()),
+              static_cast<long long>(sequences.seq_len()));
+  for (int64_t place = first; place < first + B; ++place) {
+    const int64_t pair = order.at(place), chosen = data.first_sequence(pair);
+    for (const auto& [what, number] : {std::pair{"chosen", chosen}, {"rejected", chosen + 1}}) {
+      std::printf("\npair %lld, %s\n", static_cast<long long>(pair), what);
+      const Sequence s = sequences.sequence(number);
+      if (arguments.has("table"))
+        print_table(sequences.tokenizer(), s);
+      else
+        print_sequence(sequences.tokenizer(), s, false);
+    }
+  }
+}
+
 int run_inspect(const Arguments& arguments) {
   TrainConfig config;
   const Schema schema = train_schema(config, model_settings());
@@ -253,6 +277,11 @@ int run_inspect(const Arguments& arguments) {
   }
   vocabulary_of(config);  // is it a data folder?
   if (!file && config.data.seq_len == 0) config.data.seq_len = kDefaultLength;
+  if (holds_preferences(config)) {
+    const int64_t T = file ? sequence_length_of_data(config) : config.data.seq_len;
+    print_pairs(arguments, config, {config.data.path, Split::train, T, config.data.long_samples == "cut"});
+    return 0;
+  }
   print_batch(arguments, config,
               file ? training_order(config)
                    : models::text::MixedOrder(

@@ -169,6 +169,7 @@ std::string json(const RunView& v) {
   };
   add({"loss", "val_loss", "task_acc", "tok_per_s"});
   if (v.last && std::isfinite((*v.last)["pictures"])) add({"val_top1", "pictures_per_s"});
+  if (v.last && std::isfinite((*v.last)["accuracy"])) add({"accuracy", "margin"});
   add({"elapsed_s", "eta_s"});
   if (v.state != "running") j["eta_s"] = nlohmann::json();
   j["silence_s"] = v.silence;

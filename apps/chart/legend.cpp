@@ -68,7 +68,7 @@ std::vector<std::vector<std::string>> legend(const std::vector<Run>& runs, int64
   if (window > 1) rows[0].push_back("smoothed loss");
   if (validated) rows[0].insert(rows[0].end(), {"validation", "best validation"});
   if (tasks) rows[0].push_back("task accuracy");
-  const bool classes = measured(runs, "val_top1");
+  const bool pairs = measured(runs, "val_accuracy"), classes = pairs || measured(runs, "val_top1");
   if (classes) rows[0].push_back("accuracy");
   const bool tokens = measured(runs, "tok_per_s"), speed = tokens || measured(runs, "pictures_per_s");
   if (speed) rows[0].push_back(tokens ? "tokens/s" : "images/s");
@@ -88,7 +88,7 @@ std::vector<std::vector<std::string>> legend(const std::vector<Run>& runs, int64
                     (std::isnan(best.value) || !run.members.empty() ? "" : str(" at ", best.step)));
     }
     if (tasks) row.push_back(last("task_acc", 1, 100, " %"));
-    if (classes) row.push_back(last("val_top1", 2, 100, " %"));
+    if (classes) row.push_back(last(pairs ? LogName("val_accuracy") : LogName("val_top1"), 2, 100, " %"));
     if (speed) {
       const double rate = median_speed(run, tokens ? LogName("tok_per_s") : LogName("pictures_per_s"));
       row.push_back(std::isnan(rate) ? "-" : human(rate, 3));

@@ -43,8 +43,15 @@ std::vector<Panel> panels_of_sources(const std::vector<Run>& runs) {
 // The small panels: those of sources, then those of other measures.
 std::vector<PanelRow> small_rows(const std::vector<Run>& runs, const Medium& medium) {
   const bool paper = medium.paper();
-  std::vector<Panel> small = {Panel{"Task accuracy (%)", "task_acc", false, true, 100, LogName("task_acc")},
-                              Panel{"Validation accuracy (%)", "val_top1", false, false, 100, LogName("val_top1")}};
+  std::vector<Panel> small = {
+      Panel{"Task accuracy (%)", "task_acc", false, true, 100, LogName("task_acc")},
+      Panel{"Validation accuracy (%)", "val_top1", false, false, 100, LogName("val_top1")},
+      Panel{"Preferred as labelled (%)", "accuracy", true, false, 100, LogName("val_accuracy")},
+      Panel{"Margin of the rewards", "margin", true, true, 1, LogName("val_margin")},
+      Panel{"Reward, chosen", "reward_chosen", true, true, 1, LogName("val_reward_chosen")},
+      Panel{"Reward, rejected", "reward_rejected", true, true, 1, LogName("val_reward_rejected")},
+      Panel{"Log-probability, chosen", "logp_chosen", true, false, 1, LogName("val_logp_chosen")},
+      Panel{"Log-probability, rejected", "logp_rejected", true, false, 1, LogName("val_logp_rejected")}};
   if (!paper)
     small.insert(small.end(), {Panel{"Learning rate", "lr", false, true},
                                Panel{"Gradient norm before clipping", "grad_norm", true, true},
@@ -56,12 +63,14 @@ std::vector<PanelRow> small_rows(const std::vector<Run>& runs, const Medium& med
   const int across = paper ? panels_across(3, 170, medium) : 4;
   const auto at_most = [&](size_t count) { return std::clamp<size_t>(count, 1, static_cast<size_t>(across)); };
   add_rows(rows, of_sources, at_most(std::min<size_t>(of_sources.size(), 3)));
-  add_rows(rows, small, small.size() == 4 ? 2 : at_most(small.size()));
+  add_rows(rows, small, small.size() == 4 ? 2 : at_most(std::min<size_t>(small.size(), 3)));
   return rows;
 }
 
 Panel loss_panel(const std::vector<Run>& runs, const RunLook& look) {
-  Panel loss{measured(runs, "pictures") ? "Loss (nats per image)" : "Loss (nats per token)",
+  Panel loss{measured(runs, "pictures")   ? "Loss (nats per image)"
+             : measured(runs, "accuracy") ? "Loss (nats per pair)"
+                                          : "Loss (nats per token)",
              "loss",
              true,
              false,

@@ -32,7 +32,7 @@ std::optional<std::string> failure_of(TrainingRun& run, const TrainConfig& confi
 // The loop. All ranks have the same metrics, so all take the same turns.
 int train_steps(TrainingRun& run, const TrainConfig& config, const dist::ProcessMesh& mesh, const RowObserver& on_row) {
   models::Trainer& trainer = run.trainer();
-  if (!run.finish_measurements()) {
+  if (!run.start() || !run.finish_measurements()) {
     run.print_stopped();
     return exit_stopped;
   }
@@ -70,7 +70,7 @@ int train_steps(TrainingRun& run, const TrainConfig& config, const dist::Process
     }
     trace.reset();
 
-    LogRow row = run.count_step(metrics, lr.all);
+    LogRow row = run.count_step(metrics, lr.all, batches);
     run.measure(row);
     run.log(row);
     const bool ends = on_row && !on_row(row);
@@ -102,10 +102,8 @@ int train(const TrainConfig& config, const Schema& schema, const Job& job, const
     const RunRecord record(ranks.world, ranks.device, command);
     for (const std::string& line : record.head()) std::printf("%s\n", line.c_str());
     run.open(record);
-    return record.run(config.run.out, config.train.steps, config.train.init_from, [&] {
-      run.start();
-      return train_steps(run, config, mesh, on_row);
-    });
+    return record.run(config.run.out, config.train.steps, config.train.init_from,
+                      [&] { return train_steps(run, config, mesh, on_row); });
   } catch (const OutOfMemory& e) {
     const auto model = model_for_data(config);
     throw OutOfMemory(e.what() + memory_advice(config, *model, sequence_length(config, *model), 0,

@@ -84,6 +84,9 @@ Command train_command() {
           "longer sequences where positions are rotary.\n"
           "train.init_from=FOLDER starts from the weights of a model or run, with model.use_dcmha=true as a DCFormer.\n"
           "optimizer.groups gives parameters another learning rate or decay, or freezes them; lora.rank trains LoRA.\n"
+          "Data of braid prepare --preferences are trained on by direct preference optimization (dpo.*), with the "
+          "weights\n"
+          "of train.init_from as the reference.\n"
           "On a GPU one process captures its step as a CUDA graph and replays it (train.graph=false launches every\n"
           "kernel); several processes launch every kernel.\n"
           "SIGINT, SIGTERM, SIGUSR1 and SIGHUP save the state and end with exit code 75: run the same command again.\n"
@@ -99,6 +102,7 @@ Command train_command() {
            "braid train configs/demo.toml --dry-run",
            "braid train model.preset=dcpythia-6.9b train.dtype=bf16 train.batch_size=64 --dry-run --for h100x64",
            "braid train run.out=out/composed data.path=out/data train.init_from=out/plain model.use_dcmha=true",
+           "braid train run.out=out/preferred data.path=out/pairs train.init_from=out/tuned optimizer.lr=1e-4",
            "mpirun -np 4 braid train configs/demo.toml parallel.tensor=2"},
       .run = run_train,
       .shared = [](const Arguments&) { return true; },

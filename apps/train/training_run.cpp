@@ -28,6 +28,9 @@ namespace braid::apps {
 namespace fs = std::filesystem;
 
 namespace {
+// What the summary tells of the last validation beside its loss.
+constexpr LogName kMeasured[] = {"task_acc", "val_top1", "val_accuracy", "val_margin"};
+
 // The values of rank 0 on all ranks.
 std::vector<double> from_root(const std::vector<double>& values, const dist::Communicator& world) {
   const bool root = world.rank() == 0;
@@ -78,6 +81,7 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       spikes_(config.guard.spike, config.guard.warmup) {
   at_root(mesh_.world, [&] { files_.take_metrics_port(config_.log.metrics_port); });
   task_->check_model(*model_);
+  trainer_.minimise(objective(config));
   trainer_.capture_steps(config.train.graph);
   trainer_.average_weights(config.train.ema);
   trainer_.separate_sources(std::ssize(task_->source_use(0)));
@@ -142,7 +146,7 @@ void TrainingRun::open_log() {
   for (const LogRow& row : rows) {
     measured_.last["loss"] = row["loss"];
     if (row.has("val_loss")) measured_.last["val_loss"] = row["val_loss"], measured_.val_step = row.step;
-    for (const LogName measured : {LogName("task_acc"), LogName("val_top1")})
+    for (const LogName measured : kMeasured)
       if (row.has(measured)) measured_.last[measured] = row[measured];
   }
   if (config_.checkpoint.best) find_best(rows);
@@ -196,12 +200,14 @@ std::string TrainingRun::gain_of_type() const {
          (gain > 1.1 ? "" : " on this processor; what 16 bits save here is memory");
 }
 
-void TrainingRun::start() {
+bool TrainingRun::start() {
   const double stated = 1e12 * config_.log.peak_tflops;
   work_.peak_flops = (stated > 0 ? stated : measured_flops(device_, types_.compute)) * mesh_.world.size();
   const std::string gain = gain_of_type();
   reset_peak_memory(device_);
-  task_->start(*model_, mesh_);
+  if (saves_.first_step == 0)
+    for (const auto& [label, value] : task_->start_work(*spec_)) progress_.note(label + ": " + value);
+  if (!task_->start(*model_, mesh_)) return false;
   for (const std::string& note : task_->start_notes()) progress_.note(note);
   if (const std::string warning = spec_->training_warning(); !warning.empty()) progress_.note("warning: " + warning);
   const models::ModelSize size = models::model_size(*spec_);
@@ -223,6 +229,7 @@ void TrainingRun::start() {
   note_start();
   work_.elapsed_before = state_.elapsed_s;
   work_.start = saves_.last = Clock::now();
+  return true;
 }
 
 // Where the first weights come from, and which parameters are trained.
@@ -239,7 +246,8 @@ std::vector<models::Batch> TrainingRun::batches() const { return task_->batches(
 
 nn::Rates TrainingRun::learning_rates() const { return nn::learning_rates(schedule(config_), state_.step); }
 
-LogRow TrainingRun::count_step(const models::StepMetrics& metrics, double lr) {
+LogRow TrainingRun::count_step(const models::StepMetrics& metrics, double lr,
+                               const std::vector<models::Batch>& batches) {
   const int64_t samples = config_.train.batch_size * config_.train.accumulate;
   const auto begins = [&](const nn::ParameterGroup& group) { return group.frozen_until == state_.step; };
   if (work_.flops == 0 || std::ranges::any_of(trainer_.optimizer().options().groups, begins))
@@ -252,6 +260,7 @@ LogRow TrainingRun::count_step(const models::StepMetrics& metrics, double lr) {
   LogRow row(state_.step, {{"loss", metrics.loss}, {"lr", lr}, {"grad_norm", metrics.grad_norm}});
   for (const std::string& column : source_columns(*task_)) row.sources.emplace_back(column, not_measured);
   for (size_t i = 0; i < metrics.source_losses.size(); ++i) row.sources[i].second = metrics.source_losses[i];
+  task_->measure_step(row, batches, metrics);
   task_->count(row, state_.samples, static_cast<double>((state_.step - saves_.first_step) * samples) / work_.seconds());
   row["mfu"] = work_.flops / work_.seconds() / work_.peak_flops;
   row["memory_mb"] = static_cast<double>(memory_stats(device_).peak) / 1e6;
@@ -291,8 +300,8 @@ bool TrainingRun::measure_now(LogRow& row, bool validate, bool sample) {
       return without_numerical_failure(name, work).empty();
     };
     if (!task_->validate(row, attempt)) return false;
-    measured_.last["val_loss"] = row["val_loss"], measured_.last["task_acc"] = row["task_acc"],
-    measured_.last["val_top1"] = row["val_top1"];
+    measured_.last["val_loss"] = row["val_loss"];
+    for (const LogName measured : kMeasured) measured_.last[measured] = row[measured];
     measured_.val_step = row.step;
   }
   if (sample) {
@@ -343,8 +352,8 @@ void TrainingRun::log(LogRow& row) {
 
 void TrainingRun::print_stopped() {
   progress_.finish();
-  std::printf("stopped by %s after step %lld; state saved, run the same command again to resume\n",
-              StopSignals::cause(), static_cast<long long>(state_.step));
+  std::printf("stopped by %s after step %lld; %srun the same command again to resume\n", StopSignals::cause(),
+              static_cast<long long>(state_.step), state_.step > 0 ? "state saved, " : "");
 }
 
 void TrainingRun::print_summary() {
@@ -366,6 +375,9 @@ void TrainingRun::print_summary() {
     if (const std::optional<double> chance = task_->chance()) std::printf(" (guessing: %.1f%%)", 100 * *chance);
   }
   if (measured_.last.has("val_top1")) std::printf(", validation accuracy %.2f%%", 100 * measured_.last["val_top1"]);
+  if (measured_.last.has("val_accuracy"))
+    std::printf(", validation accuracy %.2f%%, margin %.4f", 100 * measured_.last["val_accuracy"],
+                measured_.last["val_margin"]);
   for (const SourceUse& source : task_->source_use(state_.samples))
     std::printf("\nsource %s: %s", source.name.c_str(), source.text().c_str());
   if (state_.step > saves_.first_step) std::printf("\npeak memory %s", peak_text(memory_by_use(device_)).c_str());

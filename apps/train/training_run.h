@@ -34,8 +34,8 @@ class TrainingRun {
   // Locks the run's folder, loads its newest valid checkpoint and opens its log. Collective. Error(numerical) when the
   // run has failed twice from there.
   void open(const RunRecord& record);
-  // Prints what is trained, measures the device and starts the clock.
-  void start();
+  // Prints what is trained, measures the device and starts the clock. false: a stop signal came before the end.
+  bool start();
 
   models::Trainer& trainer() { return trainer_; }
   SpikeDetector& spikes() { return spikes_; }
@@ -47,7 +47,7 @@ class TrainingRun {
   std::vector<models::Batch> batches() const;
   nn::Rates learning_rates() const;
   // After the update: counts step, samples and time. Returns the log row of the step.
-  LogRow count_step(const models::StepMetrics& metrics, double lr);
+  LogRow count_step(const models::StepMetrics& metrics, double lr, const std::vector<models::Batch>& batches);
   // The validation, tasks and sample that are due at this step. A stop signal ends them; finish_measurements()
   // completes them after a resume, so that the log equals that of a run without a stop.
   void measure(LogRow& row);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apps/train/config/trained.h"
+#include "braid/models/training/preferences.h"
 
 namespace braid::apps {
 
@@ -26,7 +27,9 @@ SampleFlops sample_flops(const TrainConfig& config, const models::ModelSpec& mod
     if (group.frozen_until) group.frozen_until = *group.frozen_until > updates ? nn::kNeverTrained : 0;
     group.elementwise.reset();  // the update counts for no sample: any rule does
   }
-  const auto samples = static_cast<double>(batch.samples());
+  const bool pairs = batch.has(models::kReferenceLosses);
+  if (pairs) setup.objective = std::make_shared<models::PreferenceObjective>(models::PreferenceOptions());
+  const auto samples = static_cast<double>(pairs ? batch.samples() / 2 : batch.samples());
   SampleFlops flops{.forward = models::forward_flops(model, batch, setup).total() / samples};
   flops.backward = models::training_flops(model, batch, setup).total() / samples - flops.forward;
   return flops;

@@ -88,13 +88,25 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"augment.label_smoothing", &c.augment.label_smoothing,
                "images: share of a label's weight that all classes get", from_below(0, 1)},
 
+              {"dpo.beta", &c.dpo.beta,
+               "preferences: rewards are beta times the log of probability / the reference's; a larger one stays "
+               "closer "
+               "to the reference",
+               above(0)},
+              {"dpo.label_smoothing", &c.dpo.label_smoothing,
+               "preferences: share of the pairs whose labels are taken to be exchanged", from_below(0, 0.5)},
+              {"dpo.length_normalised", &c.dpo.length_normalised,
+               "preferences: logs of probabilities are divided by the tokens of the answer"},
+              {"dpo.sft_weight", &c.dpo.sft_weight,
+               "preferences: weight of the mean loss of the chosen answer's tokens, added to the loss", at_least(0)},
+
               {"train.steps", &c.train.steps, "optimizer steps", count},
               {"train.epochs", &c.train.epochs,
                "passes over the data, which then give train.steps; on the command line a later train.steps replaces "
                "it; 0 = by train.steps",
                between(0, 1e6)},
               {"train.batch_size", &c.train.batch_size,
-               "sequences or images per micro-batch, of all processes together", count},
+               "sequences, pairs or images per micro-batch, of all processes together", count},
               {"train.accumulate", &c.train.accumulate, "micro-batches per step", count},
               {"train.dtype", &c.train.dtype, "arithmetic; bf16 keeps f32 master weights",
                float_type({"f32", "f64", "bf16"})},

@@ -36,6 +36,13 @@ struct TrainConfig {
     double label_smoothing = 0;
     bool operator==(const Augment&) const = default;
   } augment;
+  struct Dpo {  // of preferences
+    double beta = 0.1;
+    double label_smoothing = 0;
+    bool length_normalised = false;
+    double sft_weight = 0;
+    bool operator==(const Dpo&) const = default;
+  } dpo;
   struct Train {
     int64_t steps = 1000;
     double epochs = 0;

@@ -154,7 +154,9 @@ int64_t kept_json(const fs::path& path, int64_t step, std::vector<LogRow>& rows)
 
 }  // namespace
 
-std::string_view kind_of(const LogRow& row) { return row.has("pictures") ? "images" : "text"; }
+std::string_view kind_of(const LogRow& row) {
+  return row.has("pictures") ? "images" : row.has("accuracy") ? "preferences" : "text";
+}
 
 void LogRow::set_source(std::string_view column, double value) {
   const auto at = std::ranges::find(sources, column, &std::pair<std::string, double>::first);

@@ -25,8 +25,8 @@ struct LogColumn {
   std::string_view name;
   std::string_view tag;        // of event files; "": not there
   bool measured = false;       // differs from run to run; all others of a resumed run equal those of one without a stop
-  std::string_view kind = "";  // of the data that has the column; "": any
-  constexpr bool in(std::string_view log) const { return kind.empty() || log.empty() || kind == log; }
+  std::string_view kind = "";  // of the data that have the column, one or more; "": any
+  constexpr bool in(std::string_view log) const { return kind.empty() || log.empty() || kind.find(log) != kind.npos; }
 };
 inline constexpr LogColumn log_columns[] = {
     {"loss", "loss/train"},
@@ -35,10 +35,22 @@ inline constexpr LogColumn log_columns[] = {
     {"val_top1", "validation/top1", false, "images"},              // share of images classified correctly, 0..1
     {"val_top5", "validation/top5", false, "images"},              // ... whose class is among the five likeliest
     {"val_ece", "validation/calibration_error", false, "images"},  // expected calibration error, 0..1
+    {"accuracy", "rewards/accuracy", false, "preferences"},  // share of pairs whose chosen answer has the larger reward
+    {"margin", "rewards/margin", false, "preferences"},  // mean reward of the chosen answer minus the rejected one's
+    {"reward_chosen", "rewards/chosen", false, "preferences"},
+    {"reward_rejected", "rewards/rejected", false, "preferences"},
+    {"logp_chosen", "logp/chosen", false, "preferences"},  // mean log of the probability of an answer
+    {"logp_rejected", "logp/rejected", false, "preferences"},
+    {"val_accuracy", "validation/accuracy", false, "preferences"},  // the same of the validation split
+    {"val_margin", "validation/margin", false, "preferences"},
+    {"val_reward_chosen", "validation/reward_chosen", false, "preferences"},
+    {"val_reward_rejected", "validation/reward_rejected", false, "preferences"},
+    {"val_logp_chosen", "validation/logp_chosen", false, "preferences"},
+    {"val_logp_rejected", "validation/logp_rejected", false, "preferences"},
     {"lr", "optimizer/learning_rate"},
-    {"grad_norm", "optimizer/gradient_norm"},  // before clipping
-    {"tokens", "data/tokens", false, "text"},  // seen since step 0
-    {"tok_per_s", "speed/tokens_per_second", true, "text"},
+    {"grad_norm", "optimizer/gradient_norm"},              // before clipping
+    {"tokens", "data/tokens", false, "text preferences"},  // seen since step 0
+    {"tok_per_s", "speed/tokens_per_second", true, "text preferences"},
     {"pictures", "data/pictures", false, "images"},  // images seen since step 0
     {"pictures_per_s", "speed/pictures_per_second", true, "images"},
     {"mfu", "speed/model_flops_utilization", true},  // share of the peak arithmetic, 0..1
@@ -97,7 +109,7 @@ class LogRow {
   std::array<double, std::size(log_columns)> values_;
 };
 
-// `kind`: of the data, "text" or "images"; "": a file with rows of both.
+// `kind`: of the data, "text", "images" or "preferences"; "": a file with rows of several.
 std::string_view kind_of(const LogRow& row);
 // source_columns: of the file, of a mixture. Lines have their line end, and shortest decimals that read back to the
 // same values.

@@ -18,6 +18,7 @@ const Metric kMetrics[] = {
     {"val_loss", "validation_loss", "gauge", "Loss of the last validation."},
     {"task_acc", "task_accuracy", "gauge", "Share of held-out tasks solved, 0 to 1."},
     {"val_top1", "validation_top1", "gauge", "Share of validation images classified correctly, 0 to 1."},
+    {"val_accuracy", "validation_accuracy", "gauge", "Share of validation pairs preferred as labelled, 0 to 1."},
     {"lr", "learning_rate", "gauge", "Learning rate of the last step."},
     {"grad_norm", "gradient_norm", "gauge", "Norm of the gradient before clipping."},
     {"tokens", "tokens_total", "counter", "Tokens since step 0."},

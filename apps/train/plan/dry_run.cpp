@@ -43,15 +43,18 @@ struct Plan {
   StepPlan step;
   std::vector<StepPlan> layouts;  // of as many processes, the best first
   DiskPlan disk;
-  std::vector<SourceUse> sources;  // of a mixture, over the run
+  std::vector<SourceUse> sources;                               // of a mixture, over the run
+  std::vector<std::pair<std::string, std::string>> start_work;  // before the first step
+  int64_t sequences;                                            // of a sample: 2 of a pair
 
   double samples() const {
     return static_cast<double>(config.train.batch_size) * static_cast<double>(config.train.accumulate);
   }
-  double tokens() const { return samples() * static_cast<double>(seq_len); }
+  double sample_tokens() const { return static_cast<double>(sequences * seq_len); }
+  double tokens() const { return samples() * sample_tokens(); }
   // The unit of work: a token, or a sample that is no sequence.
-  bool sequences() const { return model.max_sequence_length() > 0; }
-  std::string unit() const { return sequences() ? "token" : "sample"; }
+  bool of_text() const { return model.max_sequence_length() > 0; }
+  std::string unit() const { return of_text() ? "token" : "sample"; }
 };
 
 std::string layout_text(const models::MeshShape& mesh) {
@@ -60,7 +63,7 @@ std::string layout_text(const models::MeshShape& mesh) {
 
 void add_model(Report& report, const Plan& plan) {
   const models::ModelSize size = models::model_size(plan.model);
-  const double T = static_cast<double>(plan.seq_len);
+  const double T = plan.sample_tokens();
   report.title("model");
   if (const std::string warning = plan.model.training_warning(); !warning.empty()) report.text("warning: " + warning);
   report.line("parameters", std::to_string(size.parameters));
@@ -78,6 +81,7 @@ void add_start(Report& report, const Plan& plan) {
   if (const std::optional<Origin> origin = origin_of(plan.config, plan.model)) {
     report.title("start");
     for (const auto& [label, value] : origin_lines(*origin, plan.model, plan.seq_len)) report.line(label, value);
+    for (const auto& [label, value] : plan.start_work) report.line(label, value);
   }
   const auto trained = trained_lines(plan.config, plan.model, plan.seq_len);
   if (!trained.empty()) report.title("trained parameters");
@@ -110,8 +114,9 @@ void add_step_memory(Report& report, const Plan& plan) {
   };
   const models::TrainingMemory memory = memory_of(config);
   report.title(str("memory of a step ", plan.step.mesh.ranks() > 1 ? "if one process made all of it" : "on one process",
-                   " (batch ", config.train.batch_size, plan.sequences() ? str(" x ", plan.seq_len, " tokens") : "",
-                   ", ", config.train.dtype, ")"));
+                   " (batch ", config.train.batch_size,
+                   plan.of_text() ? str(" x ", plan.sequences > 1 ? "2 x " : "", plan.seq_len, " tokens") : "", ", ",
+                   config.train.dtype, ")"));
   add_memory(report, memory, types.compute != types.masters ? str(", f32 and copies in ", types.compute) : "");
   report.line("total", bytes_text(memory.total()));
   report.line(other.train.recompute ? "total if blocks were recomputed" : "total if blocks were not recomputed",
@@ -214,7 +219,7 @@ double measured_seconds(const Plan& plan) {
     }
     const std::vector<LogRow> rows = read_log(out);
     if (!same_model || rows.empty()) return 0;
-    const double rate = plan.sequences() ? rows.back()["tok_per_s"] : rows.back()["pictures_per_s"];
+    const double rate = plan.of_text() ? rows.back()["tok_per_s"] : rows.back()["pictures_per_s"];
     return rate > 0 ? plan.tokens() / rate : 0;
   } catch (const Error&) {  // of an earlier version, or damaged: no measurement
     return 0;
@@ -377,7 +382,10 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
             {},
             plan_disk(config, *model),
             with_data ? task->source_use(config.train.steps * config.train.batch_size * config.train.accumulate)
-                      : std::vector<SourceUse>()};
+                      : std::vector<SourceUse>(),
+            {},
+            batch.has(models::kReferenceLosses) ? 2 : 1};
+  if (task) plan.start_work = task->start_work(*model);
   if (mesh.ranks() > 1) plan.layouts = plan_layouts(config, *model, T, mesh.ranks(), machine, sample);
 
   Report report;

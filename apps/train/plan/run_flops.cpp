@@ -26,8 +26,11 @@ double training_flops_per_token(const fs::path& run) {
                     : data               ? model_for_data(config)
                                          : model_spec(config, 0);
   const int64_t T = sequence_length(config, *spec);
-  const models::Batch batch = data ? typical_batch(*spec, training_data(config)) : models::blank_batch(*spec, 1, T);
-  return sample_flops(config, *spec, batch).training() / static_cast<double>(T);
+  const bool pairs = data && holds_preferences(config);
+  const models::Batch batch = pairs  ? objective(config)->blank_batch(*spec->make_shape_only(), 1, T)
+                              : data ? typical_batch(*spec, training_data(config))
+                                     : models::blank_batch(*spec, 1, T);
+  return sample_flops(config, *spec, batch).training() / static_cast<double>(pairs ? 2 * T : T);
 }
 
 }  // namespace braid::apps

@@ -167,6 +167,24 @@ std::unique_ptr<const models::ModelSpec> pair_model_spec(const TrainConfig& conf
                          "pairs of sequences", "seq2seq-tiny");
 }
 
+bool holds_preferences(const TrainConfig& config) {
+  const std::string& path = config.data.path;
+  return !path.empty() && io::exists(std::filesystem::path(path) / models::text::manifest_name) &&
+         !models::vision::holds_images(path) && models::text::holds_preferences(models::text::read_manifest(path));
+}
+
+models::PreferenceOptions preference_options(const TrainConfig& config) {
+  return {.beta = config.dpo.beta,
+          .label_smoothing = config.dpo.label_smoothing,
+          .length_normalised = config.dpo.length_normalised,
+          .sft_weight = config.dpo.sft_weight};
+}
+
+std::shared_ptr<const models::Objective> objective(const TrainConfig& config) {
+  if (!holds_preferences(config)) return std::make_shared<models::Objective>();
+  return std::make_shared<models::PreferenceObjective>(preference_options(config));
+}
+
 nn::OptimizerOptions optimizer_options(const TrainConfig& config) {
   const TrainConfig::Optimizer& o = config.optimizer;
   return {.name = o.name,

@@ -8,6 +8,7 @@
 #include "braid/models/data/vision/manifest.h"
 #include "braid/models/families/seq2seq/pairs.h"
 #include "braid/models/model_spec.h"
+#include "braid/models/training/preferences.h"
 #include "braid/nn/optim/optimizer.h"
 #include "braid/nn/optim/schedule.h"
 
@@ -28,6 +29,11 @@ std::unique_ptr<const models::ModelSpec> image_model_spec(const TrainConfig& con
                                                           const models::vision::ImageManifest& data);
 // The same for pairs of sequences, which give lengths and symbols.
 std::unique_ptr<const models::ModelSpec> pair_model_spec(const TrainConfig& config, const models::PairTask& data);
+// Whether data.path is a folder of preferences, and dpo.*.
+bool holds_preferences(const TrainConfig& config);
+models::PreferenceOptions preference_options(const TrainConfig& config);
+// What the steps of the run minimise.
+std::shared_ptr<const models::Objective> objective(const TrainConfig& config);
 nn::OptimizerOptions optimizer_options(const TrainConfig& config);
 // With the learning rates of the model's layers.
 nn::OptimizerOptions optimizer_options(const TrainConfig& config, const nn::Module& model);

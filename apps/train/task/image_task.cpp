@@ -75,16 +75,17 @@ void ImageTask::check_model(const models::Model& model) const {
         [&] { return "a model of type " + model.spec()->model_type() + " does not read images"; });
 }
 
-void ImageTask::start(const models::Model& model, const dist::ProcessMesh& mesh) {
+bool ImageTask::start(const models::Model& model, const dist::ProcessMesh& mesh) {
   model_ = &dynamic_cast<const models::ImageModel&>(model);
   mesh_ = &mesh;
   images_.sample_keys = model_->random_training();
-  if (config_.train.init_from.empty()) return;
+  if (config_.train.init_from.empty()) return true;
   const models::vision::ModelInput input =
       models::vision::model_input(train_.manifest(), config_.data.path, *model_, preprocessing_, notes_);
   train_.take_as(input);
   if (validation_) validation_->take_as(input);
   for (std::string& note : notes_) note = "note: " + note;
+  return true;
 }
 
 bool ImageTask::validate(LogRow& row, const Attempt&) const {

@@ -21,7 +21,7 @@ class ImageTask final : public TrainingTask {
   std::vector<std::pair<std::string, std::string>> model_files() const override;
   std::unique_ptr<const models::ModelSpec> model_spec() const override;
   void check_model(const models::Model& model) const override;
-  void start(const models::Model& model, const dist::ProcessMesh& mesh) override;
+  bool start(const models::Model& model, const dist::ProcessMesh& mesh) override;
   bool validate(LogRow& row, const Attempt& attempt) const override;
   std::string_view log_kind() const override { return "images"; }
   void count(LogRow& row, int64_t samples, double rate) const override;

@@ -45,9 +45,10 @@ void PairTrainingTask::check_model(const models::Model& model) const {
         [&] { return "a model of type " + model.spec()->model_type() + " does not read pairs of sequences"; });
 }
 
-void PairTrainingTask::start(const models::Model& model, const dist::ProcessMesh& mesh) {
+bool PairTrainingTask::start(const models::Model& model, const dist::ProcessMesh& mesh) {
   model_ = &dynamic_cast<const models::Seq2Seq&>(model);
   mesh_ = &mesh;
+  return true;
 }
 
 std::vector<std::vector<int64_t>> PairTrainingTask::validation_pairs() const {

@@ -18,7 +18,7 @@ class PairTrainingTask final : public TrainingTask {
   int64_t sample_at(int64_t place) const override { return sampler_.at(place); }
   std::unique_ptr<const models::ModelSpec> model_spec() const override;
   void check_model(const models::Model& model) const override;
-  void start(const models::Model& model, const dist::ProcessMesh& mesh) override;
+  bool start(const models::Model& model, const dist::ProcessMesh& mesh) override;
   // Loss by teacher forcing, and the share of pairs that are decoded without a mistake as task_acc.
   bool validate(LogRow& row, const Attempt& attempt) const override;
   // Some pairs of the validation split and how the model decodes them.

@@ -28,6 +28,10 @@ static void check_source(const std::string& folder, const std::string& first) {
   check(!models::vision::holds_images(folder), ErrorKind::setting,
         [&] { return "data.sources names " + folder + ", which holds images: expected folders of text"; });
   const Manifest data = models::text::read_manifest(folder), expected = models::text::read_manifest(first);
+  check(!models::text::holds_preferences(data), ErrorKind::setting, [&] {
+    return "data.sources names " + folder + ", which holds preferences: expected folders of text; train on it alone, " +
+           "with data.path";
+  });
   check(data.train.tokens > 0, ErrorKind::setting, [&] {
     return "the source " + folder + " has no training tokens: expected at least one sequence; prepare more text, or " +
            "leave it out of data.sources";
@@ -58,7 +62,7 @@ int64_t vocabulary_of(const TrainConfig& config) {
   return models::text::read_manifest(config.data.path).vocab_size;
 }
 
-static int64_t sequence_length_of_data(const TrainConfig& config) {
+int64_t sequence_length_of_data(const TrainConfig& config) {
   return sequence_length(config, *model_spec(config, vocabulary_of(config)));
 }
 
@@ -163,7 +167,10 @@ std::string set_steps_by_epochs(TrainConfig& config, const std::vector<std::stri
   });
   config.train.steps = static_cast<int64_t>(steps);
   return str("train.epochs = ", shortest(config.train.epochs), " over ", there,
-             task->log_kind() == "text" ? " sequences" : " images", " gives train.steps = ", config.train.steps);
+             task->log_kind() == "text"     ? " sequences"
+             : task->log_kind() == "images" ? " images"
+                                            : " pairs",
+             " gives train.steps = ", config.train.steps);
 }
 
 std::string words_about_samples(const Dataset& data, const TrainConfig& config) {

@@ -14,6 +14,7 @@ namespace braid::apps {
 // The vocabulary of the data. Error(input) when braid prepare has not written data.path; Error(setting) when it has not
 // written a folder of data.sources, or one holds no text, no training tokens or those of another tokenizer.
 int64_t vocabulary_of(const TrainConfig& config);
+int64_t sequence_length_of_data(const TrainConfig& config);
 // folder: samples have document masking by default, text has not.
 models::text::SequenceOptions sequence_options(const TrainConfig& config, const std::string& folder);
 models::text::Dataset training_data(const TrainConfig& config);  // of several sources the first

@@ -6,6 +6,7 @@
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/image_task.h"
 #include "apps/train/task/pair_task.h"
+#include "apps/train/task/preference_task.h"
 #include "apps/train/task/run_data.h"
 #include "apps/train/task/text_task.h"
 #include "braid/models/cost/trace.h"
@@ -41,10 +42,12 @@ std::vector<std::string> repetition_warnings(const std::vector<SourceUse>& use) 
 
 std::unique_ptr<TrainingTask> make_task(const TrainConfig& config) {
   const bool mixture = !config.data.sources.empty();  // of text
+  if (!holds_preferences(config)) check_no_preference_settings(config);
   if (!mixture && models::vision::holds_images(config.data.path)) return std::make_unique<ImageTask>(config);
   check_no_image_settings(config);
   if (const auto pairs = models::PairTask::of_path(config.data.path))
     return std::make_unique<PairTrainingTask>(config, *pairs);
+  if (holds_preferences(config)) return std::make_unique<PreferenceTask>(config);
   return std::make_unique<TextTask>(config);
 }
 

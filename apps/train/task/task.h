@@ -1,5 +1,5 @@
 // The part of a run that depends on the kind of its data: batches, the model that fits them, how it is judged, and
-// which words and columns that gives. text_task.h, image_task.h and pair_task.h implement it.
+// which words and columns that gives. text_task.h, image_task.h, pair_task.h and preference_task.h implement it.
 #pragma once
 #include <functional>
 #include <memory>
@@ -15,6 +15,7 @@
 #include "braid/models/data/tokenizers/tokenizer.h"
 #include "braid/models/model_spec.h"
 #include "braid/models/sequence_lengths.h"
+#include "braid/models/training/trainer.h"
 
 namespace braid::apps {
 
@@ -63,8 +64,11 @@ class TrainingTask {
   virtual models::Batch typical_batch(const models::ModelSpec& model) const;
 
   // --- measurements ---
-  // Before the first of them. `model` and `mesh` must outlive the task.
-  virtual void start(const models::Model& model, const dist::ProcessMesh& mesh) = 0;
+  // What start() computes, as lines of a label and a value.
+  virtual std::vector<std::pair<std::string, std::string>> start_work(const models::ModelSpec&) const { return {}; }
+  // Before the first batch and measurement, with the weights that the run continues from. `model` and `mesh` must
+  // outlive the task. Collective; false: a stop signal came before the end.
+  virtual bool start(const models::Model& model, const dist::ProcessMesh& mesh) = 0;
   // Fills the row with what is measured on the validation split. Collective; false: a stop signal came before the end.
   virtual bool validate(LogRow& row, const Attempt& attempt) const = 0;
   // A text for samples.txt, on rank 0; none: a stop signal came. Collective. Error(numerical).
@@ -76,6 +80,8 @@ class TrainingTask {
   virtual std::string_view log_kind() const = 0;  // the columns of its log
   // After `samples` samples, at a rate per second.
   virtual void count(LogRow& row, int64_t samples, double rate) const = 0;
+  // What a step shows beside its loss. Collective.
+  virtual void measure_step(LogRow&, const std::vector<models::Batch>&, const models::StepMetrics&) const {}
   virtual std::string size_text() const = 0;                           // "12000 train tokens, sequences of 32"
   virtual std::vector<std::string> data_notes() const { return {}; }   // more about the data
   virtual std::vector<std::string> start_notes() const { return {}; }  // after start()

@@ -43,10 +43,11 @@ models::Batch TextTask::typical_batch(const models::ModelSpec& model) const {
   return apps::typical_batch(model, train());
 }
 
-void TextTask::start(const models::Model& model, const dist::ProcessMesh& mesh) {
+bool TextTask::start(const models::Model& model, const dist::ProcessMesh& mesh) {
   const auto& text = dynamic_cast<const models::LanguageModel&>(model);
   longest_ = text.max_sequence_length();
   evaluation_.emplace(config_, text, mesh, train().tokenizer(), validation_);
+  return true;
 }
 
 bool TextTask::validate(LogRow& row, const Attempt& attempt) const {

@@ -25,7 +25,7 @@ class TextTask final : public TrainingTask {
   std::unique_ptr<const models::ModelSpec> model_spec() const override;
   void check_model(const models::Model& model) const override;
   models::Batch typical_batch(const models::ModelSpec& model) const override;
-  void start(const models::Model& model, const dist::ProcessMesh& mesh) override;
+  bool start(const models::Model& model, const dist::ProcessMesh& mesh) override;
   bool validate(LogRow& row, const Attempt& attempt) const override;
   std::optional<std::string> sample() const override { return evaluation_->sample(); }
   std::optional<double> chance() const override;
