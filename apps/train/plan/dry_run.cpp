@@ -50,8 +50,7 @@ struct Plan {
   double samples() const {
     return static_cast<double>(config.train.batch_size) * static_cast<double>(config.train.accumulate);
   }
-  double sample_tokens() const { return static_cast<double>(sequences * seq_len); }
-  double tokens() const { return samples() * sample_tokens(); }
+  double tokens() const { return samples() * static_cast<double>(sequences * seq_len); }
   // The unit of work: a token, or a sample that is no sequence.
   bool of_text() const { return model.max_sequence_length() > 0; }
   std::string unit() const { return of_text() ? "token" : "sample"; }
@@ -63,7 +62,7 @@ std::string layout_text(const models::MeshShape& mesh) {
 
 void add_model(Report& report, const Plan& plan) {
   const models::ModelSize size = models::model_size(plan.model);
-  const double T = plan.sample_tokens();
+  const auto T = static_cast<double>(plan.sequences * plan.seq_len);
   report.title("model");
   if (const std::string warning = plan.model.training_warning(); !warning.empty()) report.text("warning: " + warning);
   report.line("parameters", std::to_string(size.parameters));
@@ -99,9 +98,8 @@ void add_memory(Report& report, const models::TrainingMemory& memory, const std:
   report.line("activations", at_most(memory.activations, memory.max_activations));
   report.line("working space", bytes_text(memory.working));
   if (memory.copied_state > 0)
-    report.line(
-        "copy for checkpoint.async",
-        bytes_text(memory.copied_state) + (memory.copied_here ? "" : ", in the host's memory, beside the total"));
+    report.line("copy for checkpoint.async",
+                bytes_text(memory.copied_state) + (memory.copied_here ? "" : ", of the host, beside the total"));
 }
 
 void add_step_memory(Report& report, const Plan& plan) {
@@ -135,9 +133,8 @@ void add_process(Report& report, const Plan& plan) {
   auto group = [&](const char* what, const dist::CommStats& t) {
     if (t.total() == 0) return;
     report.line(what, bytes_text(double(t.total())));
-    for (auto c : {dist::Collective::all_gather, dist::Collective::reduce_scatter, dist::Collective::all_to_all}) {
+    for (auto c : {dist::Collective::all_gather, dist::Collective::reduce_scatter, dist::Collective::all_to_all})
       if (t.bytes_of(c) > 0) report.line(str("  ", dist::name(c)), bytes_text(double(t.bytes_of(c))));
-    }
   };
   group("between tensor ranks", v.tensor);
   group("between context ranks", v.context);
