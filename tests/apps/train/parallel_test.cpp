@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(dry_run_plans_any_layout_without_starting_it) {
   BOOST_TEST(
       says(o, 2, "error: a training step does not fit into memory: expected at most 102 MiB of one machine like"));
   // The plan is printed, and then fails as the run would. The thread sanitizer leaves too little address space for it.
-  if (!kThreadSanitizer) {
+  if (!braid::test::kThreadSanitizer) {
     o = run("train model.preset=dcpythia-6.9b train.batch_size=1000000 --dry-run");
     BOOST_TEST(says(o, 2, "a step fits                        NO, needs "));
     BOOST_TEST(says(o, 2, "error: a training step does not fit into memory: expected at most "));
