@@ -33,6 +33,7 @@ SETTINGS = (f"train.steps={STEPS} checkpoint.interval={INTERVAL} checkpoint.keep
 LAYOUTS = {
     "data": (2, 2, "slot", ["parallel.data=2", "parallel.tensor=2"], ["parallel.data=2"]),
     "tensor": (2, 2, "node", ["parallel.data=2", "parallel.tensor=2"], ["parallel.tensor=2"]),
+    "async": (2, 2, "slot", ["parallel.data=2", "parallel.tensor=2", "checkpoint.async=true"], ["parallel.data=2"]),
     "3 hosts": (3, 1, "slot", ["parallel.data=3"], ["parallel.data=2"]),
 }
 FAULTS = {
@@ -330,10 +331,11 @@ def slow_trial(world, row, fault, when, layout):
 
 def trials():
     """(what the row says, the function, its arguments)"""
-    for layout in ("data", "tensor"):
-        for fault in FAULTS:
+    for fault in FAULTS:
+        for layout in ("data", "tensor"):
             for when in MOMENTS:
                 yield (fault, when, layout), fault_trial, (fault, when, layout)
+        yield (fault, "in a save", "async"), fault_trial, (fault, "in a save", "async")
     for fault in ("frozen", "gone"):
         for when in MOMENTS:
             yield (fault + ", host of rank 0", when, "data"), fault_trial, (fault, when, "data", 0)
