@@ -23,6 +23,9 @@ class Disk {
 
   // After the system call has succeeded. Paths are absolute and below the root.
   void opened(int fd, const std::string& path);
+  void duplicated(int fd, int copy) {
+    if (const auto found = open_.find(fd); found != open_.end()) open_[copy] = found->second;
+  }
   void closed(int fd) { open_.erase(fd); }
   std::string path_of(int fd) const;  // "": not of this disk
   void added(const std::string& path, bool folder);

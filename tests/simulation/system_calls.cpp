@@ -137,6 +137,17 @@ int close(int fd) {
   return static_cast<int>(::syscall(SYS_close, fd));
 }
 
+int fcntl(int fd, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  const long argument = va_arg(arguments, long);
+  va_end(arguments);
+  const long result = ::syscall(SYS_fcntl, fd, command, argument);
+  if (World* w = entered(); w && result >= 0 && (command == F_DUPFD || command == F_DUPFD_CLOEXEC))
+    w->disk.duplicated(fd, static_cast<int>(result));
+  return static_cast<int>(result);
+}
+
 ssize_t write(int fd, const void* bytes, size_t n) { return write_at("write", fd, bytes, n, -1); }
 ssize_t pwrite(int fd, const void* bytes, size_t n, off_t offset) { return write_at("pwrite", fd, bytes, n, offset); }
 
