@@ -126,15 +126,16 @@ std::string Judge::judge(const History& history, bool trace) {
   clear();
   std::vector<Disturbance> sessions = history.sessions;
   sessions.emplace_back();
-  int64_t safe = 0;        // the step of the newest checkpoint that was finished
-  bool lost = false;       // the only checkpoint may be damaged
+  int64_t safe = 0;  // the step of the newest checkpoint that was finished
+  int flips = 0;
+  bool lost = false;       // all checkpoints may be damaged
   bool rows_lost = false;  // a disk that took no rows of the log until the end, and said so
   for (const Disturbance& d : sessions) {
     if (d.harm == Harm::bit_rot) {
       const int checkpoints = rot(random, trace);
       if (checkpoints == 1 && safe >= 2 * history.interval) return "one checkpoint is left, of two that were finished";
       if (checkpoints > 0) safe = 0;
-      lost = lost || checkpoints == 1;
+      lost = lost || ++flips >= checkpoints;
     }
     if (trace) std::printf("  %s\n", d.text().c_str());
     const SessionResult result = run_session(folders_, history, d, random.next(), expected.points, trace);
@@ -155,6 +156,12 @@ std::string Judge::judge(const History& history, bool trace) {
     safe = std::max(safe, result.safe);
     if (result.code == 75) safe = std::max(safe, result.last);
   }
+  const auto kept =
+      std::ranges::count_if(fs::directory_iterator(history.prepare ? folders_.root : folders_.run()),
+                            [](const auto& entry) { return entry.path().filename().string().starts_with("step-"); });
+  const auto damaged = std::ranges::count(history.sessions, Harm::bit_rot, &Disturbance::harm);  // they count for none
+  if (kept > history.keep + (history.best ? 1 : 0) + damaged)
+    return str(kept, " checkpoints are kept, expected ", history.keep);
   const std::map<std::string, std::string> found = result_of(history);
   if (found.size() < expected.files.size()) return "files are missing";
   for (const auto& [file, bytes] : found) {
