@@ -19,7 +19,6 @@ class Disk {
   explicit Disk(std::string root);
 
   bool holds(const std::string& path) const { return path.starts_with(root_ + "/") || path == root_; }
-  const std::string& root() const { return root_; }
 
   // After the system call has succeeded. Paths are absolute and below the root.
   void opened(int fd, const std::string& path);

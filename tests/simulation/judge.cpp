@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "apps/cli/text.h"
-#include "apps/train/log/log.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
+#include "tests/apps/train/measured_columns.h"
 #include "tests/simulation/disk.h"
 
 namespace braid::simulation {
@@ -43,22 +43,6 @@ std::set<int> codes_of(const Disturbance& d) {
   }
 }
 
-// log.csv without the columns that are measured.
-std::string deterministic(const std::string& log) {
-  std::string text;
-  const std::vector<std::string> lines = detail::split(log, '\n'), names = detail::split(lines.at(0), ',');
-  for (const std::string& line : lines) {
-    const std::vector<std::string> fields = detail::split(line, ',');
-    for (size_t i = 0; i < fields.size(); ++i) {
-      const auto column =
-          std::ranges::find(apps::log_columns, i < names.size() ? names[i] : "", &apps::LogColumn::name);
-      if (column == std::end(apps::log_columns) || !column->measured) text += fields[i] + ",";
-    }
-    text += "\n";
-  }
-  return text;
-}
-
 }  // namespace
 
 void Judge::clear() const {
@@ -77,7 +61,7 @@ std::map<std::string, std::string> Judge::result_of(const History& history) cons
   for (const std::string& file :
        {step + "/model.safetensors", step + "/trainer/optimizer.safetensors", std::string("latest")})
     files[file] = Disk::bytes_of(folders_.run() + "/" + file);
-  files["log.csv"] = deterministic(Disk::bytes_of(folders_.run() + "/log.csv"));
+  files["log.csv"] = test::without_measured_columns(Disk::bytes_of(folders_.run() + "/log.csv"));
   for (const auto& entry : fs::recursive_directory_iterator(folders_.run()))
     if (const std::string path = entry.path().string(); path.find(".tmp") != std::string::npos)
       files[path] = "left over";
@@ -142,7 +126,7 @@ std::string Judge::judge(const History& history, bool trace) {
     if (trace)
       std::printf("  code %d, steps after %lld to %lld, checkpoint %lld finished %s\n", result.code,
                   static_cast<long long>(result.resumed), static_cast<long long>(result.last),
-                  static_cast<long long>(result.safe), result.message.c_str());
+                  static_cast<long long>(result.safe), result.message);
     Count& count = counts_[static_cast<size_t>(d.harm)];
     ++count.sessions;
     count.harmed += result.harmed;

@@ -27,16 +27,14 @@ class Scheduler {
   static int self();
   double now() const { return now_; }  // seconds since the job began
 
-  void point();                   // lets time pass, and perhaps others run
-  void sleep_until(double time);  // others run until then
-  // Others run until another rank calls wake() for this one, or until the time.
-  void wait_until(double time) { sleep_until(time); }
+  void point();  // lets time pass, and perhaps others run
+  // Others run until the time, or until another rank calls wake() for this one.
+  void sleep_until(double time);
   void wake(int rank, double time);  // a waiting rank runs again at this time at the latest
 
   void freeze(int rank, double until);  // kNever: it is dead
   // Whether the rank runs, or may run before `time`.
   bool runs_before(int rank, double time) const;
-  bool dead(int rank) const { return ranks_[static_cast<size_t>(rank)]->frozen == kNever; }
 
  private:
   struct Rank {

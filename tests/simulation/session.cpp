@@ -23,18 +23,10 @@ namespace braid::simulation {
 
 namespace {
 
-// Written by the session, read by its parent.
-struct Shared {
-  uint64_t points = 0;
-  int64_t resumed = -1, last = -1, safe = 0;
-  bool harmed = false;
-  char message[1024] = {};
-};
-
 class Session {
  public:
   Session(const Folders& folders, const History& history, const Disturbance& disturbance, uint64_t seed,
-          uint64_t points, bool trace, Shared& shared)
+          uint64_t points, bool trace, SessionResult& shared)
       : folders_(folders),
         history_(history),
         disturbance_(disturbance),
@@ -178,7 +170,7 @@ class Session {
   const Disturbance& disturbance_;
   const uint64_t at_;
   const bool trace_;
-  Shared& shared_;
+  SessionResult& shared_;
   Random random_;
   Scheduler scheduler_;
   Disk disk_;
@@ -212,26 +204,19 @@ int in_child(const std::function<int()>& body) {
 
 SessionResult run_session(const Folders& folders, const History& history, const Disturbance& disturbance, uint64_t seed,
                           uint64_t points, bool trace) {
-  static Shared& shared =
-      *static_cast<Shared*>(::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  new (&shared) Shared;
-  SessionResult result;
-  result.code = in_child([&]() -> int {
+  static SessionResult& shared = *static_cast<SessionResult*>(
+      ::mmap(nullptr, sizeof(SessionResult), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  new (&shared) SessionResult;
+  shared.code = in_child([&]() -> int {
     ::alarm(60);
     if (!trace && !std::freopen("/dev/null", "w", stdout)) return 70;
     Session(folders, history, disturbance, seed, points, trace, shared).run();
   });
-  if (result.code == kPowerLost) {
+  if (shared.code == kPowerLost) {
     std::filesystem::remove_all(folders.root);
     std::filesystem::rename(folders.root + ".after", folders.root);
   }
-  result.points = shared.points;
-  result.resumed = shared.resumed;
-  result.last = shared.last;
-  result.safe = shared.safe;
-  result.harmed = shared.harmed;
-  result.message = shared.message;
-  return result;
+  return shared;
 }
 
 }  // namespace braid::simulation

@@ -17,15 +17,15 @@ struct Folders {
   std::string prepared() const { return root + "/data"; }
 };
 
-// What the parent of a session knows of it.
+// What is known of a session: all but `code` is what it has written itself, in memory that it shares with its parent.
 struct SessionResult {
-  int code = 0;          // exit code, 128 + signal, or one of the above
-  uint64_t points = 0;   // system calls on the disk and messages
-  int64_t resumed = -1;  // the step before its first one; -1: it made none
-  int64_t last = -1;     // its last step
-  int64_t safe = 0;      // the step of a checkpoint that it had finished
-  bool harmed = false;   // the disturbance came in time
-  std::string message;   // of the error that ended it
+  int code = 0;             // exit code, 128 + signal, or one of the above
+  uint64_t points = 0;      // system calls on the disk and messages
+  int64_t resumed = -1;     // the step before its first one; -1: it made none
+  int64_t last = -1;        // its last step
+  int64_t safe = 0;         // the step of a checkpoint that it had finished
+  bool harmed = false;      // the disturbance came in time
+  char message[1024] = {};  // of the error that ended it
 };
 
 // seed: of the order of ranks and of what a power loss leaves. points: of an undisturbed session, which the moment of

@@ -37,7 +37,7 @@ class SimulatedTransfer final : public dist::TransferHandle {
     for (const Part& part : parts_)
       if (const auto found = network_.messages_.find(part.key); found != network_.messages_.end())
         until = std::min(until, found->second.arrives);
-    network_.scheduler_.wait_until(until);
+    network_.scheduler_.sleep_until(until);
   }
   std::vector<int> pending_peers() const override {
     std::vector<int> peers;

@@ -90,8 +90,7 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
 
               {"dpo.beta", &c.dpo.beta,
                "preferences: rewards are beta times the log of probability / the reference's; a larger one stays "
-               "closer "
-               "to the reference",
+               "closer to the reference",
                above(0)},
               {"dpo.label_smoothing", &c.dpo.label_smoothing,
                "preferences: share of the pairs whose labels are taken to be exchanged", from_below(0, 0.5)},
@@ -229,8 +228,7 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                "none"},
               {"log.peak_tflops", &c.log.peak_tflops,
                "arithmetic of one process that the column mfu is a share of, in TFLOP/s, as a data sheet states it; 0 "
-               "= "
-               "the measured speed of a matrix product",
+               "= the measured speed of a matrix product",
                at_least(0)},
               {"log.command", &c.log.command,
                "shell command that gets each line of log.jsonl on its standard input, such as a client of a tracking "

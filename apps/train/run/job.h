@@ -16,7 +16,7 @@ class Job {
   // Starts MPI when a launcher started this process as one of many. Then only rank 0 keeps its standard output. Warns
   // where the launcher's environment speaks of several processes and MPI finds one.
   Job();
-  explicit Job(dist::Communicator world) : world_(std::move(world)) {}  // processes that somebody else has started
+  explicit Job(dist::Communicator world) : world_(std::move(world)) {}  // for train(): run() ends jobs of MPI
   const dist::Communicator& world() const { return world_; }
 
   // Runs body and gives its exit code. With one process errors pass through. With many: rank 0 prints an error of all

@@ -1,9 +1,6 @@
 // checkpoint.async: the files, the messages and the ends of a run are those of checkpoints that training waits for.
-#include <cstring>
-
 #include "braid/models/training/checkpoint/manifest.h"
-#include "tests/apps/faults.h"
-#include "tests/apps/train/runs.h"
+#include "tests/apps/train/disk_errors.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -16,8 +13,6 @@ namespace {
 
 const std::vector<std::string> kOften = {"checkpoint.async=true", "checkpoint.interval=2"};
 const std::vector<std::string> kOnce = {"checkpoint.async=true", "checkpoint.interval=5"};  // and at the end, not async
-
-bool has(const Outcome& result, const std::string& words) { return result.output.find(words) != std::string::npos; }
 
 // Environment variables of processes that begin meanwhile.
 class Preloaded {
@@ -64,41 +59,9 @@ BOOST_AUTO_TEST_CASE(the_files_are_those_of_a_run_that_waits) {
   check_same(out, sync_out);
 }
 
-BOOST_AUTO_TEST_CASE(one_error_of_the_disk_is_survived) {
-  for (const auto& [call, part, pass, cause] : {std::tuple{"fallocate", "step-", 2, ENOSPC},
-                                                {"pwrite", "optimizer", 1, EIO},
-                                                {"fsync", "step-", 5, EIO},
-                                                {"rename", "step-00000004", 0, EIO},
-                                                {"pwrite", "manifest", 2, ENOSPC},
-                                                {"stat", "step-00000004.tmp/config.json", 0, EIO},
-                                                {"open", "step-00000004.tmp/trainer", 3, EMFILE},
-                                                {"open", "step-00000004/model", 0, ESTALE},
-                                                {"fsync", "log.csv", 1, EIO}}) {
-    BOOST_TEST_CONTEXT(call << " of " << part) {
-      const fs::path out = world().fresh();
-      const Outcome result = train(out, kOften, fault(call, part, pass, 1, cause));
-      BOOST_TEST(result.code == 0, result.output);
-      BOOST_TEST(has(result, std::strerror(cause)), result.output);
-      BOOST_TEST(has(result, "(failure 1 of 3 in a row; the run continues and tries again"), result.output);
-      check_same(out);
-      BOOST_TEST(slurp(out / "latest") == "step-00000010\n");
-    }
-  }
-}
+BOOST_AUTO_TEST_CASE(one_error_of_the_disk_is_survived) { check_single_errors(kOften); }
 
-BOOST_AUTO_TEST_CASE(the_third_failure_in_a_row_ends_with_4) {
-  const fs::path out = world().fresh();
-  const Outcome result = train(out, kOften, fault("fallocate", "step-", 2, 1000, ENOSPC));
-  check_failure(result, 4, "No space left on device");
-  BOOST_TEST(has(result, "(failure 2 of 3 in a row; "), result.output);
-  BOOST_TEST(has(result, "(the third failure in a row)"), result.output);
-  BOOST_TEST(has(result, "step 8/10"), result.output);  // of the checkpoints at 4, 6 and 8
-  std::vector<std::string> notes;
-  BOOST_TEST(models::newest_checkpoint(out, notes).step == 2);
-  BOOST_TEST(notes.empty());
-  BOOST_TEST(train(out).code == 0);
-  check_same(out);
-}
+BOOST_AUTO_TEST_CASE(the_third_failure_in_a_row_ends_with_4) { check_third_failure(kOften); }
 
 // A best checkpoint that could not be written is not the best one of those to come.
 BOOST_AUTO_TEST_CASE(what_failed_is_not_the_best) {

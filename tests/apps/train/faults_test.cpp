@@ -2,8 +2,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "tests/apps/faults.h"
-#include "tests/apps/train/runs.h"
+#include "tests/apps/train/disk_errors.h"
 #include "tests/support/sanitizer.h"
 
 using namespace braid;
@@ -13,31 +12,7 @@ BOOST_AUTO_TEST_SUITE(train_faults)
 
 namespace fs = std::filesystem;
 
-namespace {
-bool has(const Outcome& result, const std::string& words) { return result.output.find(words) != std::string::npos; }
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(one_error_of_the_disk_is_survived) {
-  const std::vector<std::string> often = {"checkpoint.interval=2"};
-  for (const auto& [call, part, pass, cause] : {std::tuple{"fallocate", "step-", 2, ENOSPC},
-                                                {"pwrite", "optimizer", 1, EIO},
-                                                {"fsync", "step-", 5, EIO},
-                                                {"rename", "step-00000004", 0, EIO},
-                                                {"pwrite", "manifest", 2, ENOSPC},
-                                                {"stat", "step-00000004.tmp/config.json", 0, EIO},
-                                                {"open", "step-00000004.tmp/trainer", 3, EMFILE},
-                                                {"open", "step-00000004/model", 0, ESTALE},
-                                                {"fsync", "log.csv", 1, EIO}}) {
-    BOOST_TEST_CONTEXT(call << " of " << part) {
-      const fs::path out = world().fresh();
-      const Outcome result = train(out, often, fault(call, part, pass, 1, cause));
-      BOOST_TEST(result.code == 0, result.output);
-      BOOST_TEST(has(result, "(failure 1 of 3 in a row; the run continues and tries again"), result.output);
-      check_same(out);
-      BOOST_TEST(slurp(out / "latest") == "step-00000010\n");
-    }
-  }
-}
+BOOST_AUTO_TEST_CASE(one_error_of_the_disk_is_survived) { check_single_errors({"checkpoint.interval=2"}); }
 
 BOOST_AUTO_TEST_CASE(one_error_at_the_last_step_is_tried_again_at_once) {
   const fs::path out = world().fresh();
@@ -55,19 +30,7 @@ BOOST_AUTO_TEST_CASE(rows_that_a_full_disk_did_not_take_are_written_later) {
   check_same(out);
 }
 
-BOOST_AUTO_TEST_CASE(the_third_failure_in_a_row_ends_with_4) {
-  const fs::path out = world().fresh();
-  const Outcome result = train(out, {"checkpoint.interval=2"}, fault("fallocate", "step-", 2, 1000, ENOSPC));
-  check_failure(result, 4, "No space left on device");
-  BOOST_TEST(has(result, "(failure 2 of 3 in a row; "), result.output);
-  BOOST_TEST(has(result, "(the third failure in a row)"), result.output);
-  BOOST_TEST(has(result, "step 8/10"), result.output);  // of the checkpoints at 4, 6 and 8
-  std::vector<std::string> notes;
-  BOOST_TEST(models::newest_checkpoint(out, notes).step == 2);
-  BOOST_TEST(notes.empty());
-  BOOST_TEST(train(out).code == 0);
-  check_same(out);
-}
+BOOST_AUTO_TEST_CASE(the_third_failure_in_a_row_ends_with_4) { check_third_failure({"checkpoint.interval=2"}); }
 
 // A log that cannot be written at all keeps no checkpoint from being written.
 BOOST_AUTO_TEST_CASE(a_lasting_failure_of_the_log_loses_no_weights) {

@@ -6,10 +6,10 @@
 #include <random>
 #include <thread>
 
-#include "apps/train/log/log.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/tensor/base/strings.h"
 #include "tests/apps/support.h"
+#include "tests/apps/train/measured_columns.h"
 
 namespace braid::test {
 
@@ -71,19 +71,8 @@ inline std::string weights(const std::filesystem::path& checkpoint) {
   return slurp(checkpoint / "model.safetensors") + slurp(checkpoint / "trainer/optimizer.safetensors");
 }
 
-// log.csv without the columns that are measured.
 inline std::string deterministic_log(const std::filesystem::path& out) {
-  std::string text;
-  const std::vector<std::string> lines = split(slurp(out / "log.csv"), '\n'), names = split(lines.at(0), ',');
-  for (const std::string& line : lines) {
-    const std::vector<std::string> fields = split(line, ',');
-    for (size_t i = 0; i < fields.size(); ++i) {
-      const auto column = std::ranges::find(apps::log_columns, names.at(i), &apps::LogColumn::name);
-      if (column == std::end(apps::log_columns) || !column->measured) text += fields[i] + ",";
-    }
-    text += "\n";
-  }
-  return text;
+  return without_measured_columns(slurp(out / "log.csv"));
 }
 
 // The run that nothing disturbed.
