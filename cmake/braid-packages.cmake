@@ -18,6 +18,10 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)  # Depends: what the program is linked with
-list(JOIN BRAID_DEV_PACKAGES ", " CPACK_DEBIAN_PACKAGE_SUGGESTS)  # what a program with the library is linked with
-string(PREPEND CPACK_DEBIAN_PACKAGE_SUGGESTS "g++, cmake, make, ")
+# What a program with the library needs, and chapter 11 of the course; scripts/course prints the installed list.
+list(PREPEND BRAID_DEV_PACKAGES g++ cmake make libboost-context-dev)
+list(JOIN BRAID_DEV_PACKAGES ", " CPACK_DEBIAN_PACKAGE_SUGGESTS)
+list(JOIN BRAID_DEV_PACKAGES " " packages)
+file(WRITE ${PROJECT_BINARY_DIR}/packages "${packages}\n")
+install(FILES ${PROJECT_BINARY_DIR}/packages DESTINATION ${CMAKE_INSTALL_DATADIR}/braid)
 include(CPack)
