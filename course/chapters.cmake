@@ -54,6 +54,7 @@ function(course_program name source)
   add_executable(${name} EXCLUDE_FROM_ALL ${source})
   target_link_libraries(${name} PRIVATE braid::braid ${emulator})
   target_include_directories(${name} PRIVATE ${COURSE_ROOT})  # "course/checks.h"
+  target_compile_definitions(${name} PRIVATE _GLIBCXX_ASSERTIONS)  # an index outside of its vector ends the program
 endfunction()
 
 # check_<chapter><suffix> with the checks of an exercise.h.
