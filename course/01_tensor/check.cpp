@@ -85,6 +85,9 @@ int main() {
     course::expect(!exercise::contiguous(exercise::transposed(a, 0, 1)), "transposed: expected not contiguous");
     course::expect(exercise::contiguous(exercise::sliced(a, 0, 1, 2, 1)),
                    "a slice of the first axis: expected contiguous");
+    course::hint("each stride has to be the product of the sizes behind it: a part of a middle axis leaves gaps");
+    course::expect(!exercise::contiguous(exercise::sliced(a, 1, 0, 2, 1)),
+                   "(2, 2, 4) with strides (12, 4, 1): expected not contiguous");
     course::hint("nothing moves along an axis of size 1: its stride does not matter");
     course::expect(exercise::contiguous({{1, 4}, {99, 1}, 0}), "(1, 4) with strides (99, 1): expected contiguous");
     course::hint("a stride of 0 along an axis of size 3 is not the 1 of row-major order");

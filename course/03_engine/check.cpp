@@ -52,6 +52,10 @@ int main() {
     expect_gradients("sum(relu(a b) c)", {random({4, 3}, 5), random({3, 5}, 6), random({5, 2}, 7)},
                      Both{[](const Values& v) { return exercise::sum(matmul(relu(matmul(v[0], v[1])), v[2])); },
                           [](const Tensors& x) { return sum(matmul(relu(matmul(x[0], x[1])), x[2])); }});
+    course::hint("at 0 the derivative of relu is 0");
+    expect_gradients("sum(relu(a)), a with a 0", {from_values({-1, 0, 2}, {3}, DType::f64)},
+                     Both{[](const Values& v) { return exercise::sum(relu(v[0])); },
+                          [](const Tensors& x) { return sum(relu(x[0])); }});
   });
   check("backward: a value that is used twice", "add what arrives; do not overwrite", [] {
     expect_gradients("a b + a", {from_values({2}, {}, DType::f64), from_values({3}, {}, DType::f64)},
@@ -72,6 +76,7 @@ int main() {
     const Value y = add(add(c, multiply(multiply(c, c), c)), c);
     exercise::backward(y);
     course::expect(runs == 1, "(c + c c c) + c: expected the closure of c to run once, it ran ", runs, " times");
+    course::hint("add() may send one tensor to both inputs: add what arrives to a new one, not in place");
     course::expect_close("(c + c c c) + c at 1, gradient of c's input", x->gradient, from_values({5}, {}, DType::f64),
                          1e-12);
   });
