@@ -17,17 +17,19 @@ void expect_derivative(const char* name, const Function& f, const Inputs& inputs
 
 int main() {
   course::Checks check;
-  check("softplus: values", "relu(x) + log1p(e^-|x|) does not overflow", [] {
-    const Tensor x = from_values({-800, -100, -1, 0, 1, 100, 800}, {7}, DType::f64);
-    const Tensor y = exercise::softplus(x);
-    course::expect_close(
-        "softplus of -800, -100, -1, 0, 1, 100, 800", y,
-        from_values({0, 0, 0.31326168751822286, 0.6931471805599453, 1.3132616875182228, 100, 800}, {7}, DType::f64),
-        1e-15);
-    course::expect(y.to_vector<double>()[1] > 0, "softplus(-100): expected about 3.7e-44, found 0: log(1 + e) where e ",
-                   "is below the last bit of 1 loses it; log1p does not");
-  });
-  check("softplus: derivative", "dy times 1 / (1 + e^-x)", [] {
+  check(
+      "softplus: values", "e^x overflows where x is large and the answer is x: what is left of it beside relu(x)?", [] {
+        const Tensor x = from_values({-800, -100, -1, 0, 1, 100, 800}, {7}, DType::f64);
+        const Tensor y = exercise::softplus(x);
+        course::expect_close(
+            "softplus of -800, -100, -1, 0, 1, 100, 800", y,
+            from_values({0, 0, 0.31326168751822286, 0.6931471805599453, 1.3132616875182228, 100, 800}, {7}, DType::f64),
+            1e-15);
+        course::expect(y.to_vector<double>()[1] > 0,
+                       "softplus(-100): expected about 3.7e-44, found 0: log(1 + e) where e ",
+                       "is below the last bit of 1 loses it; log1p does not");
+      });
+  check("softplus: derivative", "the derivative of log(1 + e^x), by the chain rule, times dy", [] {
     expect_derivative("softplus", [](const Inputs& in) { return exercise::softplus(in[0]); }, {random({3, 4}, 1)});
     course::hint("e^x / (1 + e^x) overflows, too; Braid has this function");
     Tensor large = from_values({-800, 800}, {2}, DType::f64);

@@ -19,7 +19,7 @@ using Value = std::shared_ptr<Node>;
 
 struct Node {
   Tensor value;
-  Tensor gradient;            // empty until something arrives
+  Tensor gradient;            // empty until something arrives: if (gradient) asks
   std::vector<Value> inputs;  // none: a leaf
   // From the gradient of this value to those of the inputs, in their order. Must not hold its own node.
   std::function<std::vector<Tensor>(const Tensor& dy)> pull;
@@ -42,9 +42,9 @@ inline Value relu(const Value& a) { throw course::NotWritten("relu()"); }
 // The sum of all elements, of shape ().
 inline Value sum(const Value& a) { throw course::NotWritten("sum()"); }
 
-// From y, a value of one element, to every node that it depends on: sets y's gradient to 1, of y's type, and adds to
-// the gradient of each input what it is sent. A node passes its gradient on once, when all its consumers in the graph
-// of y have sent theirs. Calling it again on another graph with the same leaves adds to their gradients.
+// From y, a value of one element, to every node that it depends on: sets y's gradient to 1, of y's type (ones_like()),
+// and adds to the gradient of each input what it is sent. A node passes its gradient on once, when all its consumers in
+// the graph of y have sent theirs. Calling it again on another graph with the same leaves adds to their gradients.
 inline void backward(const Value& y) { throw course::NotWritten("backward()"); }
 
 // Takes the graph of y apart, node by node, so that no destructor calls another a million times deep: a node that

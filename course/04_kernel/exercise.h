@@ -45,7 +45,8 @@ Part<T> merge(Part<T> a, Part<T> b) {
 
 // Softmax over the last axis of x (..., n), contiguous, f32 or f64; the result is a new tensor. Two passes over a row:
 // its parts of 64 entries (the last one may be shorter), merged from left to right; then y. Rows may be shared among
-// threads by braid::parallel_for (braid/tensor/parallel.h); no bit may depend on how many there are.
+// threads by braid::parallel_for (braid/tensor/parallel.h); no bit may depend on how many there are. x.data<T>() is a
+// pointer to read from, y.mutable_data<T>() one to write to; braid::empty_like(x) makes y.
 inline braid::Tensor softmax(const braid::Tensor& x) { throw course::NotWritten("softmax()"); }
 
 }  // namespace exercise

@@ -65,12 +65,13 @@ int main() {
           exercise::adamw_step(p, g, nothing({3}), nothing({3}), 1, {0.1, 0.9, 0.95, 0, 0});
           course::expect_close("p", p, from_values({-0.1, 0.1, -0.1}, {3}, DType::f64), 1e-14);
         });
-  check("adamw_step: several updates", "m and v are the caller's: write to them with copy_",
+  check("adamw_step: several updates",
+        "m and v are the caller's: write to them with copy_; eps is added to the root, not under it",
         [] { expect_adamw(6, 0); });
   check("adamw_step: decoupled decay", "lr decay p is subtracted beside the quotient; m and v do not see it",
         [] { expect_adamw(6, 0.4); });
   check("newton_schulz: a diagonal matrix, whose singular values are its diagonal",
-        "divide by the root of the sum of all squares", [] {
+        "divide by the root of the sum of all squares, with nothing added to it", [] {
           double a = 3 / std::sqrt(10), b = 1 / std::sqrt(10);
           for (int i = 0; i < 5; ++i) {
             for (double* s : {&a, &b}) *s = 3.4445 * *s - 4.7750 * std::pow(*s, 3) + 2.0315 * std::pow(*s, 5);
@@ -78,8 +79,8 @@ int main() {
           const Tensor u = from_values({3, 0, 0, 1}, {2, 2}, DType::f64);
           course::expect_close("of diag(3, 1)", exercise::newton_schulz(u),
                                from_values({a, 0, 0, b}, {2, 2}, DType::f64), 1e-13);
-          course::hint("zeros have the norm 0: what is divided by?");
-          course::expect_close("of zeros", exercise::newton_schulz(nothing({2, 3})), nothing({2, 3}), 0);
+          course::hint("zeros have the norm 0: they are a case of their own");
+          course::expect_close("of zeros", exercise::newton_schulz(nothing({2, 2})), nothing({2, 2}), 0);
         });
   check("newton_schulz: wide, tall and square matrices", "X X^T is (R, R), and its product with X comes from the left",
         [] {
@@ -104,7 +105,8 @@ int main() {
     for (int64_t step = 0; step < 110; ++step) {
       if (step == 20)
         course::hint(
-            "u goes from 0 at step `warmup` to 1 at step `steps`; at u = 1 final_fraction of the peak is left");
+            "u goes from 0 at step `warmup` to 1 at step `steps`, as a double; at u = 1 final_fraction of the peak is "
+            "left");
       if (step == 100) course::hint("from step `steps` on the rate is 0");
       const double found = exercise::warmup_cosine(step, 0.3, 20, 100, 0.1), expected = learning_rate(schedule, step);
       course::expect(std::abs(found - expected) < 1e-14, "step ", step, ": expected ", expected, ", found ", found);
