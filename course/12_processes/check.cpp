@@ -28,6 +28,12 @@ Tensor part(const Tensor& x, int axis, const Communicator& comm) {
   const dist::Range range = dist::even_partition(x.dim(axis), comm.size()).single(comm.rank());
   return x.sliced(axis, range.begin, range.end);
 }
+// x of every rank is what was drawn.
+void expect_unchanged(const std::string& what, const std::vector<Tensor>& x, const std::vector<Tensor>& drawn) {
+  course::hint("a slice of x is the memory of x: add_() to it writes there, a + b is a new tensor");
+  for (size_t r = 0; r < x.size(); ++r)
+    course::expect_close(course::words(what, ": x of rank ", r, " afterwards"), x[r], drawn[r], 0);
+}
 // body on `ranks` ranks; then the bytes that any of them sent are at most `maximum`.
 void within_bytes(const std::string& what, int ranks, int64_t maximum,
                   const std::function<void(const Communicator&)>& body) {
@@ -55,10 +61,12 @@ int main() {
   });
   const auto check_reduce_scatter = [](int ranks) {
     const std::vector<Tensor> x = draws(ranks, {7, 2}, 10);
+    const Tensor sum = in_rank_order(x);
     const std::string what = course::words("reduce_scatter of (7, 2) on ", ranks, " ranks");
     within_bytes(what, ranks, (7 - 7 / ranks) * 2 * 8, [&](const Communicator& comm) {
-      course::expect_close(what, exercise::reduce_scatter(comm, of(x, comm)), part(in_rank_order(x), 0, comm), 1e-12);
+      course::expect_close(what, exercise::reduce_scatter(comm, of(x, comm)), part(sum, 0, comm), 1e-12);
     });
+    expect_unchanged(what, x, draws(ranks, {7, 2}, 10));
   };
   check("reduce_scatter: this rank's part of the sum", "send the other rank its part of x; add what arrives to yours",
         [&] { check_reduce_scatter(2); });
@@ -89,10 +97,12 @@ int main() {
   check("all_reduce: the sum on every rank, for 2 (P-1)/P n bytes",
         "reduce_scatter, then all_gather, of the elements in a row", [] {
           const std::vector<Tensor> x = draws(4, {4, 5, 2}, 30);
+          const Tensor sum = in_rank_order(x);
           within_bytes("all_reduce of 40 f64 on 4 ranks", 4, 2 * 3 * 10 * 8, [&](const Communicator& comm) {
-            course::expect_close("all_reduce of (4, 5, 2) on 4 ranks", exercise::all_reduce(comm, of(x, comm)),
-                                 in_rank_order(x), 1e-12);
+            course::expect_close("all_reduce of (4, 5, 2) on 4 ranks", exercise::all_reduce(comm, of(x, comm)), sum,
+                                 1e-12);
           });
+          expect_unchanged("all_reduce", x, draws(4, {4, 5, 2}, 30));
           course::hint("axis 0 may be shorter than the ranks are many, or missing: reshape to one axis first");
           for (const Shape& shape : {Shape{3, 4}, Shape{}}) {  // which 4 ranks do not divide along axis 0
             const std::vector<Tensor> y = draws(4, shape, 31);

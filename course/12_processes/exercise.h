@@ -3,7 +3,8 @@
 //   comm.rank()           this rank, 0 to P - 1          comm.send(x, to)         waits until rank `to` has received x
 //   comm.size()           the number of ranks, P         comm.receive(x, from)    fills x, contiguous
 //
-// Every rank calls each function of this file, in the same order. Parts of an axis are those of
+// Every rank calls each function of this file, in the same order. Inputs stay as they are, the list of mean_gradients()
+// excepted. Parts of an axis are those of
 // dist::even_partition(n, P).single(r), a Range with begin, end and size().
 #pragma once
 #include <braid/autograd/manipulate.h>
