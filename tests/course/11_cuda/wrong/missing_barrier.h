@@ -1,4 +1,4 @@
-// expect: reads shared memory.1., which no thread has written.*hint: what one thread writes and another
+// expect: reads shared memory.1., which no thread has written.*hint: is there a barrier between
 // The tiles are used before they are complete.
 #define TILES_COMPLETE
 #define TILES_READ __syncthreads()
