@@ -95,6 +95,8 @@ int main() {
     course::expect_close("heads of sample 1, query 3, key 2 times pair_matrix",
                          matmul(row, exercise::pair_matrix(all, N, 1, 3, 2)),
                          unsqueeze(index(composed(a, all), {1, Slice{}, 3, 2}), 0), 1e-12);
+    course::hint("an empty handle is false: its term is not there");
+    course::expect_close("pair_matrix without a term", exercise::pair_matrix({}, N, 1, 3, 2), eye(N, DType::f64), 0);
   });
   check("composed_attention: values",
         "without a term it is plain attention: scale, mask, softmax along the keys, times v", [&] {

@@ -1,8 +1,8 @@
 // Exercise 8: Compose, the mixing of heads by matrices that depend on the pair of tokens.
 //
 // Letters: B samples, T queries i, S keys j, N heads (m: read, n: written), R rank, d numbers per head. Scores or
-// probabilities a are (B, N, T, S). Use the ops of <braid/autograd.h>, but neither dcmha(), attention_maps() nor
-// compose_factors(). Written with ops, your functions have derivatives by themselves.
+// probabilities a are (B, N, T, S). All tensors are f64. Use the ops of <braid/autograd.h>, but neither dcmha(),
+// attention_maps() nor compose_factors(). Written with ops, your functions have derivatives by themselves.
 #pragma once
 #include <braid/autograd.h>
 

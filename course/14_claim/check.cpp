@@ -67,6 +67,8 @@ int main() {
                    exercise::pairs_needed(0.02, 0.01));
     course::expect(exercise::pairs_needed(0.01, 0.01) == 7, "effect 0.01, deviation 0.01: expected 7 pairs, found ",
                    exercise::pairs_needed(0.01, 0.01));
+    course::expect(exercise::pairs_needed(0.007, 0.01) == 11, "effect 0.007, deviation 0.01: expected 11, found ",
+                   exercise::pairs_needed(0.007, 0.01));
     course::hint("kT ends at 11 pairs; where these are not enough the answer is 0");
     course::expect(exercise::pairs_needed(0.001, 0.01) == 0, "effect 0.001, deviation 0.01: expected 0, found ",
                    exercise::pairs_needed(0.001, 0.01));
