@@ -83,8 +83,8 @@ void rename_path(const fs::path& from, const fs::path& to) {
 
 void remove_path(const fs::path& path) {
   std::error_code error;
-  fs::remove_all(path, error);
-  if (error) fs::remove_all(path, error);
+  do fs::remove_all(path, error);
+  while (error == std::errc::interrupted);
   check(!error, ErrorKind::output,
         [&] { return "cannot remove " + path.string() + ": " + error.message() + "; remove it by hand"; });
 }

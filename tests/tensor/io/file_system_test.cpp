@@ -31,6 +31,10 @@ extern "C" int open(const char* path, int flags, ...) {
   if (interrupted_opens > 0) return --interrupted_opens, errno = EINTR, -1;
   return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
 }
+extern "C" int openat(int folder, const char* path, int flags, ...) {  // of folders
+  if (interrupted_opens > 0) return --interrupted_opens, errno = EINTR, -1;
+  return static_cast<int>(::syscall(SYS_openat, folder, path, flags));
+}
 extern "C" int flock(int fd, int operation) noexcept {
   if (before_flock) std::exchange(before_flock, {})();
   return static_cast<int>(::syscall(SYS_flock, fd, operation));
@@ -75,6 +79,8 @@ BOOST_AUTO_TEST_CASE(an_interrupted_open_is_repeated) {
   interrupted([&] { io::sync_folder(folder.path); });
   interrupted([&] { ::close(io::open_locked(folder / "d", O_RDWR | O_CREAT)); });
   BOOST_TEST(folder.entries() == 4u);
+  io::make_folder(folder.path / "e/f");
+  interrupted([&] { io::remove_path(folder.path / "e"); });
 }
 
 // As a user who may not: the superuser may.
