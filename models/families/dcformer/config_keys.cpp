@@ -178,4 +178,14 @@ std::vector<Setting> key_table(DcformerConfig& c) {
   };
 }
 
+const std::vector<Setting>& keys_of_copy(const DcformerConfig& config) {
+  struct Copy {
+    DcformerConfig config;
+    std::vector<Setting> keys = key_table(config);
+  };
+  static thread_local Copy copy;
+  copy.config = config;
+  return copy.keys;
+}
+
 }  // namespace braid::models

@@ -13,6 +13,8 @@ namespace braid::models {
 // Settings that read and write `config`, which must outlive them. A name is the key of config.json; "profile.x" is the
 // member x of its object "profile". The first is model_type.
 std::vector<Setting> key_table(DcformerConfig& config);
+// To read: those of a copy, made once for each thread; the next call gives the copy another configuration.
+const std::vector<Setting>& keys_of_copy(const DcformerConfig& config);
 // set_key() of the configuration that the table is of.
 void set_key(const std::vector<Setting>& table, const std::string& key, const std::string& value);
 // Sets the keys of that row of model_types(), and the defaults of the keys of all other rows.

@@ -64,9 +64,9 @@ bool of_context(const std::string& name) {
   return names.contains(name);
 }
 
-std::vector<ModelSetting> settings_of(DcformerConfig config) {
+std::vector<ModelSetting> settings_of(const DcformerConfig& config) {
   std::vector<ModelSetting> list;
-  for (const Setting& key : key_table(config))
+  for (const Setting& key : keys_of_copy(config))
     list.push_back({key.name, value_text(key.get()), key.help, in_use(config, key.name), key.rule, may_change(key.name),
                     of_context(key.name)});
   return list;

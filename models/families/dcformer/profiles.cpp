@@ -64,17 +64,17 @@ std::vector<std::string> profile_names() {
 }
 
 void set_profile(DcformerConfig& config, const std::string& name) {
-  const std::vector<Setting> table = key_table(config);
   for (const ProfileRow& row : rows()) {
     if (row.name != name) continue;
+    const std::vector<Setting> table = key_table(config);
     for (const auto& [key, value] : row.keys) set_key(table, key, value);
   }
 }
 
 // Which copy counts says how a folder is read, not what the model computes: it is no part of the comparison.
 std::string profile_name(const DcformerConfig& config) {
-  DcformerConfig same;
-  const std::vector<Setting> table = key_table(same);
+  static thread_local DcformerConfig same;
+  static thread_local const std::vector<Setting> table = key_table(same);
   for (const ProfileRow& row : rows()) {
     same = config;
     for (const auto& [key, value] : row.keys) set_key(table, key, value);

@@ -34,7 +34,7 @@ struct Entry {
 uint32_t checksum_of_slice(const fs::path& path, dist::Range slice) {
   io::Reader reader(path.string());
   reader.seek(slice.begin);
-  std::vector<char> block(1 << 20);
+  std::vector<char> block(static_cast<size_t>(std::min<int64_t>(1 << 20, slice.end - slice.begin)));
   uint32_t crc = 0;
   for (int64_t at = slice.begin; at < slice.end;) {
     int64_t n = std::min(static_cast<int64_t>(block.size()), slice.end - at);
