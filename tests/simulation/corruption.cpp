@@ -78,7 +78,7 @@ uint64_t flip(const std::string& folder, const std::function<bool()>& noticed, u
 uint64_t corrupt_each_bit(const Folders& folders, Judge& judge, uint64_t random_bits) {
   Random random(7);
   const History history{.steps = 4, .keep = 3};
-  judge.points(history);  // leaves the checkpoints of steps 2 and 4
+  judge.undisturbed(history);  // leaves the checkpoints of steps 2 and 4
   std::printf("%-44s %8s %8s %8s\n", "file", "head", "rest", "unnoticed");
   const auto older_is_taken = [&] {
     std::vector<std::string> notes;

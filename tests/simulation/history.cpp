@@ -1,5 +1,6 @@
 #include "tests/simulation/history.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -64,11 +65,12 @@ std::vector<std::string> History::settings() const {
           str("checkpoint.interval=", interval),
           str("checkpoint.keep=", keep),
           str("checkpoint.best=", best ? "true" : "false"),
+          str("checkpoint.async=", async ? "true" : "false"),
           "model.dim=8",
           "model.n_layer=1",
           "model.n_head=2",
           "model.block_size=8",
-          "train.batch_size=2",
+          str("train.batch_size=", std::max(data, 2)),
           "train.dtype=f64",
           "schedule.warmup=2",
           "schedule.name=constant",
@@ -85,7 +87,7 @@ std::string History::text() const {
   std::string all = str("seed ", seed, ": ");
   all += prepare ? "prepare"
                  : str(data, " x ", context, " x ", tensor, " ranks, ", steps, " steps, a checkpoint every ", interval,
-                       ", ", keep, " kept", best ? ", and the best" : "");
+                       ", ", keep, " kept", best ? ", and the best" : "", async ? ", written beside the steps" : "");
   for (const Disturbance& d : sessions) all += "; " + d.text();
   return all;
 }
@@ -98,11 +100,12 @@ History history_of(uint64_t seed) {
   };
   Mesh mesh{1, 1, 1};
   if (random.one_in(2)) mesh = random.any_of(std::array<Mesh, 3>{{{2, 1, 1}, {1, 2, 1}, {1, 1, 2}}});
-  if (random.one_in(8)) mesh = random.one_in(3) ? Mesh{2, 2, 2} : Mesh{2, 1, 2};
+  if (random.one_in(16)) mesh = random.one_in(4) ? Mesh{2, 2, 2} : Mesh{2, 1, 2};
   h.data = mesh.data, h.context = mesh.context, h.tensor = mesh.tensor;
   h.interval = static_cast<int>(1 + random.below(3));
   h.keep = static_cast<int>(2 + random.below(2));
   h.best = random.one_in(3);
+  h.async = random.one_in(3);
   if (random.one_in(5)) h.prepare = true, h.data = h.context = h.tensor = 1;
   for (uint64_t n = 1 + random.below(3); n > 0; --n) h.sessions.push_back(any_disturbance(random, h));
   return h;

@@ -26,7 +26,7 @@ const char* name(Harm harm);
 struct Disturbance {
   Harm harm = Harm::none;
   double moment = 0;        // share of the points of an undisturbed session, [0, 1)
-  int rank = 0, other = 0;  // kill_rank, freeze_rank; the ends of cut_link
+  int rank = 0, other = 0;  // kill_rank, freeze_rank; the ends of cut_link; -1: the one that calls, and the next
   double seconds = 0;       // of freeze_rank and cut_link; kill_rank: until the job is ended
   int error = 0;            // disk: errno
   std::string call;         // disk: of which calls; "": of any
@@ -38,8 +38,8 @@ struct History {
   uint64_t seed = 0;
   bool prepare = false;                   // braid prepare, in one process, instead of braid train
   int data = 1, context = 1, tensor = 1;  // the mesh
-  int steps = 6, interval = 2, keep = 2;
-  bool best = false;
+  int steps = 5, interval = 2, keep = 2;
+  bool best = false, async = false;   // checkpoint.best, checkpoint.async
   std::vector<Disturbance> sessions;  // the last, undisturbed one not included
   int ranks() const { return data * context * tensor; }
   std::vector<std::string> settings() const;  // of braid train, without folders

@@ -22,6 +22,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr uint64_t kSeed = 0x5EED;
+
 // Exit codes that a disturbance explains.
 std::set<int> codes_of(const Disturbance& d) {
   switch (d.harm) {
@@ -73,10 +75,10 @@ const Judge::Reference& Judge::reference(const History& history) {
   const auto found = references_.find(key);
   if (found != references_.end()) return found->second;
   clear();
-  const SessionResult result = run_session(folders_, history, {}, 1, 0, false);
+  const SessionResult result = run_session(folders_, history, {}, Random(kSeed).next(), 0, false);
   if (result.code != 0)
     throw std::runtime_error(str("the undisturbed run ended with code ", result.code, ": ", result.message));
-  Reference reference{result.points, result_of(history)};
+  Reference reference{result, result_of(history)};
   for (const auto& [file, bytes] : reference.files)
     if (bytes.empty()) throw std::runtime_error("the undisturbed run left no " + file);
   return references_[key] = std::move(reference);
@@ -106,7 +108,7 @@ int Judge::rot(Random& random, bool trace) const {
 
 std::string Judge::judge(const History& history, bool trace) {
   const Reference& expected = reference(history);
-  Random random(history.seed ^ 0x5EED);
+  Random random(history.seed ^ kSeed);
   clear();
   std::vector<Disturbance> sessions = history.sessions;
   sessions.emplace_back();
@@ -122,7 +124,7 @@ std::string Judge::judge(const History& history, bool trace) {
       lost = lost || ++flips >= checkpoints;
     }
     if (trace) std::printf("  %s\n", d.text().c_str());
-    const SessionResult result = run_session(folders_, history, d, random.next(), expected.points, trace);
+    const SessionResult result = run_session(folders_, history, d, random.next(), expected.session.points, trace);
     if (trace)
       std::printf("  code %d, steps after %lld to %lld, checkpoint %lld finished %s\n", result.code,
                   static_cast<long long>(result.resumed), static_cast<long long>(result.last),
@@ -169,6 +171,7 @@ History Judge::shrink(History history) {
       attempts.push_back(history);
       attempts.back().data = attempts.back().context = attempts.back().tensor = 1;
     }
+    if (history.async) attempts.push_back(history), attempts.back().async = false;
     if (history.best) attempts.push_back(history), attempts.back().best = false;
     if (history.steps > 3) attempts.push_back(history), --attempts.back().steps;
     for (const History& attempt : attempts) {

@@ -25,13 +25,13 @@ class Judge {
   // The smallest history, made by leaving out from this one, that goes wrong too.
   History shrink(History history);
 
-  // System calls on the disk, and messages, of an undisturbed session.
-  uint64_t points(const History& history) { return reference(history).points; }
+  // An undisturbed session: that of seed 0 until its disturbance.
+  const SessionResult& undisturbed(const History& history) { return reference(history).session; }
   const std::array<Count, kHarms>& counts() const { return counts_; }
 
  private:
   struct Reference {
-    uint64_t points = 0;
+    SessionResult session;
     std::map<std::string, std::string> files;
   };
   const Reference& reference(const History& history);

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "apps/train/run/job.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 #include "tests/simulation/corruption.h"
@@ -80,10 +79,12 @@ int run(uint64_t first, uint64_t last, double seconds, bool to_first, Judge& jud
   return wrong == 0 && done > 0 ? 0 : 1;
 }
 
-// Each disturbance at each point of a run, and of a preparation.
+// Each disturbance at each point of a run, with the next checkpoint in the background or not, and of a preparation.
 int every(int data, int tensor, Judge& judge) {
-  History train{.data = data, .tensor = tensor, .steps = 4}, prepare{.prepare = true};
-  const std::vector<std::pair<std::string, Disturbance>> harms = {
+  const History train{.data = data, .tensor = tensor, .steps = 4}, prepare{.prepare = true};
+  History beside = train;
+  beside.async = true;
+  std::vector<std::pair<std::string, Disturbance>> harms = {
       {"killed", {.harm = Harm::kill}},
       {"power loss", {.harm = Harm::power_loss}},
       {"signal", {.harm = Harm::signal}},
@@ -93,27 +94,36 @@ int every(int data, int tensor, Judge& judge) {
       {"ENOSPC from here on", {.harm = Harm::disk, .error = ENOSPC, .count = 1'000'000}},
       {"EINTR once", {.harm = Harm::disk, .error = EINTR, .count = 1}},
       {"short write", {.harm = Harm::short_write, .count = 1}}};
+  if (train.ranks() > 1)
+    harms.insert(harms.end(), {{"its rank killed", {.harm = Harm::kill_rank, .rank = -1, .seconds = 30}},
+                               {"its rank frozen, 2 s", {.harm = Harm::freeze_rank, .rank = -1, .seconds = 2}},
+                               {"its rank frozen, 30 s", {.harm = Harm::freeze_rank, .rank = -1, .seconds = 30}},
+                               {"a link of it cut", {.harm = Harm::cut_link, .rank = -1, .seconds = 30}}});
   uint64_t wrong = 0;
-  std::printf("%-28s %-20s %8s %8s\n", "program", "at each call", "places", "wrong");
-  for (const History* program : {&train, &prepare}) {
+  std::printf("%-36s %-22s %8s %8s\n", "program", "at each call", "places", "wrong");
+  for (const History* program : {&train, static_cast<const History*>(&beside), &prepare}) {
     if (program == &prepare && train.ranks() > 1) continue;
-    const uint64_t points = judge.points(*program);
-    const std::string what = program == &prepare ? "prepare" : str("train, ", data, " data x ", tensor, " tensor");
+    const SessionResult undisturbed = judge.undisturbed(*program);
+    const std::string what = program == &prepare
+                                 ? "prepare"
+                                 : str("train, ", data, " data x ", tensor, " tensor", program->async ? ", async" : "");
     for (const auto& [name, harm] : harms) {
       if (harm.harm == Harm::signal && program == &prepare) continue;  // it ends the process, as a kill does
-      uint64_t faults = 0;
-      for (uint64_t n = 0; n < points; ++n) {
+      const bool calls = harm.harm == Harm::disk || harm.harm == Harm::short_write;  // and no messages
+      uint64_t places = 0, faults = 0;
+      for (uint64_t n = 0; n < undisturbed.points; ++n) {
+        if (calls && !undisturbed.on_disk[n]) continue;
+        ++places;
         History history = *program;
-        history.seed = n;
         history.sessions = {harm};
-        history.sessions[0].moment = (static_cast<double>(n) + 0.5) / static_cast<double>(points);
+        history.sessions[0].moment = (static_cast<double>(n) + 0.5) / static_cast<double>(undisturbed.points);
         const std::string fault = judge.judge(history);
         if (fault.empty()) continue;
         ++faults;
         std::printf("call %llu, %s\n  WRONG: %s\n", static_cast<unsigned long long>(n), history.text().c_str(),
                     fault.c_str());
       }
-      std::printf("%-28s %-20s %8llu %8llu\n", what.c_str(), name.c_str(), static_cast<unsigned long long>(points),
+      std::printf("%-36s %-22s %8llu %8llu\n", what.c_str(), name.c_str(), static_cast<unsigned long long>(places),
                   static_cast<unsigned long long>(faults));
       std::fflush(stdout);
       wrong += faults;
@@ -131,9 +141,22 @@ int replay(uint64_t seed, bool shrink, Judge& judge) {
   return fault.empty() ? 0 : 1;
 }
 
+// A process whose allocator keeps what is freed.
+void keep_memory(char** arguments) {
+  const char* name = "GLIBC_TUNABLES";
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  if (std::getenv(name)) return;
+  ::setenv(name,
+           "glibc.malloc.arena_max=1:glibc.malloc.tcache_count=4000:glibc.malloc.tcache_max=4096:"
+           "glibc.malloc.mmap_threshold=100000000:glibc.malloc.top_pad=4194304",
+           1);
+  ::execv(program.c_str(), arguments);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
+  keep_memory(arguments);
   uint64_t first = 0, last = 999, seed = 0, rot = 0;
   double seconds = 0;
   int data = 0, tensor = 0;
@@ -168,7 +191,7 @@ int main(int count, char** arguments) {
   int code = 1;
   try {
     make_data(folders);
-    apps::program_fingerprint();  // once, and not in each session
+    make_tables(folders);
     Judge judge(folders);
     code = rot > 0    ? (corrupt_each_bit(folders, judge, rot) > 0 ? 1 : 0)
            : data > 0 ? every(data, tensor, judge)

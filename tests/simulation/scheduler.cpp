@@ -1,16 +1,38 @@
 #include "tests/simulation/scheduler.h"
 
+#include <linux/futex.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <thread>
 
 namespace braid::simulation {
 
-namespace {
-thread_local int own_rank = -1;
+// Without the spinning of std::binary_semaphore, which on one processor keeps the other thread from running.
+void Turn::take() {
+  while (given_.exchange(0) == 0) ::syscall(SYS_futex, &given_, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
 }
 
-int Scheduler::self() { return own_rank; }
+void Turn::give() {
+  given_ = 1;
+  ::syscall(SYS_futex, &given_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+thread_local Scheduler::Thread* Scheduler::own = nullptr;
+
+int Scheduler::self() { return own ? own->rank : -1; }
+
+void Scheduler::live(Thread& thread, const std::function<void()>& body) {
+  own = &thread;
+  thread.turn.take();
+  body();
+  thread.ended = true;
+  notify(&thread);
+  own = nullptr;
+  pass_on();
+}
 
 void Scheduler::run(const std::vector<std::function<void()>>& bodies, std::function<void()> on_stuck) {
   on_stuck_ = std::move(on_stuck);
@@ -18,68 +40,83 @@ void Scheduler::run(const std::vector<std::function<void()>>& bodies, std::funct
   CPU_ZERO(&one);
   CPU_SET(::sched_getcpu(), &one);
   ::sched_setaffinity(0, sizeof one, &one);
-  for (size_t r = 0; r < bodies.size(); ++r) ranks_.push_back(std::make_unique<Rank>());
-  std::vector<std::thread> threads;
-  for (size_t r = 0; r < bodies.size(); ++r) {
-    threads.emplace_back([&, r] {
-      own_rank = static_cast<int>(r);
-      ranks_[r]->turn.acquire();
-      bodies[r]();
-      ranks_[r]->ended = true;
-      own_rank = -1;
-      pass_on();
-    });
-  }
+  frozen_.resize(bodies.size());
+  for (size_t r = 0; r < bodies.size(); ++r) threads_.push_back(std::make_unique<Thread>(static_cast<int>(r), true));
+  std::vector<std::thread> ranks;
+  for (size_t r = 0; r < bodies.size(); ++r)
+    ranks.emplace_back([this, thread = threads_[r].get(), &body = bodies[r]] { live(*thread, body); });
   pass_on();
-  all_ended_.acquire();
-  for (std::thread& thread : threads) thread.join();
+  all_ended_.take();
+  for (std::thread& rank : ranks) rank.join();
 }
 
 void Scheduler::pass_on() {
-  std::vector<Rank*> ready;
+  std::vector<Thread*> ready;
   double earliest = kNever;
   bool all_ended = true;
-  for (const auto& rank : ranks_) {
-    if (rank->ended) continue;
+  for (const auto& thread : threads_) {
+    if (thread->ended) continue;
     all_ended = false;
-    const double at = std::max(rank->wake, rank->frozen);
+    const double at = std::max(thread->wake, frozen_[static_cast<size_t>(thread->rank)]);
     earliest = std::min(earliest, at);
-    if (at <= now_) ready.push_back(rank.get());
+    if (at <= now_) ready.push_back(thread.get());
   }
-  if (all_ended) return all_ended_.release();
+  if (all_ended) return all_ended_.give();
   if (ready.empty()) {
     if (earliest == kNever) on_stuck_();
     now_ = earliest;
     return pass_on();
   }
-  random_.any_of(ready)->turn.release();
+  random_.any_of(ready)->turn.give();
 }
 
-void Scheduler::sleep_until(double time) {
-  Rank& mine = *ranks_[static_cast<size_t>(self())];
-  mine.wake = time;
+void Scheduler::wait_on(const void* object, double until) {
+  own->waits_on = object;
+  own->wake = until;
   pass_on();
-  mine.turn.acquire();
+  own->turn.take();
+  own->waits_on = nullptr;
 }
+
+void Scheduler::notify(const void* object) {
+  for (const auto& thread : threads_)
+    if (thread->waits_on == object) thread->wake = now_;
+}
+
+void Scheduler::sleep_until(double time) { wait_on(nullptr, time); }
 
 void Scheduler::point() {
   now_ += 1e-5 + random_.seconds(1e-4);
-  if (ranks_.size() > 1 && random_.one_in(6)) sleep_until(now_);
+  if (threads_.size() > 1 && random_.one_in(6)) sleep_until(now_);
 }
 
 void Scheduler::wake(int rank, double time) {
-  double& wake = ranks_[static_cast<size_t>(rank)]->wake;
-  wake = std::min(wake, std::max(time, now_));
+  for (const auto& thread : threads_)
+    if (thread->rank == rank && !thread->waits_on) thread->wake = std::min(thread->wake, std::max(time, now_));
+}
+
+void Scheduler::add_thread(std::function<void()> body, const std::function<pthread_t(std::function<void()>)>& begin) {
+  Thread& thread = *threads_.emplace_back(std::make_unique<Thread>(self(), false));
+  thread.handle = begin([this, &thread, body = std::move(body)] { live(thread, body); });
+  thread.wake = now_;
+}
+
+void Scheduler::join(pthread_t handle) {
+  for (size_t i = 0; i < threads_.size(); ++i) {
+    const Thread& thread = *threads_[i];
+    if (thread.first || ::pthread_equal(thread.handle, handle) == 0) continue;
+    while (!thread.ended) wait_on(&thread, kNever);
+  }
 }
 
 void Scheduler::freeze(int rank, double until) {
-  ranks_[static_cast<size_t>(rank)]->frozen = until;
+  frozen_[static_cast<size_t>(rank)] = until;
   if (rank == self()) sleep_until(now_);
 }
 
 bool Scheduler::runs_before(int rank, double time) const {
-  const Rank& of = *ranks_[static_cast<size_t>(rank)];
-  return of.ended || of.frozen < time;
+  const auto r = static_cast<size_t>(rank);
+  return threads_[r]->ended || frozen_[r] < time;
 }
 
 }  // namespace braid::simulation

@@ -12,6 +12,8 @@
 #include <memory>
 #include <new>
 
+#include "apps/train/run/job.h"
+#include "apps/train/task/from_config.h"
 #include "apps/train/train.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/models/data/prepare/prepare.h"
@@ -22,6 +24,17 @@
 namespace braid::simulation {
 
 namespace {
+
+struct Settings {
+  apps::TrainConfig config;
+  apps::Schema schema = apps::train_schema(config, models::model_settings());
+  Settings(const History& history, const Folders& folders) {
+    std::vector<std::string> texts = history.settings();
+    texts.push_back("run.out=" + folders.run());
+    texts.push_back("data.path=" + folders.data);
+    apps::read_train_settings(config, schema, "", texts);
+  }
+};
 
 class Session {
  public:
@@ -38,7 +51,7 @@ class Session {
         disk_(folders.root),
         network_(scheduler_, random_.next(), history.ranks(), [this](const char* call) { message_sent(call); }),
         world_{scheduler_, disk_, Random(random_.next()),
-               [this](const char* call, const std::string& path) { return before(call, path); }} {}
+               [this](const char* call, const std::string& path) { return before(call, path); }, !history.prepare} {}
 
   [[noreturn]] void run() {
     std::vector<int> codes(static_cast<size_t>(history_.ranks()));
@@ -59,16 +72,12 @@ class Session {
       if (history_.prepare) return prepare_data(folders_.texts, folders_.prepared()), 0;
       dist::Communicator world;
       if (history_.ranks() > 1) world = dist::Communicator(network_.transport(r));
-      apps::TrainConfig config;
-      const apps::Schema schema = apps::train_schema(config, models::model_settings());
-      std::vector<std::string> settings = history_.settings();
-      settings.push_back("run.out=" + folders_.run());
-      settings.push_back("data.path=" + folders_.data);
-      apps::read_train_settings(config, schema, "", settings);
-      return apps::train(config, schema, apps::Job(world), "braid train", [this, r](const apps::LogRow& row) {
-        if (r == 0) observe(row.step);
-        return true;
-      });
+      const Settings settings(history_, folders_);
+      return apps::train(settings.config, settings.schema, apps::Job(world), "braid train",
+                         [this, r](const apps::LogRow& row) {
+                           if (r == 0) observe(row.step);
+                           return true;
+                         });
     } catch (const dist::CollectiveError& e) {
       say(e.what());
       return static_cast<int>(e.kind());
@@ -89,7 +98,8 @@ class Session {
     shared_.last = step;
     const bool writes_failed =
         shared_.harmed && (disturbance_.harm == Harm::disk || disturbance_.harm == Harm::short_write);
-    const int64_t saved = (step - 1) / history_.interval * history_.interval;
+    // The newest one, or in the background the one before it: the next one does not begin earlier.
+    const int64_t saved = ((step - 1) / history_.interval - (history_.async ? 1 : 0)) * history_.interval;
     if (!writes_failed && saved > shared_.resumed) shared_.safe = saved;
   }
 
@@ -112,6 +122,7 @@ class Session {
     if (scheduler_.now() >= job_ends_) ::_exit(kKilled);
     print(call, path);
     const uint64_t number = shared_.points++;
+    if (number < shared_.on_disk.size()) shared_.on_disk[number] = !path.empty();
     if (number == at_) harm();
     if (number < at_ || path.empty() || failures_ >= disturbance_.count) return {};
     const Disturbance& d = disturbance_;
@@ -139,26 +150,28 @@ class Session {
     const Disturbance& d = disturbance_;
     if (d.harm == Harm::none || d.harm == Harm::disk || d.harm == Harm::short_write || d.harm == Harm::bit_rot) return;
     shared_.harmed = true;
+    const int rank = d.rank < 0 ? Scheduler::self() : d.rank,
+              other = d.rank < 0 ? (rank + 1) % history_.ranks() : d.other;
     print("  harm", folders_.root + " " + d.text());
     switch (d.harm) {
       case Harm::kill:
         ::_exit(kKilled);
       case Harm::power_loss:
         set_world(nullptr);
-        disk_.lose_power(folders_.root + ".after", random_);
+        disk_.lose_power(folders_.root + ".after", random_ = Random(random_.next() + at_));
         ::_exit(kPowerLost);
       case Harm::signal:
         std::raise(SIGTERM);
         break;
       case Harm::kill_rank:
         job_ends_ = scheduler_.now() + d.seconds;
-        scheduler_.freeze(d.rank, kNever);
+        scheduler_.freeze(rank, kNever);
         break;
       case Harm::freeze_rank:
-        scheduler_.freeze(d.rank, scheduler_.now() + d.seconds);
+        scheduler_.freeze(rank, scheduler_.now() + d.seconds);
         break;
       case Harm::cut_link:
-        network_.cut(d.rank, d.other, d.seconds > 10 ? kNever : scheduler_.now() + d.seconds);
+        network_.cut(rank, other, d.seconds > 10 ? kNever : scheduler_.now() + d.seconds);
         break;
       default:
         break;
@@ -190,6 +203,12 @@ void prepare_data(const std::string& texts, const std::string& output) {
                          .val_fraction = 0.2,
                          .shard_tokens = 512,
                          .dedup = true});
+}
+
+void make_tables(const Folders& folders) {
+  const Settings settings({}, folders);
+  apps::settings_in_effect(settings.config);
+  apps::program_fingerprint();
 }
 
 int in_child(const std::function<int()>& body) {

@@ -1,5 +1,6 @@
 // One session of a run: the program from its start to its end, in a process of its own, in a simulated world.
 #pragma once
+#include <bitset>
 #include <functional>
 #include <string>
 
@@ -19,13 +20,14 @@ struct Folders {
 
 // What is known of a session: all but `code` is what it has written itself, in memory that it shares with its parent.
 struct SessionResult {
-  int code = 0;             // exit code, 128 + signal, or one of the above
-  uint64_t points = 0;      // system calls on the disk and messages
-  int64_t resumed = -1;     // the step before its first one; -1: it made none
-  int64_t last = -1;        // its last step
-  int64_t safe = 0;         // the step of a checkpoint that it had finished
-  bool harmed = false;      // the disturbance came in time
-  char message[1024] = {};  // of the error that ended it
+  int code = 0;                  // exit code, 128 + signal, or one of the above
+  uint64_t points = 0;           // system calls on the disk and messages
+  std::bitset<1 << 15> on_disk;  // which of them are calls
+  int64_t resumed = -1;          // the step before its first one; -1: it made none
+  int64_t last = -1;             // its last step
+  int64_t safe = 0;              // the step of a checkpoint that it had finished
+  bool harmed = false;           // the disturbance came in time
+  char message[1024] = {};       // of the error that ended it
 };
 
 // seed: of the order of ranks and of what a power loss leaves. points: of an undisturbed session, which the moment of
@@ -35,6 +37,9 @@ SessionResult run_session(const Folders& folders, const History& history, const 
 
 // What `braid prepare` does, in small shards.
 void prepare_data(const std::string& texts, const std::string& output);
+
+// Makes tables that each session would make, before sessions are forked.
+void make_tables(const Folders& folders);
 
 // Runs `body` in a child process and gives its exit code, or 128 + the signal that ended it.
 int in_child(const std::function<int()>& body);

@@ -21,8 +21,6 @@ namespace {
 World* world = nullptr;
 thread_local bool inside = false;  // a call of the world itself
 
-World* entered() { return world && !inside && Scheduler::self() >= 0 ? world : nullptr; }
-
 // call() on `path`, as the world decides; after its success changed(disk, result).
 template <class Call, class Changed>
 auto simulate(const char* name, const std::string& path, const Call& call, const Changed& changed) {
@@ -109,6 +107,7 @@ int sleep_for(const timespec* time) {
 }  // namespace
 
 void set_world(World* of) { world = of; }
+World* entered() { return world && !inside && Scheduler::self() >= 0 ? world : nullptr; }
 
 }  // namespace braid::simulation
 
@@ -201,10 +200,9 @@ int clock_gettime(clockid_t clock, timespec* time) noexcept {
   const long result = ::syscall(SYS_clock_gettime, clock, time);
   World* w = entered();
   if (!w || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME)) return static_cast<int>(result);
-  const double now = w->scheduler.now();
-  const time_t begin = clock == CLOCK_REALTIME ? 1'700'000'000 : 1000;
-  time->tv_sec = begin + static_cast<time_t>(now);
-  time->tv_nsec = static_cast<long>((now - std::floor(now)) * 1e9);
+  const int64_t now = std::llround(w->scheduler.now() * 1e9);  // the moment to which a thread slept is reached
+  time->tv_sec = first_second(clock) + now / 1'000'000'000;
+  time->tv_nsec = now % 1'000'000'000;
   return 0;
 }
 

@@ -1,5 +1,6 @@
 // The system calls of this program on files and clocks, as a simulated process makes them: see system_calls.cpp.
 #pragma once
+#include <ctime>
 #include <functional>
 #include <string>
 
@@ -21,7 +22,12 @@ struct World {
   Random random;
   // Before each call on a file: its name and path. May end the process.
   std::function<Outcome(const char* call, const std::string& path)> before;
+  bool threads = true;  // those that a rank starts are of the job too
 };
 void set_world(World* world);
+// The world of the calling thread; null: the call is the world's own, or the thread is none of the job.
+World* entered();
+// The seconds of a simulated clock when the job began.
+inline time_t first_second(clockid_t clock) { return clock == CLOCK_REALTIME ? 1'700'000'000 : 1000; }
 
 }  // namespace braid::simulation
