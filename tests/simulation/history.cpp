@@ -19,19 +19,24 @@ constexpr std::array<const char*, kHarms> kNames = {"undisturbed", "killed",    
 
 bool needs_ranks(Harm h) { return h == Harm::kill_rank || h == Harm::freeze_rank || h == Harm::cut_link; }
 bool needs_run(Harm h) { return h == Harm::bit_rot || h == Harm::signal; }
+bool needs_disk(Harm h) { return h == Harm::bit_rot || h == Harm::power_loss; }
 
 Disturbance any_disturbance(Random& random, const History& of) {
   Disturbance d;
   const int ranks = of.ranks();
   const bool alone = ranks == 1;
   do d.harm = static_cast<Harm>(1 + random.below(kHarms - 1));
-  while ((alone && needs_ranks(d.harm)) || (of.prepare && needs_run(d.harm)));
+  while ((alone && needs_ranks(d.harm)) || (of.prepare && needs_run(d.harm)) || (of.clients > 0 && needs_disk(d.harm)));
   d.moment = random.seconds(1);
   d.rank = static_cast<int>(random.below(static_cast<uint64_t>(ranks)));
   if (!alone) d.other = (d.rank + 1 + static_cast<int>(random.below(static_cast<uint64_t>(ranks - 1)))) % ranks;
   d.seconds = random.one_in(2) ? random.seconds(3) : random.seconds(30);
   d.count = random.one_in(3) ? 1'000'000 : static_cast<int>(1 + random.below(4));
-  if (d.harm == Harm::disk) {
+  if (of.clients > 0) {
+    d.count = static_cast<int>(1 + random.below(6));
+    d.error = random.any_of(std::array{EINTR, EMFILE, ECONNRESET, ECONNABORTED});
+    d.call = random.any_of(std::array{"", "accept", "recv", "send", "epoll"});
+  } else if (d.harm == Harm::disk) {
     d.error = random.any_of(std::array{ENOSPC, EIO, EDQUOT, EINTR, EMFILE});
     if (d.error == EINTR) d.count = static_cast<int>(1 + random.below(4));
     d.call =
@@ -85,9 +90,13 @@ std::vector<std::string> History::settings() const {
 
 std::string History::text() const {
   std::string all = str("seed ", seed, ": ");
-  all += prepare ? "prepare"
-                 : str(data, " x ", context, " x ", tensor, " ranks, ", steps, " steps, a checkpoint every ", interval,
-                       ", ", keep, " kept", best ? ", and the best" : "", async ? ", written beside the steps" : "");
+  if (clients > 0)
+    all += str("serve with ", clients, " clients");
+  else
+    all += prepare
+               ? "prepare"
+               : str(data, " x ", context, " x ", tensor, " ranks, ", steps, " steps, a checkpoint every ", interval,
+                     ", ", keep, " kept", best ? ", and the best" : "", async ? ", written beside the steps" : "");
   for (const Disturbance& d : sessions) all += "; " + d.text();
   return all;
 }
@@ -107,6 +116,8 @@ History history_of(uint64_t seed) {
   h.best = random.one_in(3);
   h.async = random.one_in(3);
   if (random.one_in(5)) h.prepare = true, h.data = h.context = h.tensor = 1;
+  if (!h.prepare && random.one_in(5))
+    h.clients = static_cast<int>(1 + random.below(5)), h.data = h.context = h.tensor = 1, h.async = false;
   for (uint64_t n = 1 + random.below(3); n > 0; --n) h.sessions.push_back(any_disturbance(random, h));
   return h;
 }

@@ -2,6 +2,7 @@
 // last one that is not. It follows from its seed alone.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ struct Disturbance {
 struct History {
   uint64_t seed = 0;
   bool prepare = false;                   // braid prepare, in one process, instead of braid train
+  int clients = 0;                        // braid serve with so many of them, and one more
+  std::optional<int> alone = {};          // the only request of the only client
   int data = 1, context = 1, tensor = 1;  // the mesh
   int steps = 5, interval = 2, keep = 2;
   bool best = false, async = false;   // checkpoint.best, checkpoint.async

@@ -15,6 +15,7 @@
 #include "braid/tensor/error.h"
 #include "tests/apps/train/measured_columns.h"
 #include "tests/simulation/disk.h"
+#include "tests/simulation/serving.h"
 
 namespace braid::simulation {
 
@@ -25,7 +26,9 @@ namespace {
 constexpr uint64_t kSeed = 0x5EED;
 
 // Exit codes that a disturbance explains.
-std::set<int> codes_of(const Disturbance& d) {
+std::set<int> codes_of(const Disturbance& d, bool serves) {
+  if (serves && d.harm == Harm::signal) return {0, 128 + SIGTERM};
+  if (serves && d.harm == Harm::disk && d.error != EINTR) return {0, 2, 4};  // of the file with the port
   switch (d.harm) {
     case Harm::kill:
       return {0, kKilled};
@@ -54,6 +57,7 @@ void Judge::clear() const {
 
 std::map<std::string, std::string> Judge::result_of(const History& history) const {
   std::map<std::string, std::string> files;
+  if (history.clients > 0) return files;
   if (history.prepare) {
     for (const auto& entry : fs::recursive_directory_iterator(folders_.root))
       if (entry.is_regular_file()) files[entry.path().string()] = Disk::bytes_of(entry.path().string());
@@ -71,7 +75,11 @@ std::map<std::string, std::string> Judge::result_of(const History& history) cons
 }
 
 const Judge::Reference& Judge::reference(const History& history) {
-  const std::string key = history.prepare ? "prepare" : apps::join(history.settings(), " ");
+  if (history.clients > 0 && !history.alone && !references_.contains("serve"))
+    for (int kind = 0; kind < kRequests; ++kind) reference({.clients = 1, .alone = kind});
+  const std::string key = history.clients > 0 ? str("serve", history.alone ? str(" ", *history.alone) : "")
+                          : history.prepare   ? "prepare"
+                                              : apps::join(history.settings(), " ");
   const auto found = references_.find(key);
   if (found != references_.end()) return found->second;
   clear();
@@ -134,7 +142,8 @@ std::string Judge::judge(const History& history, bool trace) {
     count.harmed += result.harmed;
     ++count.codes[result.code];
     if (lost && result.code == 7) return "";  // all that there was is damaged, and it says so
-    if (!codes_of(d).contains(result.code)) return str(d.text(), ": exit code ", result.code, " ", result.message);
+    if (!codes_of(d, history.clients > 0).contains(result.code))
+      return str(d.text(), ": exit code ", result.code, " ", result.message);
     if (result.resumed >= 0 && result.resumed < safe)
       return str("the checkpoint of step ", safe, " was finished, but the next session resumed after step ",
                  result.resumed);
@@ -142,6 +151,7 @@ std::string Judge::judge(const History& history, bool trace) {
     safe = std::max(safe, result.safe);
     if (result.code == 75) safe = std::max(safe, result.last);
   }
+  if (history.clients > 0) return "";
   const auto kept =
       std::ranges::count_if(fs::directory_iterator(history.prepare ? folders_.root : folders_.run()),
                             [](const auto& entry) { return entry.path().filename().string().starts_with("step-"); });
@@ -171,6 +181,7 @@ History Judge::shrink(History history) {
       attempts.push_back(history);
       attempts.back().data = attempts.back().context = attempts.back().tensor = 1;
     }
+    if (history.clients > 1) attempts.push_back(history), --attempts.back().clients;
     if (history.async) attempts.push_back(history), attempts.back().async = false;
     if (history.best) attempts.push_back(history), attempts.back().best = false;
     if (history.steps > 3) attempts.push_back(history), --attempts.back().steps;

@@ -79,7 +79,7 @@ int run(uint64_t first, uint64_t last, double seconds, bool to_first, Judge& jud
   return wrong == 0 && done > 0 ? 0 : 1;
 }
 
-// Each disturbance at each point of a run, with the next checkpoint in the background or not, and of a preparation.
+// Each disturbance at each point of a run, with its checkpoints in the background or not, and of a preparation.
 int every(int data, int tensor, Judge& judge) {
   const History train{.data = data, .tensor = tensor, .steps = 4}, prepare{.prepare = true};
   History beside = train;
@@ -100,19 +100,23 @@ int every(int data, int tensor, Judge& judge) {
                                {"its rank frozen, 30 s", {.harm = Harm::freeze_rank, .rank = -1, .seconds = 30}},
                                {"a link of it cut", {.harm = Harm::cut_link, .rank = -1, .seconds = 30}}});
   uint64_t wrong = 0;
-  std::printf("%-36s %-22s %8s %8s\n", "program", "at each call", "places", "wrong");
+  std::printf("%-36s %-24s %8s %8s\n", "program", "at each call or message", "places", "wrong");
   for (const History* program : {&train, static_cast<const History*>(&beside), &prepare}) {
     if (program == &prepare && train.ranks() > 1) continue;
     const SessionResult undisturbed = judge.undisturbed(*program);
     const std::string what = program == &prepare
                                  ? "prepare"
                                  : str("train, ", data, " data x ", tensor, " tensor", program->async ? ", async" : "");
+    std::printf("%s: %zu calls, %zu messages\n", what.c_str(), undisturbed.on_disk.count(),
+                undisturbed.points - undisturbed.on_disk.count());
     for (const auto& [name, harm] : harms) {
       if (harm.harm == Harm::signal && program == &prepare) continue;  // it ends the process, as a kill does
-      const bool calls = harm.harm == Harm::disk || harm.harm == Harm::short_write;  // and no messages
+      // What stops all ranks, or a call, is tried at calls: between two of them no message changes the disk.
+      const bool messages =
+          harm.harm == Harm::kill_rank || harm.harm == Harm::freeze_rank || harm.harm == Harm::cut_link;
       uint64_t places = 0, faults = 0;
       for (uint64_t n = 0; n < undisturbed.points; ++n) {
-        if (calls && !undisturbed.on_disk[n]) continue;
+        if (!messages && !undisturbed.on_disk[n]) continue;
         ++places;
         History history = *program;
         history.sessions = {harm};
@@ -123,7 +127,7 @@ int every(int data, int tensor, Judge& judge) {
         std::printf("call %llu, %s\n  WRONG: %s\n", static_cast<unsigned long long>(n), history.text().c_str(),
                     fault.c_str());
       }
-      std::printf("%-36s %-22s %8llu %8llu\n", what.c_str(), name.c_str(), static_cast<unsigned long long>(places),
+      std::printf("%-36s %-24s %8llu %8llu\n", what.c_str(), name.c_str(), static_cast<unsigned long long>(places),
                   static_cast<unsigned long long>(faults));
       std::fflush(stdout);
       wrong += faults;
@@ -187,10 +191,11 @@ int main(int count, char** arguments) {
     }
   }
   const std::filesystem::path own = str(folder, "/braid-sim-", ::getpid());
-  const Folders folders{own / "texts", own / "data", own / "disk"};
+  const Folders folders{own / "texts", own / "data", own / "model", own / "answers", own / "disk"};
   int code = 1;
   try {
     make_data(folders);
+    make_model(folders);
     make_tables(folders);
     Judge judge(folders);
     code = rot > 0    ? (corrupt_each_bit(folders, judge, rot) > 0 ? 1 : 0)

@@ -18,6 +18,7 @@
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/models/data/prepare/prepare.h"
 #include "braid/models/registry.h"
+#include "tests/simulation/serving.h"
 #include "tests/simulation/system_calls.h"
 #include "tests/simulation/transport.h"
 
@@ -28,10 +29,11 @@ namespace {
 struct Settings {
   apps::TrainConfig config;
   apps::Schema schema = apps::train_schema(config, models::model_settings());
-  Settings(const History& history, const Folders& folders) {
+  Settings(const History& history, const Folders& folders, const std::vector<std::string>& more = {}) {
     std::vector<std::string> texts = history.settings();
     texts.push_back("run.out=" + folders.run());
     texts.push_back("data.path=" + folders.data);
+    texts.insert(texts.end(), more.begin(), more.end());
     apps::read_train_settings(config, schema, "", texts);
   }
 };
@@ -50,13 +52,19 @@ class Session {
         scheduler_(random_.next()),
         disk_(folders.root),
         network_(scheduler_, random_.next(), history.ranks(), [this](const char* call) { message_sent(call); }),
-        world_{scheduler_, disk_, Random(random_.next()),
-               [this](const char* call, const std::string& path) { return before(call, path); }, !history.prepare} {}
+        world_{scheduler_,
+               disk_,
+               Random(random_.next()),
+               [this](const char* call, const std::string& path) { return before(call, path); },
+               !history.prepare,
+               history.clients > 0},
+        serving_(folders, history, world_, shared, random_.next()) {}
 
   [[noreturn]] void run() {
     std::vector<int> codes(static_cast<size_t>(history_.ranks()));
     std::vector<std::function<void()>> bodies;
-    for (int r = 0; r < history_.ranks(); ++r)
+    if (history_.clients > 0) bodies = serving_.bodies(codes[0]);
+    for (int r = 0; r < history_.ranks() && history_.clients == 0; ++r)
       bodies.emplace_back([this, r, &codes] { codes[static_cast<size_t>(r)] = rank(r); });
     set_world(&world_);
     scheduler_.run(bodies, [] { ::_exit(kKilled); });
@@ -108,7 +116,7 @@ class Session {
     if (!trace_) return;
     std::printf("    %9.5f s  %6llu  rank %d  %-9s %s\n", scheduler_.now(),
                 static_cast<unsigned long long>(shared_.points), Scheduler::self(), call,
-                path.size() > folders_.root.size() ? path.c_str() + folders_.root.size() + 1 : "");
+                path.starts_with(folders_.root + "/") ? path.c_str() + folders_.root.size() + 1 : "");
     std::fflush(stdout);
   }
 
@@ -126,17 +134,22 @@ class Session {
     if (number == at_) harm();
     if (number < at_ || path.empty() || failures_ >= disturbance_.count) return {};
     const Disturbance& d = disturbance_;
-    const bool writes = std::strstr(call, "write") != nullptr;
-    if (d.harm == Harm::short_write && writes) return ++failures_, shared_.harmed = true, Outcome{.half = true};
-    if (d.harm != Harm::disk || (!d.call.empty() && d.call != call) || !can_fail(call)) return {};
+    const std::string name = call;
+    const bool shortens = path == kSocket ? name != "accept" && name != "epoll" : std::strstr(call, "write") != nullptr;
+    if (d.harm == Harm::short_write && shortens) return ++failures_, shared_.harmed = true, Outcome{.half = true};
+    if (d.harm != Harm::disk || (!d.call.empty() && d.call != call) || !can_fail(name, path == kSocket)) return {};
     ++failures_, shared_.harmed = true;
     print("  fails", std::string(folders_.root) + " " + std::strerror(d.error));
     return {.error = d.error};
   }
 
   // Whether this call can give the error at all.
-  bool can_fail(const std::string& call) const {
+  bool can_fail(const std::string& call, bool socket) const {
     const int error = disturbance_.error;
+    if (socket)
+      return error == EINTR || (call == "accept" && (error == EMFILE || error == ECONNABORTED)) ||
+             (error == ECONNRESET && (call == "recv" || call == "send"));
+    if (error == ECONNRESET || error == ECONNABORTED) return false;
     if (error == EINTR)
       return call == "open" || call == "write" || call == "pwrite" || call == "read" || call == "pread";
     if (error == EMFILE) return call == "open";
@@ -161,7 +174,7 @@ class Session {
         disk_.lose_power(folders_.root + ".after", random_ = Random(random_.next() + at_));
         ::_exit(kPowerLost);
       case Harm::signal:
-        std::raise(SIGTERM);
+        history_.clients > 0 ? serving_.signal() : static_cast<void>(std::raise(SIGTERM));
         break;
       case Harm::kill_rank:
         job_ends_ = scheduler_.now() + d.seconds;
@@ -189,6 +202,7 @@ class Session {
   Disk disk_;
   Network network_;
   World world_;
+  Serving serving_;
   int failures_ = 0;
   double job_ends_ = kNever;
 };
@@ -203,6 +217,16 @@ void prepare_data(const std::string& texts, const std::string& output) {
                          .val_fraction = 0.2,
                          .shard_tokens = 512,
                          .dedup = true});
+}
+
+void make_model(const Folders& folders) {
+  std::filesystem::create_directories(folders.answers);
+  const int code = in_child([&] {
+    if (!std::freopen("/dev/null", "w", stdout)) return 70;
+    const Settings settings({}, folders, {"run.out=" + folders.model, "model.block_size=64"});
+    return apps::train(settings.config, settings.schema, apps::Job(dist::Communicator()), "braid train", {});
+  });
+  if (code != 0) throw std::runtime_error(str("cannot train the model of serve: code ", code));
 }
 
 void make_tables(const Folders& folders) {
@@ -229,6 +253,7 @@ SessionResult run_session(const Folders& folders, const History& history, const 
   shared.code = in_child([&]() -> int {
     ::alarm(60);
     if (!trace && !std::freopen("/dev/null", "w", stdout)) return 70;
+    if (!trace && history.clients > 0 && !std::freopen("/dev/null", "w", stderr)) return 70;
     Session(folders, history, disturbance, seed, points, trace, shared).run();
   });
   if (shared.code == kPowerLost) {

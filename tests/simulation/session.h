@@ -8,12 +8,14 @@
 
 namespace braid::simulation {
 
-inline constexpr int kKilled = 137, kPowerLost = 200, kHung = 201;
+inline constexpr int kKilled = 137, kPowerLost = 200, kHung = 201, kWrong = 202;
 
 struct Folders {
   std::string texts;  // inputs of prepare
   std::string data;   // a prepared data set
-  std::string root;   // the simulated disk
+  std::string model;  // of serve
+  std::string answers;
+  std::string root;  // the simulated disk
   std::string run() const { return root + "/run"; }
   std::string prepared() const { return root + "/data"; }
 };
@@ -34,6 +36,9 @@ struct SessionResult {
 // the disturbance is a share of. trace: prints each point.
 SessionResult run_session(const Folders& folders, const History& history, const Disturbance& disturbance, uint64_t seed,
                           uint64_t points, bool trace);
+
+// Trains the model of serve.
+void make_model(const Folders& folders);
 
 // What `braid prepare` does, in small shards.
 void prepare_data(const std::string& texts, const std::string& output);

@@ -107,6 +107,12 @@ int sleep_for(const timespec* time) {
 }  // namespace
 
 void set_world(World* of) { world = of; }
+Outcome decide(World& of, const char* call, const std::string& path) {
+  inside = true;
+  const Outcome outcome = of.before(call, path);
+  inside = false;
+  return outcome;
+}
 World* entered() { return world && !inside && Scheduler::self() >= 0 ? world : nullptr; }
 
 }  // namespace braid::simulation
@@ -132,8 +138,11 @@ int openat(int folder, const char* name, int flags, ...) {
 }
 
 int close(int fd) {
-  if (World* w = entered()) w->disk.closed(fd);
-  return static_cast<int>(::syscall(SYS_close, fd));
+  World* w = entered();
+  if (w) w->disk.closed(fd);
+  const long result = ::syscall(SYS_close, fd);
+  if (w && w->sockets) w->scheduler.notify(w);
+  return static_cast<int>(result);
 }
 
 int fcntl(int fd, int command, ...) {

@@ -22,8 +22,11 @@ struct World {
   Random random;
   // Before each call on a file: its name and path. May end the process.
   std::function<Outcome(const char* call, const std::string& path)> before;
-  bool threads = true;  // those that a rank starts are of the job too
+  bool threads = true;   // those that a rank starts are of the job too
+  bool sockets = false;  // those of rank 0 are
 };
+inline constexpr const char* kSocket = "socket";  // the path of a call on one
+Outcome decide(World& world, const char* call, const std::string& path);
 void set_world(World* world);
 // The world of the calling thread; null: the call is the world's own, or the thread is none of the job.
 World* entered();

@@ -2,11 +2,16 @@
 // itself, as in system_calls.cpp. std::thread, std::mutex and std::condition_variable come here. What waits, waits in
 // the scheduler, so the seed gives the processor to each of these threads as to the ranks.
 #include <dlfcn.h>
+#include <linux/futex.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <ctime>
 #include <functional>
+#include <future>
 #include <memory>
 #include <utility>
 
@@ -44,6 +49,23 @@ double simulated(clockid_t clock, const timespec* time) {
 }  // namespace braid::simulation
 
 using namespace braid::simulation;
+
+// What std::future waits with.
+namespace std {
+bool __atomic_futex_unsigned_base::_M_futex_wait_until(unsigned* address, unsigned value, bool, chrono::seconds,
+                                                       chrono::nanoseconds) {
+  World* w = entered();
+  if (!w || !w->threads)
+    ::syscall(SYS_futex, address, FUTEX_WAIT, value, nullptr, nullptr, 0);
+  else if (*address == value)
+    w->scheduler.wait_on(address, kNever);
+  return true;
+}
+void __atomic_futex_unsigned_base::_M_futex_notify_all(unsigned* address) {
+  if (World* w = entered()) w->scheduler.notify(address);
+  ::syscall(SYS_futex, address, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+}  // namespace std
 
 extern "C" {
 
