@@ -95,10 +95,10 @@ int every(int data, int tensor, Judge& judge) {
       {"EINTR once", {.harm = Harm::disk, .error = EINTR, .count = 1}},
       {"short write", {.harm = Harm::short_write, .count = 1}}};
   if (train.ranks() > 1)
-    harms.insert(harms.end(), {{"its rank killed", {.harm = Harm::kill_rank, .rank = -1, .seconds = 30}},
-                               {"its rank frozen, 2 s", {.harm = Harm::freeze_rank, .rank = -1, .seconds = 2}},
-                               {"its rank frozen, 30 s", {.harm = Harm::freeze_rank, .rank = -1, .seconds = 30}},
-                               {"a link of it cut", {.harm = Harm::cut_link, .rank = -1, .seconds = 30}}});
+    harms.insert(harms.begin(), {{"its rank killed", {.harm = Harm::kill_rank, .rank = -1, .seconds = 30}},
+                                 {"its rank frozen, 2 s", {.harm = Harm::freeze_rank, .rank = -1, .seconds = 2}},
+                                 {"its rank frozen, 30 s", {.harm = Harm::freeze_rank, .rank = -1, .seconds = 30}},
+                                 {"a link of it cut", {.harm = Harm::cut_link, .rank = -1, .seconds = 30}}});
   uint64_t wrong = 0;
   std::printf("%-36s %-24s %8s %8s\n", "program", "at each call or message", "places", "wrong");
   for (const History* program : {&train, static_cast<const History*>(&beside), &prepare}) {

@@ -34,7 +34,7 @@ class Serving {
   SessionResult& shared_;
   Random random_;
   int open_ = 0;  // clients that have not ended
-  bool over_ = false;
+  bool over_ = false, idle_ = false;
   double stopped_ = kNever;
 };
 
