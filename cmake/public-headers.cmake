@@ -186,5 +186,6 @@ set(BRAID_PUBLIC_HEADERS
   tensor/scoped_value.h
   tensor/shape.h
   tensor/storage.h
+  tensor/strict.h
   tensor/tensor.h
 )

@@ -14,6 +14,7 @@
 #include "braid/distributed/comm/device_ranks.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/tensor/parallel.h"
+#include "braid/tensor/strict.h"
 
 namespace braid::apps {
 namespace {
@@ -89,8 +90,11 @@ int train_steps(TrainingRun& run, const TrainConfig& config, const dist::Process
 
 int train(const TrainConfig& config, const Schema& schema, const Job& job, const std::string& command,
           const RowObserver& on_row) {
+  const StrictBits strict(config.run.strict);
   if (config.run.threads > 0) set_threads(static_cast<int>(config.run.threads));
   const Device device = parse_device(config.run.device);  // the first check: no device, no run
+  check(!config.run.strict || device == kCpu, ErrorKind::setting,
+        [&] { return str("run.strict = true is for the CPU alone: expected run.device = cpu, found ", device); });
   check_together(config);
   job.world().set_timeout(config.parallel.timeout);
   dist::DeviceRanks ranks = dist::device_ranks(job.world(), device);

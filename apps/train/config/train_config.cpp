@@ -44,6 +44,8 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                "where to compute",
                {.accepts = is_device, .condition = "auto, cpu, cuda or cuda:N"}},
               {"run.threads", &c.run.threads, "CPU threads, 0 = all that the process may use", between(0, 4096)},
+              {"run.strict", &c.run.strict,
+               "the same bits of the weights on every layout, accumulation and instruction set; CPU alone, slower"},
 
               {"model.preset", &c.model.preset,
                "model that the other keys of this section change; \"\" = none; on the command line it replaces the "

@@ -11,6 +11,7 @@ struct TrainConfig {
     int64_t seed = 1;
     std::string device = "auto";
     int64_t threads = 0;
+    bool strict = false;
   } run;
   struct Model {
     std::string preset = "";
