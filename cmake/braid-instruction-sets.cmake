@@ -15,6 +15,8 @@ set(braid_macros_avx_vnni AVX2 AVXVNNI)
 set(braid_macros_avx512 AVX2 FMA F16C AVX512F AVX512BW AVX512DQ AVX512VL)
 set(braid_macros_avx512_bf16 ${braid_macros_avx512} AVX512BF16)
 set(braid_macros_amx ${braid_macros_avx512_bf16} AMX_TILE AMX_BF16)
+set(braid_macros_strict_avx2 ${braid_macros_avx2})
+set(braid_macros_strict_avx512 ${braid_macros_avx512})
 set(braid_macros_avx512_vnni ${braid_macros_avx512} AVX512VNNI)
 if(BRAID_X86 AND BRAID_KERNELS STREQUAL "host")
   execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -dM -E -x c++ /dev/null OUTPUT_VARIABLE braid_host

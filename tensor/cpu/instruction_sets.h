@@ -11,6 +11,7 @@ namespace braid::cpu {
 struct InstructionSet {
   std::string_view name;  // avx512, avx2; portable: what the compiler was told to compile for, native with BRAID_NATIVE
   const Backend& (*kernels)();
+  const Backend& (*strict)();       // those of StrictBits (tensor/strict.h)
   const GemmTables& (*products)();  // for tests and benchmarks: its kernels choose for themselves
 };
 

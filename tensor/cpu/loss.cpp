@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "braid/tensor/cpu/ivdep.h"
-#include "braid/tensor/cpu/lanes.h"
+#include "braid/tensor/cpu/row_log.h"
 #include "braid/tensor/kernels/loss.h"
 #include "braid/tensor/kernels/math.h"
 #include "braid/tensor/parallel.h"
@@ -30,7 +30,7 @@ void cross_entropy(In logits, In targets, Out loss, Out top, Out log_sum) {
           if (target[r] < 0) continue;
           const T* x = in + r * pitch;
           A m = lane_max<A>(n, [&](int64_t j) { return A(x[j]); });
-          A total = std::log(lane_sum<A>(n, [&](int64_t j) { return math::exp(A(x[j]) - m); }));
+          A total = row_log(lane_sum<A>(n, [&](int64_t j) { return math::exp(A(x[j]) - m); }));
           tops[r] = m;
           log_sums[r] = total;
           out[r] = total - (A(x[target[r]]) - m);

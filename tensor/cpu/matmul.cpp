@@ -19,6 +19,12 @@ namespace braid::cpu {
 
 namespace {
 
+#ifdef BRAID_STRICT  // kernels of StrictBits (tensor/strict.h)
+constexpr bool kStrict = true;
+#else
+constexpr bool kStrict = false;
+#endif
+
 struct Axis {
   int64_t size, x, z;  // strides of x and z; y is contiguous, so product i of the batch starts at i * m * n
 };
@@ -186,6 +192,41 @@ void multiply_16_bit(const Problem& p, const T* x, const T* z, bool accumulate, 
   }
 }
 
+// The products of strict kernels: an element of y is one chain over slices of ascending depth, whatever the shape, the
+// layout of the operands, the threads and the instruction set are.
+template <class T, class Y>
+void multiply_strict(const Problem& p, const T* x, const T* z, bool accumulate, const T* start, Y* y) {
+  const GemmOrder lx = gemm_order(p.m, p.k, p.xr, p.xc), lz = gemm_order(p.k, p.n, p.zr, p.zc);
+  const auto product = [&](int64_t i) {
+    const auto [ox, oz] = p.at(i);
+    Y* to = y + i * p.m * p.n;
+    if constexpr (std::is_same_v<T, Y>) {
+      for (int64_t r = 0; start && sizeof(T) > 2 && r < p.m; ++r) std::copy_n(start, p.n, to + r * p.n);
+    }
+    if constexpr (sizeof(T) == 2)
+      return Gemm16<T, Y>{
+          lx.transposed, lz.transposed, p.m, p.n, p.k, x + ox, lx.ld, z + oz, lz.ld, accumulate ? 1.0f : 0.0f, to,
+          p.n,           start};
+    else
+      return Gemm<T>{lx.transposed,
+                     lz.transposed,
+                     p.m,
+                     p.n,
+                     p.k,
+                     T(1),
+                     x + ox,
+                     lx.ld,
+                     z + oz,
+                     lz.ld,
+                     accumulate || start ? T(1) : T(0),
+                     to,
+                     p.n};
+  };
+  for_packed(
+      p.count(), p.m, p.n, p.k, [&](int64_t i) { gemm_packed(product(i)); },
+      [&](int64_t i) { gemm_packed_in_parallel(product(i)); });
+}
+
 // The same with the bits of a row independent of the other rows (tensor/row_invariant.h).
 template <class T, class Y>
 void multiply_row_invariant(const Problem& p, const T* x, const T* z, bool accumulate, const T* bias, Y* y) {
@@ -252,12 +293,20 @@ void products(In x, In z, bool accumulate, In bias, Out y) {
   }
   Tensor a = readable(x), b = readable(z);
   Problem p = plan(a, b);
-  if (x.dtype() == DType::f32 && p.zr == 1 && p.count() == 1 && !row_invariant_products() &&
+  if (x.dtype() == DType::f32 && p.zr == 1 && p.count() == 1 && !row_invariant_products() && !kStrict &&
       prefers_rows_of_b(p.m, p.n, p.k)) {
     b = copied_to_rows(b, p);
   }
   visit_float(x.dtype(), "matmul", [&]<class T>() {
     const T* start = bias ? bias.data<T>() : nullptr;
+    if constexpr (kStrict) {
+      if (TraceDevice::current()) return;
+      if constexpr (sizeof(T) == 2) {
+        if (y.dtype() == DType::f32)
+          return multiply_strict(p, a.data<T>(), b.data<T>(), accumulate, start, y.mutable_data<float>());
+      }
+      return multiply_strict(p, a.data<T>(), b.data<T>(), accumulate, start, y.mutable_data<T>());
+    }
     // Kernels for a few rows and for many that agree to the bit are row-invariant by themselves.
     const bool any_kernel = std::is_same_v<T, bfloat16> && bf16_kernels().multiply_few;
     if (row_invariant_products() && !any_kernel) {

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "braid/tensor/cpu/ivdep.h"
-#include "braid/tensor/cpu/lanes.h"
+#include "braid/tensor/cpu/row_log.h"
 #include "braid/tensor/kernels/math.h"
 #include "braid/tensor/parallel.h"
 
@@ -83,7 +83,7 @@ void log_softmax(In x, Out y) {
         for (int64_t i = 0; i < n; ++i) yr[i] = T(static_cast<float>(top));
         return;
       }
-      A log_sum = std::log(lane_sum<A>(n, [&](int64_t i) { return math::exp(A(xr[i]) - top); }));
+      A log_sum = row_log(lane_sum<A>(n, [&](int64_t i) { return math::exp(A(xr[i]) - top); }));
       for (int64_t i = 0; i < n; ++i) yr[i] = T(A(xr[i]) - top - log_sum);  // top + log_sum would lose log_sum's digits
     });
   });
@@ -118,7 +118,7 @@ void log_sum(In x, Out y) {
       A top = lane_max<A>(n, [&](int64_t i) { return A(xr[i]); });
       if (top > kLargest) top = kLargest;
       if (top < -kLargest) top = -kLargest;
-      out[r] = T(std::log(lane_sum<A>(n, [&](int64_t i) { return math::exp(A(xr[i]) - top); })) + top);
+      out[r] = T(row_log(lane_sum<A>(n, [&](int64_t i) { return math::exp(A(xr[i]) - top); })) + top);
     });
   });
 }

@@ -146,10 +146,15 @@ class Call : Packing<T> {
 // Calls body(Call) of one of the two types that the kernels compute in.
 template <class Body>
 void with_call(const DcmhaInputs& x, Body&& body) {
+#ifdef BRAID_STRICT
+  if (x.q.dtype() == DType::f64) return body(Call<double>(x, strict_kernels<double>()));
+  body(Call<float>(x, strict_kernels<float>()));
+#else
   if (x.q.dtype() == DType::f64) return body(Call<double>(x, kernels<double>()));
   const bool of_bf16 = x.q.dtype() == DType::bf16 && x.k.dtype() == DType::bf16 && x.v.dtype() == DType::bf16;
   const Kernels<float>* pairs = of_bf16 ? pair_kernels() : nullptr;
   body(Call<float>(x, pairs ? *pairs : kernels<float>()));
+#endif
 }
 
 }  // namespace

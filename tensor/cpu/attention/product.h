@@ -35,10 +35,49 @@ struct TileState {
 #endif
 };
 
+#if defined(BRAID_ATTENTION_STRICT) && !defined(__AVX512F__)
+#ifdef __AVX__
+inline constexpr int kRegisterBytes = 32;
+#else
+inline constexpr int kRegisterBytes = 16;
+#endif
+template <class T>
+struct RegisterType {
+  typedef T type __attribute__((vector_size(kRegisterBytes)));
+};
+template <class T>
+using Register = typename RegisterType<T>::type;
+#endif
+
 // sum[r][v] += sum_k  a[r * a_row + k * a_k] * b[k * b_k + v * b_vector ...]; Pairs: of words of two values
 template <class T, int NV, bool Pairs = false, int R>
 [[gnu::always_inline]] inline void add_products(V<T> (&sum)[R][NV], const T* a, int64_t a_row, int64_t a_k, const T* b,
                                                 int64_t b_vector, int64_t b_k, int64_t depth) {
+#if defined(BRAID_ATTENTION_STRICT) && !defined(__AVX512F__)
+  // One register's share of the vectors after the other: lanes do not meet.
+  constexpr int W = kRegisterBytes / sizeof(T);
+  for (int lane = 0; lane < kLanes<T>; lane += W) {
+    Register<T> part[R][NV];
+    for (int r = 0; r < R; ++r)
+      for (int v = 0; v < NV; ++v)
+        __builtin_memcpy(&part[r][v], reinterpret_cast<const T*>(&sum[r][v]) + lane, kRegisterBytes);
+    for (int64_t k = 0; k < depth; ++k) {
+      Register<T> row[NV];
+#pragma GCC unroll 4
+      for (int v = 0; v < NV; ++v) __builtin_memcpy(&row[v], b + k * b_k + v * b_vector + lane, kRegisterBytes);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const T x = a[r * a_row + k * a_k];
+#pragma GCC unroll 4
+        for (int v = 0; v < NV; ++v) part[r][v] += x * row[v];
+      }
+    }
+    for (int r = 0; r < R; ++r)
+      for (int v = 0; v < NV; ++v)
+        __builtin_memcpy(reinterpret_cast<T*>(&sum[r][v]) + lane, &part[r][v], kRegisterBytes);
+  }
+  return;
+#endif
 #pragma GCC unroll kUnrolled
   for (int64_t k = 0; k < depth; ++k) {
     V<T> row[NV];

@@ -5,11 +5,14 @@
 
 #include "braid/tensor/base/processor.h"
 #include "braid/tensor/base/variants.h"
+#include "braid/tensor/kernels/math_wide.h"
 
 namespace braid::cpu::attention {
 
 extern const Kernels<float> avx512_f32, avx2_f32, portable_f32, amx_f32, avx512_bf16_f32, portable_bf16_f32;
 extern const Kernels<double> avx512_f64, avx2_f64, portable_f64;
+extern const Kernels<float> strict_avx512_f32, strict_avx2_f32, strict_portable_f32;
+extern const Kernels<double> strict_avx512_f64, strict_avx2_f64, strict_portable_f64;
 
 namespace {
 
@@ -42,6 +45,33 @@ detail::Variants<Kernels<T>>& known() {
   return known;
 }
 
+template <class T>
+std::vector<const Kernels<T>*> find_strict_variants() {
+  std::vector<const Kernels<T>*> found;
+  const auto add = [&](const Kernels<float>& single, const Kernels<double>& twice) {
+    if constexpr (sizeof(T) == 4)
+      found.push_back(&single);
+    else
+      found.push_back(&twice);
+  };
+#ifdef BRAID_ATTENTION_STRICT_AVX512
+  if (detail::has_avx512()) add(strict_avx512_f32, strict_avx512_f64);
+#endif
+#ifdef BRAID_ATTENTION_STRICT_AVX2
+  if (detail::has_avx2()) add(strict_avx2_f32, strict_avx2_f64);
+#endif
+#ifdef BRAID_ATTENTION_STRICT_PORTABLE
+  add(strict_portable_f32, strict_portable_f64);
+#endif
+  return found;
+}
+
+template <class T>
+detail::Variants<Kernels<T>>& known_strict() {
+  static detail::Variants<Kernels<T>> known(find_strict_variants<T>());
+  return known;
+}
+
 }  // namespace
 
 template <class T>
@@ -57,6 +87,16 @@ const Kernels<T>& kernels() {
 }
 template const Kernels<float>& kernels<float>();
 template const Kernels<double>& kernels<double>();
+
+template <class T>
+const Kernels<T>& strict_kernels() {
+  return known_strict<T>().in_use();
+}
+template const Kernels<float>& strict_kernels<float>();
+template const Kernels<double>& strict_kernels<double>();
+
+float strict_log(float x);  // vector.h
+float strict_log(float x) { return math_wide::log(x); }
 
 namespace {
 
@@ -99,6 +139,9 @@ bool use_pairs(std::string_view name) {
   return chosen || name.empty();
 }
 
-bool use_variant(std::string_view name) { return known<float>().use(name) && known<double>().use(name); }
+bool use_variant(std::string_view name) {
+  const bool strict = known_strict<float>().use(name) && known_strict<double>().use(name);
+  return known<float>().use(name) && known<double>().use(name) && strict;
+}
 
 }  // namespace braid::cpu::attention

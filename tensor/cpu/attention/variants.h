@@ -13,6 +13,8 @@ std::span<const Kernels<T>* const> variants();
 
 template <class T>
 const Kernels<T>& kernels();  // the one in use
+template <class T>
+const Kernels<T>& strict_kernels();  // the one in use under StrictBits (tensor/strict.h): all have the same bits
 
 // From now on use the variant of this name ("avx512", "avx2", "portable"), or again the best for "". False when this
 // processor cannot run it. For tests and benchmarks: results of different variants differ in rounding. A variant other

@@ -1,6 +1,7 @@
 // Vectors of W lanes as GCC vector types: one source for every instruction set. The file that includes this one says
 // which: BRAID_ATTENTION_ISA is the namespace of all that follows (two instruction sets must not share an inline
-// function), BRAID_ATTENTION_BYTES the size of a vector.
+// function), BRAID_ATTENTION_BYTES the size of a vector. BRAID_ATTENTION_STRICT: the kernels of StrictBits
+// (tensor/strict.h), with the vectors of AVX-512 on every instruction set, products and sums rounded one by one.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -15,9 +16,17 @@
 #include "braid/tensor/base/widen.h"
 #include "braid/tensor/dtype.h"
 
+namespace braid::cpu::attention {
+float strict_log(float x);  // variants.cpp: the same code whatever the caller is compiled for
+}
+
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
-inline constexpr bool kManyRegisters = BRAID_ATTENTION_BYTES == 64;  // 32 vector registers rather than 16
+#if BRAID_ATTENTION_BYTES == 64 && !(defined(BRAID_ATTENTION_STRICT) && !defined(__AVX512F__))
+inline constexpr bool kManyRegisters = true;  // 32 vector registers rather than 16
+#else
+inline constexpr bool kManyRegisters = false;
+#endif
 
 template <class T>
 inline constexpr int kLanes = BRAID_ATTENTION_BYTES / sizeof(T);
@@ -37,7 +46,7 @@ inline V<float> load(const float16* p) { return detail::widened_f16<V<float>>(p)
 // The first n lanes, then zeros; nothing beyond is read.
 template <class T, class From>
 inline V<T> load_first(const From* p, int64_t n) {
-#if BRAID_ATTENTION_BYTES == 64
+#if BRAID_ATTENTION_BYTES == 64 && !defined(BRAID_ATTENTION_STRICT)
   if constexpr (std::is_same_v<From, float>)
     return V<T>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p));
   if constexpr (sizeof(From) == 2) {
@@ -63,7 +72,9 @@ inline V<T> all(T x) {
 // compiler chooses for each loop whether it fuses.
 template <class T>
 inline V<T> multiply_add(V<T> x, V<T> y, V<T> z) {
-#if BRAID_ATTENTION_BYTES == 64
+#if defined(BRAID_ATTENTION_STRICT)
+  return x * y + z;
+#elif BRAID_ATTENTION_BYTES == 64
   if constexpr (sizeof(T) == 4) return V<T>(_mm512_fmadd_ps(__m512(x), __m512(y), __m512(z)));
   if constexpr (sizeof(T) == 8) return V<T>(_mm512_fmadd_pd(__m512d(x), __m512d(y), __m512d(z)));
 #elif BRAID_ATTENTION_BYTES == 32
@@ -176,7 +187,11 @@ inline V<double> exp(V<double> x) {
   for (int l = 0; l < kLanes<double>; ++l) y[l] = __builtin_exp(x[l]);
   return y;
 }
+#ifdef BRAID_ATTENTION_STRICT  // not the C library's, which chooses code by the processor
+inline float log(float x) { return strict_log(x); }
+#else
 inline float log(float x) { return __builtin_logf(x); }
+#endif
 inline double log(double x) { return __builtin_log(x); }
 
 // Lane i of the result: all lanes of v[i] folded into one. v[0..W) is used up. A step puts together neighbours of two

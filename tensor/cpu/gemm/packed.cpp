@@ -9,7 +9,8 @@
 // A strip stays in the first-level cache while all panels of a group pass by, a group in the second-level cache while
 // all strips do. Threads share B' and take tiles of C. A deep product whose C and some slices of B' fit a cache is the
 // sum of such products of some slices each. An element of C is a chain over ascending depth that depends neither on its
-// place in C nor on the size of C, so C may be cut anywhere.
+// place in C nor on the size of C, so C may be cut anywhere. Strict kernels (tensor/strict.h) compute every product
+// here.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -29,11 +30,15 @@ using detail::round_up;
 constexpr int64_t kRows = 6, kVectors = 2;  // 12 sums, two vectors of B and one value of A: 15 registers
 template <class T>
 constexpr int64_t kColumns = kVectors* kWidth<T>;
+#ifdef BRAID_STRICT
+constexpr int64_t kDepth = 192;  // of a slice: a sum has the same steps on every instruction set
+#else
 constexpr int64_t kDepth = 24576 / (kVectors * kVectorBytes);  // of a slice: a strip of f32 has 24 KiB
-constexpr int64_t kGroupBytes = 230000, kGroupRows = 288;      // of packed rows of A, at the most
-constexpr int64_t kLeastTileRows = 8 * kRows;                  // of C that a thread takes at once
-constexpr int64_t kStripBytes = int64_t{8} << 20;              // of B' at once
-constexpr int64_t kSmallBytes = int64_t{3} << 19;              // of a C that stays in a cache, and of B' beside it
+#endif
+constexpr int64_t kGroupBytes = 230000, kGroupRows = 288;  // of packed rows of A, at the most
+constexpr int64_t kLeastTileRows = 8 * kRows;              // of C that a thread takes at once
+constexpr int64_t kStripBytes = int64_t{8} << 20;          // of B' at once
+constexpr int64_t kSmallBytes = int64_t{3} << 19;          // of a C that stays in a cache, and of B' beside it
 
 // Eight columns of out = eight rows of `length` values each. Where the rows of out are closer than eight (stride), each
 // overwrites what the one before had too much; the last one's excess lies behind them, kSlack values at the most.
@@ -166,7 +171,7 @@ BRAID_ONE_COPY void block(int64_t depth, T alpha, const T* a, const T* b, T beta
 #pragma GCC unroll 6
     for (int64_t i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
-      for (int64_t v = 0; v < kVectors; ++v) sum[i][v] += a[i] * row[v];
+      for (int64_t v = 0; v < kVectors; ++v) add_product(sum[i][v], a[i], row[v]);
     }
   }
 #pragma GCC unroll 6

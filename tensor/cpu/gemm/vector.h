@@ -2,6 +2,9 @@
 // and AVX-512.
 #pragma once
 #include <cstring>
+#if defined(BRAID_STRICT) && defined(__FMA__)
+#include <immintrin.h>
+#endif
 
 namespace braid::cpu {
 namespace {  // each file's own: it is compiled for several instruction sets
@@ -32,6 +35,32 @@ inline V load(const T* p) {
 template <class V, class T>
 inline void store(T* p, const V& v) {
   std::memcpy(p, &v, sizeof v);
+}
+
+// sum += x y. Strict kernels (tensor/strict.h) round it once on every instruction set, which takes a function call for
+// each element where none multiplies and adds in one.
+template <class V, class T>
+[[gnu::always_inline]] inline void add_product(V& sum, T x, const V& y) {
+#ifndef BRAID_STRICT
+  sum += x * y;
+#elif defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4)
+    sum = V(_mm512_fmadd_ps(_mm512_set1_ps(x), __m512(y), __m512(sum)));
+  else
+    sum = V(_mm512_fmadd_pd(_mm512_set1_pd(x), __m512d(y), __m512d(sum)));
+#elif defined(__FMA__)
+  if constexpr (sizeof(T) == 4)
+    sum = V(_mm256_fmadd_ps(_mm256_set1_ps(x), __m256(y), __m256(sum)));
+  else
+    sum = V(_mm256_fmadd_pd(_mm256_set1_pd(x), __m256d(y), __m256d(sum)));
+#else
+  for (size_t l = 0; l < sizeof(V) / sizeof(T); ++l) {
+    if constexpr (sizeof(T) == 4)
+      sum[l] = __builtin_fmaf(x, y[l], sum[l]);
+    else
+      sum[l] = __builtin_fma(x, y[l], sum[l]);
+  }
+#endif
 }
 
 // Transposes 8 x 8: three rounds exchange blocks of 1, 2 and 4 between neighbours.
