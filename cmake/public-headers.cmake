@@ -49,6 +49,7 @@ set(BRAID_PUBLIC_HEADERS
   distributed/parallel/sequence_parallel.h
   distributed/parallel/sequence_shard.h
   distributed/parallel/tensor_shards.h
+  distributed/parallel/tree_sum.h
   distributed/parallel/vocab_parallel.h
   distributed/sharding/partition.h
   distributed/sharding/shard_spec.h

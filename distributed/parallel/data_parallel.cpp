@@ -216,19 +216,67 @@ void DataParallel::finish() {
   std::map<std::string, Tensor> gradients;
   for (Bucket& bucket : buckets_) {
     if (bucket.frozen) continue;
-    const Tensor own = bucket.work.wait();
-    const int me = bucket.holders.rank();
-    int64_t at = 0;
-    for (const Entry& entry : bucket.entries) {
-      if (!entry.owned_by(me)) continue;
-      const int64_t begin = std::exchange(at, at + entry.parts.size(me));
-      gradients[entry.parameter.name] = own.sliced(0, begin, at);
-    }
+    take_own(bucket, bucket.work.wait(), gradients);
   }
+  set_gradients(gradients);
+}
+
+// own: this rank's part of the bucket.
+void DataParallel::take_own(const Bucket& bucket, const Tensor& own, std::map<std::string, Tensor>& gradients) const {
+  const int me = bucket.holders.rank();
+  int64_t at = 0;
+  for (const Entry& entry : bucket.entries) {
+    if (!entry.owned_by(me)) continue;
+    const int64_t begin = std::exchange(at, at + entry.parts.size(me));
+    gradients[entry.parameter.name] = own.sliced(0, begin, at);
+  }
+}
+
+void DataParallel::set_gradients(const std::map<std::string, Tensor>& gradients) {
   for (const nn::NamedTensor& piece : pieces_) {
     auto g = gradients.find(piece.name);
-    if (g != gradients.end()) set_grad(piece.value, g->second.reshaped(piece.value.shape()));
+    if (g != gradients.end() && g->second) set_grad(piece.value, g->second.reshaped(piece.value.shape()));
   }
+}
+
+void DataParallel::finish(TreeSum own, const std::vector<nn::NamedTensor>& parameters,
+                          const std::vector<Range>& samples) {
+  MemoryScope scope(MemoryUse::gradients);
+  std::map<std::string, size_t> index;
+  for (const nn::NamedTensor& p : parameters) index.emplace(p.name, index.size());
+  std::vector<TreeNode> nodes;  // of all holders
+  Partition of_rank;            // of them
+  for (const Range& range : samples) {
+    const std::vector<TreeNode> part = tree_nodes(range);
+    nodes.insert(nodes.end(), part.begin(), part.end());
+    of_rank.ranges.push_back({{std::ssize(nodes) - std::ssize(part), std::ssize(nodes)}});
+  }
+  for (Bucket& bucket : buckets_) {
+    if (bucket.frozen) continue;
+    const Tensor& any = bucket.entries[0].parameter.value;
+    const Tensor terms = zeros({std::ssize(own.sums()), bucket.size}, any.dtype(), any.device());
+    for (int64_t k = 0; k < terms.dim(0); ++k) {
+      for (const Entry& entry : bucket.entries) {
+        const Tensor& g = own.sums()[static_cast<size_t>(k)].at(index.at(entry.parameter.name));
+        if (g) terms.sliced(0, k, k + 1).reshaped({bucket.size}).sliced(0, entry.at.begin, entry.at.end).copy_(flat(g));
+      }
+    }
+    bucket.work = bucket.holders.start_all_to_all(terms, 1, bucket.parts, 0, of_rank);
+  }
+  std::map<std::string, Tensor> gradients;
+  for (Bucket& bucket : buckets_) {
+    if (bucket.frozen) continue;
+    const Tensor terms = bucket.work.wait();
+    TreeSum all;
+    for (int64_t k = 0; k < terms.dim(0); ++k) all.add(nodes.at(static_cast<size_t>(k)), {terms.sliced(0, k, k + 1)});
+    take_own(bucket, flat(all.total().at(0)), gradients);
+  }
+  const TreeSum::Terms alone = alone_.empty() ? TreeSum::Terms() : own.total();  // only this rank has samples of them
+  for (const auto& [name, one] : alone_) {
+    const Tensor& g = alone.at(index.at(name));
+    gradients[name] = g ? g : zeros(one.parameter.shape(), one.parameter.dtype(), one.parameter.device());
+  }
+  set_gradients(gradients);
 }
 
 void DataParallel::gather(bool frozen) {

@@ -23,6 +23,7 @@
 
 #include "braid/autograd/hooks.h"
 #include "braid/distributed/comm/communicator.h"
+#include "braid/distributed/parallel/tree_sum.h"
 #include "braid/nn/module.h"
 
 namespace braid::dist {
@@ -62,6 +63,10 @@ class DataParallel {
   void start();
   // Waits for the sums: afterwards the gradient of each piece is the sum over ranks.
   void finish();
+  // Instead of both: the gradient of each piece becomes the total of the terms of all holders, one of each of
+  // `parameters`. samples: of every holder, in the order of ranks; own.sums() are those of this one. The sum has the
+  // same bits however the samples are spread.
+  void finish(TreeSum own, const std::vector<nn::NamedTensor>& parameters, const std::vector<Range>& samples);
   // After the update: every rank gets the pieces of all ranks, except those of frozen parameters, which the update did
   // not change.
   void gather_parameters() { gather(false); }
@@ -103,6 +108,8 @@ class DataParallel {
   void gradient_ready(size_t bucket, size_t entry);
   void send(Bucket& bucket);
   void send_in_order();
+  void take_own(const Bucket& bucket, const Tensor& own, std::map<std::string, Tensor>& gradients) const;
+  void set_gradients(const std::map<std::string, Tensor>& gradients);
 
   std::vector<Bucket> buckets_;  // one group after the other; within a group later layers first
   std::vector<nn::NamedTensor> pieces_;

@@ -3,8 +3,10 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
 #include "braid/models/training/source_losses.h"
+#include "braid/models/training/trainer_strict.h"
 #include "braid/nn/optim/clip.h"
 #include "braid/nn/optim/registry.h"
+#include "braid/tensor/strict.h"
 
 namespace braid::models {
 
@@ -27,6 +29,7 @@ Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip,
       copies_(masters_.copies_of(optimizer_->parameters())),
       step_(model.device(), optimizer_->parameters()),
       clip_(clip) {
+  check_strict_mesh(mesh);
   nn::check_no_buffers(model, "checkpoints of training");
   nn::check_groups(options.groups, parameters_);
   optimizer_->set_copies(copies_);
@@ -34,7 +37,8 @@ Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip,
   parallel_.freeze(0);
 }
 
-StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {
+StepMetrics Trainer::forward_backward(const std::vector<Batch>& given) {
+  const std::vector<Batch> micro_batches = strict_bits() ? sample_by_sample(given) : given;
   if (parallel_.freeze(optimizer_->steps())) step_.forget();
   discard();
   StepMetrics metrics;
@@ -45,16 +49,15 @@ StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {
   const double loss_scale = 1 / static_cast<double>(metrics.tokens);
   const StepSums sums =
       step_.gradients(micro_batches, loss_scale, [&](const StepBuffers& buffers) { compute_gradients(buffers); });
-  double loss = 0, weights = 0;
+  double loss = 0, weights = 0, squares = 0;
   for (double sum : sums.losses) loss += sum * loss_scale;
   for (double sum : sums.squared_weights) weights += sum;
-  // The loss is equal on tensor ranks.
+  for (double sum : sums.squared_norms) squares += sum;
+  // The loss is equal on tensor ranks; every element of the model belongs to one piece of one rank.
   metrics.loss = mesh_.world.sum(!std::isfinite(weights) ? NAN : mesh_.tensor.rank() == 0 ? loss : 0.0);
   if (std::isfinite(metrics.loss)) {
-    // Every element of the model belongs to one piece of one rank, so every gradient counts once.
-    double squares = 0;
-    for (double norm : sums.squared_norms) squares += norm;
-    metrics.grad_norm = std::sqrt(mesh_.world.size() == 1 ? squares : mesh_.world.sum(squares));
+    metrics.grad_norm = std::sqrt(mesh_.world.sum(squares));
+    if (strict_bits()) make_exact(metrics, sums, loss_scale, optimizer_->parameters(), mesh_);
   }
   metrics.source_losses = source_losses(micro_batches, sums.sample_losses);
   metrics.sample_losses = sums.sample_losses;
@@ -64,6 +67,7 @@ StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {
 
 // Fills the gradients of the pieces and the metrics; nothing is read back from the device.
 void Trainer::compute_gradients(const StepBuffers& buffers) {
+  if (strict_bits()) return compute_strict_gradients(buffers);
   const SkipIndexCheck checked;
   const auto count = static_cast<int64_t>(buffers.batches.size());
   for (int64_t i = 0; i < count; ++i) {
@@ -82,16 +86,13 @@ void Trainer::apply(const nn::Rates& lr) {
   check(grad_norm_.has_value(), "trainer",
         "apply() needs the gradients of a forward_backward() that was neither applied nor discarded");
   const double factor = nn::clip_factor(*grad_norm_, clip_);
-  if (!step_.captured()) {
-    optimizer_->step(lr, factor);
-    step_.update([&] { broadcast_parameters(); });
-  } else {
-    optimizer_->prepare(lr, factor);  // to the device, where a replay reads them
-    step_.update([&] {
-      optimizer_->apply();
-      broadcast_parameters();
-    });
-  }
+  const bool replays = step_.captured();
+  if (replays) optimizer_->prepare(lr, factor);  // to the device, where a replay reads them
+  if (!replays) optimizer_->step(lr, factor);
+  step_.update([&] {
+    if (replays) optimizer_->apply();
+    broadcast_parameters();
+  });
   if (average_) average_->update(optimizer_->steps());
   discard();
 }

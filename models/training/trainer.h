@@ -6,8 +6,8 @@
 //           --reduce-scatter over ranks--> gradients of this rank's pieces --norm, clip, optimizer--> pieces
 //           --all-gather--> parameters --cast--> the copies that the model computes with
 //
-// On one process every collective is the identity, and without mixed precision (nn/optim/master_weights.h) the masters
-// are the model's parameters. The metrics are the same on all ranks, so all ranks decide alike.
+// On one process collectives are identities; without mixed precision (nn/optim/master_weights.h) the model's parameters
+// are the masters. The metrics are the same on all ranks, so all decide alike.
 #pragma once
 #include <cmath>
 #include <functional>
@@ -71,18 +71,17 @@ class Trainer {
   void with_average(const std::function<void()>& work);
 
   // Gradients of the mean loss over all counted targets of the step, however they are spread over micro-batches and
-  // ranks. micro_batches: on the CPU, the samples of this data rank; the same number of micro-batches on every rank,
-  // and the same samples on the ranks of one data rank. Error(input) when no target counts. Waits for the device once.
+  // ranks. micro_batches: on the CPU, the samples of this data rank; the same number on every rank, and the same
+  // samples on the ranks of one data rank. Under StrictBits (trainer_strict.h) samples are consecutive over
+  // micro-batches, then data ranks. Error(input) when no target counts. Waits for the device once.
   StepMetrics forward_backward(const std::vector<Batch>& micro_batches);
   // Why this step must not be applied: NaN or Inf in weights, loss or gradients, or gradients whose squares overflow
   // the optimizer's state. Names the step and the first bad tensor; none when all is well. Collective, between
   // forward_backward() and discard().
   std::optional<std::string> non_finite_reason(const StepMetrics& metrics,
                                                const std::vector<Batch>& micro_batches) const;
-  // One update of the optimizer with the clipped gradients, which are then dropped.
-  void apply(const nn::Rates& lr);
-  // Drops the gradients. Weights and optimizer state are those of the step before.
-  void discard();
+  void apply(const nn::Rates& lr);  // one update of the optimizer with the clipped gradients, which are then dropped
+  void discard();                   // drops the gradients; weights and optimizer state stay those of the step before
   // forward_backward() and apply(); Error(numerical) instead of an update where there is a non_finite_reason().
   StepMetrics step(const std::vector<Batch>& micro_batches, double lr);
 
@@ -90,8 +89,8 @@ class Trainer {
   // forward_backward() and apply(); the next step may overwrite them.
   LocalState local_state() const;
   std::vector<LocalTensor> local_gradients() const;
-  // Reads this rank's elements of a state and nothing else. Missing, surplus and mis-shaped names are reported together
-  // in one Error(input).
+  // Reads this rank's elements of a state alone. Error(input) names all missing, surplus and mis-shaped tensors at
+  // once.
   void load(const io::SafetensorsFile& weights, const io::SafetensorsFile& optimizer,
             const io::SafetensorsFile* adapter = nullptr);
 
@@ -105,6 +104,7 @@ class Trainer {
 
  private:
   void compute_gradients(const StepBuffers& buffers);
+  void compute_strict_gradients(const StepBuffers& buffers);
   std::vector<double> source_losses(const std::vector<Batch>& batches, const std::vector<double>& of_samples) const;
   void broadcast_parameters();
   std::shared_ptr<const nn::WholeMatrices> matrices() const;
@@ -131,9 +131,8 @@ class Trainer {
   std::optional<double> grad_norm_;  // of the gradients that await apply() or discard()
 };
 
-// Mean loss over batches without gradients and z-loss; NaN when no target is counted. Collective: every data rank has
-// its own samples of the same number of batches. stop: polled before each batch; where it is true on any rank, all
-// ranks end with NaN.
+// Mean loss over batches without gradients and z-loss; NaN when no target is counted, or when stop(), polled before
+// each batch, is true on any rank. Collective: every data rank has its own samples of the same number of batches.
 double evaluate(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh = {},
                 const std::function<bool()>& stop = {});
 
