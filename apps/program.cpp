@@ -12,6 +12,6 @@ int braid::braid_main(int argc, char** argv) {
   return run_program(
       {prepare_command(), inspect_command(), train_command(), generate_command(), info_command(), plot_command(),
        status_command(), dump_command(), eval_command(), convert_command(), tokenize_command(), serve_command(),
-       chat_command(), analyze_command(), study_command(), bench_command()},
+       chat_command(), analyze_command(), study_command(), verify_command(), bench_command()},
       {argv + (argc > 0), argv + argc});
 }

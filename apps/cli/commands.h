@@ -20,5 +20,6 @@ Command serve_command();
 Command status_command();
 Command tokenize_command();
 Command train_command();
+Command verify_command();
 
 }  // namespace braid::apps

@@ -95,6 +95,10 @@ int train(const TrainConfig& config, const Schema& schema, const Job& job, const
   const Device device = parse_device(config.run.device);  // the first check: no device, no run
   check(!config.run.strict || device == kCpu, ErrorKind::setting,
         [&] { return str("run.strict = true is for the CPU alone: expected run.device = cpu, found ", device); });
+#ifdef __FMA__  // BRAID_NATIVE: a compiler may fuse what is computed outside of the kernels
+  check(!config.run.strict, ErrorKind::setting,
+        "run.strict = true has the same bits on every processor: expected a build with BRAID_NATIVE=OFF");
+#endif
   check_together(config);
   job.world().set_timeout(config.parallel.timeout);
   dist::DeviceRanks ranks = dist::device_ranks(job.world(), device);

@@ -79,6 +79,9 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       saves_{{config.run.out, config.checkpoint.keep, config.checkpoint.keep_every, [this] { folder_->check_held(); }},
              OutputRetry(progress_)},
       spikes_(config.guard.spike, config.guard.warmup) {
+  check(!config.run.strict || task_->has_strict_bits(), ErrorKind::setting,
+        "run.strict = true is for data of text alone: expected data of braid prepare without images, pairs or "
+        "preferences");
   at_root(mesh_.world, [&] { files_.take_metrics_port(config_.log.metrics_port); });
   task_->check_model(*model_);
   trainer_.minimise(objective(config));
@@ -141,7 +144,7 @@ void TrainingRun::check_disk() {
 }
 
 void TrainingRun::open_log() {
-  files_.open(out(), state_.step, task_->log_kind(), source_columns(*task_));
+  files_.open(out(), state_.step, task_->log_kind(), source_columns(*task_), config_.run.strict);
   const std::vector<LogRow> rows = files_.earlier_rows();
   for (const LogRow& row : rows) {
     measured_.last["loss"] = row["loss"];
@@ -340,6 +343,7 @@ void TrainingRun::log(LogRow& row) {
     files_.append_event(capture_given_up_event(row.step, reason));
   }
   files_.append(row);
+  if (config_.run.strict) files_.append_hash(row.step, weight_hash(trainer_.parameters()));
   progress_.update({.step = row.step,
                     .total = config_.train.steps,
                     .loss = row["loss"],

@@ -6,11 +6,12 @@
 namespace braid::apps {
 
 void RunFiles::open(const std::filesystem::path& out, int64_t step, std::string_view kind,
-                    const std::vector<std::string>& source_columns) {
+                    const std::vector<std::string>& source_columns, bool hashes) {
   out_ = out;
   kind_ = kind;
   log_.emplace(out, step, kind, source_columns);
   samples_.emplace(out / "samples.txt", step);
+  if (hashes) hashes_.emplace(out / kWeightHashesFile, step);
 }
 
 void RunFiles::start(const std::string& event, bool tensorboard, int64_t events_step, const std::string& command) {
@@ -61,6 +62,10 @@ void RunFiles::append_sample(int64_t step, const std::string& text) {
   if (samples_) attempt(samples_warned_, [&] { samples_->append(step, text); });
 }
 
+void RunFiles::append_hash(int64_t step, uint32_t hash) {
+  if (hashes_) attempt(hashes_warned_, [&] { hashes_->append(step, hash); });
+}
+
 void RunFiles::complete(const LogRow& row, bool measured) {
   if (measured) attempt(log_warned_, [&] { log_->complete(row); });
   if (events_) attempt(events_warned_, [&] { events_->append(row); });
@@ -72,6 +77,7 @@ void RunFiles::complete(const LogRow& row, bool measured) {
 std::function<void()> RunFiles::sync_later() {
   std::vector<std::function<void()>> files = {log_->sync_later(), samples_->sync_later()};
   if (events_) files.push_back(events_->sync_later());
+  if (hashes_) files.push_back(hashes_->sync_later());
   return [files = std::move(files)] {
     for (const std::function<void()>& sync : files) sync();
   };

@@ -14,6 +14,7 @@
 #include "apps/train/log/metrics_server.h"
 #include "apps/train/log/row_command.h"
 #include "apps/train/log/samples.h"
+#include "apps/train/log/weight_hashes.h"
 
 namespace braid::apps {
 
@@ -22,9 +23,10 @@ class RunFiles {
   explicit RunFiles(Progress& progress) : progress_(progress) {}
   ~RunFiles();
 
-  // Opens log and samples in the run's folder; what they have after `step` is cut off. kind: of the data.
+  // Opens log and samples in the run's folder; what they have after `step` is cut off. kind: of the data. hashes: also
+  // of the weights.
   void open(const std::filesystem::path& out, int64_t step, std::string_view kind,
-            const std::vector<std::string>& source_columns = {});
+            const std::vector<std::string>& source_columns = {}, bool hashes = false);
   // Writes the event of a start. tensorboard: also opens event files, from `events_step`. command: also starts this
   // process, which gets every line of log.jsonl from here on; "": none.
   void start(const std::string& event, bool tensorboard, int64_t events_step, const std::string& command);
@@ -40,6 +42,7 @@ class RunFiles {
   void append(const LogRow& row);
   void append_event(const std::string& json);
   void append_sample(int64_t step, const std::string& text);
+  void append_hash(int64_t step, uint32_t hash);
   // The row of a step that resumed; measured: it lacks nothing any more.
   void complete(const LogRow& row, bool measured);
   // Log, events and samples, as AppendFile's: what it returns goes before a checkpoint.
@@ -53,13 +56,15 @@ class RunFiles {
   std::optional<RunLog> log_;
   std::optional<EventFile> events_;
   std::optional<SamplesFile> samples_;
+  std::optional<WeightHashes> hashes_;
   std::optional<serve::BoundAddress> metrics_address_;
   std::optional<RunMetrics> metrics_;
   std::optional<MetricsFile> metrics_file_;
   std::optional<MetricsServer> metrics_server_;
   std::optional<RowCommand> command_;
   std::string kind_;  // of the data
-  bool log_warned_ = false, events_warned_ = false, samples_warned_ = false, metrics_warned_ = false;
+  bool log_warned_ = false, events_warned_ = false, samples_warned_ = false, metrics_warned_ = false,
+       hashes_warned_ = false;
 };
 
 }  // namespace braid::apps

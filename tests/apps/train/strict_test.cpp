@@ -1,0 +1,106 @@
+// run.strict: the same bytes for every instruction set, accumulation and number of threads, and `braid verify`.
+#include "tests/apps/train/runs.h"
+
+using namespace braid;
+using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(train_strict)
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<std::string> strict(std::vector<std::string> more = {}) {
+  more.insert(more.begin(), {"run.strict=true", "schedule.name=constant", "train.batch_size=4", "checkpoint.interval=4",
+                             "checkpoint.keep_every=4"});
+  return more;
+}
+
+// A strict run in one process.
+const fs::path& plain_run() {
+  static const fs::path out = [] {
+    const fs::path path = world().fresh();
+    const Outcome result = train(path, strict());
+    if (result.code != 0) throw std::runtime_error(result.output);
+    return path;
+  }();
+  return out;
+}
+
+Outcome verify(const std::string& arguments, const std::string& before = "") {
+  return run("verify " + plain_run().string() + " " + arguments, before);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(instruction_sets_accumulation_and_threads_give_the_same_bytes) {
+  const std::string want = weights(step(plain_run(), kSteps));
+  const std::string hashes = slurp(plain_run() / "weights.csv");
+  BOOST_TEST(split(hashes, '\n').size() == size_t(kSteps + 2));
+  for (const std::string set : {"portable", "avx2", "avx512", "amx"}) {
+    const fs::path out = world().fresh();
+    const Outcome result =
+        train(out, strict({"train.batch_size=1", "train.accumulate=4", "run.threads=2"}), "BRAID_INSTRUCTIONS=" + set);
+    BOOST_TEST(result.code == 0, result.output);
+    BOOST_TEST((weights(step(out, kSteps)) == want), set);
+    BOOST_TEST(slurp(out / "weights.csv") == hashes, set);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_resume_on_another_processor_goes_on_with_the_same_bytes) {
+  const fs::path out = world().fresh();
+  BOOST_TEST(
+      train(out, strict({"train.steps=5", "train.batch_size=2", "train.accumulate=2"}), "BRAID_INSTRUCTIONS=avx2")
+          .code == 0);
+  const Outcome rest = train(out, strict({"run.threads=1"}), "BRAID_INSTRUCTIONS=portable");
+  BOOST_TEST(rest.code == 0, rest.output);
+  BOOST_TEST((weights(step(out, kSteps)) == weights(step(plain_run(), kSteps))));
+  BOOST_TEST(slurp(out / "weights.csv") == slurp(plain_run() / "weights.csv"));
+}
+
+BOOST_AUTO_TEST_CASE(bf16_has_one_result_too) {
+  const fs::path one = trained(strict({"train.dtype=bf16"})), other = world().fresh();
+  BOOST_TEST(train(other, strict({"train.dtype=bf16", "train.batch_size=2", "train.accumulate=2"}),
+                   "BRAID_INSTRUCTIONS=portable")
+                 .code == 0);
+  BOOST_TEST((weights(step(one, kSteps)) == weights(step(other, kSteps))));
+}
+
+BOOST_AUTO_TEST_CASE(verify_tells_equal_from_different) {
+  const auto says = [](const Outcome& o, int code, const std::string& words) {
+    BOOST_TEST(o.code == code, o.output);
+    BOOST_TEST(o.output.find(words) != std::string::npos, "no '" << words << "' in: " << o.output);
+  };
+  says(verify("--steps 4..9"), 0, "verified: steps 5 to 9 of ");
+  says(verify("--steps 0..3 train.batch_size=2 train.accumulate=2", "BRAID_INSTRUCTIONS=portable"), 0, "verified: ");
+  says(verify("--steps 4..8 optimizer.lr=3e-3"), 5, "step 5 of ");
+  says(verify("--steps 4..8 train.batch_size=2"), 2, "expected 4, found 2");
+  says(verify("--steps 5..8"), 7, "there are 0, 4, 8, 10");
+  says(verify("--steps 4..11"), 2, "only of steps up to 10");
+  says(verify("--steps 8"), 2, "expected two steps A..B");
+  says(verify("--steps 4..8 run.strict=false"), 2, "run.strict is false");
+  says(run("verify " + undisturbed().string() + " --steps 0..2"), 3, "weights.csv does not exist");
+}
+
+BOOST_AUTO_TEST_CASE(verify_sees_one_changed_bit) {
+  const fs::path out = world().fresh();
+  fs::copy(plain_run(), out, fs::copy_options::recursive);
+  std::string hashes = slurp(out / "weights.csv");
+  const size_t at = hashes.find("\n7,") + 3;
+  hashes[at] = hashes[at] == '0' ? '1' : '0';
+  write(out / "weights.csv", hashes);
+  check_failure(run("verify " + out.string() + " --steps 4..8"), 5, "step 7 of ");
+  check_failure(run("verify " + out.string() + " --steps 4..6 data.path=" + (world().scratch / "none").string()), 3,
+                "cannot open");
+  flip_byte(step(out, 4) / "model.safetensors");
+  check_failure(run("verify " + out.string() + " --steps 4..6"), 7, "is damaged: model.safetensors");
+  write(out / "weights.csv", "step,crc32c\n1,00\n");
+  check_failure(run("verify " + out.string() + " --steps 0..1"), 3, "line 2 of ");
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_covered_is_rejected) {
+  check_failure(train(world().fresh(), strict({"parallel.tensor=2"})), 2, "requires 2 processes");
+  check_failure(train(world().fresh(), strict({"run.device=cuda"})), 2, "");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
