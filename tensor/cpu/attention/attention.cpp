@@ -15,6 +15,7 @@
 #include "braid/tensor/cpu/attention/kept.h"
 #include "braid/tensor/cpu/attention/packing.h"
 #include "braid/tensor/cpu/attention/variants.h"
+#include "braid/tensor/strict.h"
 #include "braid/tensor/trace_device.h"
 
 namespace braid::cpu {
@@ -160,9 +161,11 @@ void with_call(const DcmhaInputs& x, Body&& body) {
 }  // namespace
 }  // namespace attention
 
-// A few rows without derivative: reading the keys once beats laying them out first.
+// A few rows without derivative: reading the keys once beats laying them out first. Strict: the order of decoding, for
+// every row.
 static AttentionPlan plan(const DcmhaInputs& x, bool derivative) {
-  return {.forward = !derivative && x.q.dim(1) <= 4 ? AttentionKernel::decode : AttentionKernel::generic};
+  const bool by_rows = strict_bits() || (!derivative && x.q.dim(1) <= 4);
+  return {.forward = by_rows ? AttentionKernel::decode : AttentionKernel::generic};
 }
 
 // Counts a call that is traced. On a GPU it holds scores, their gradients and the weights of some rows instead of what
@@ -180,7 +183,7 @@ static bool traced(const DcmhaInputs& x, double passes) {
 
 static void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y, Out lse) {
   if (traced(x, 1)) return;
-  if (plan.forward == AttentionKernel::decode) return attention::decode(x, y);
+  if (plan.forward == AttentionKernel::decode) return attention::decode(x, y, lse);
   attention::with_call(x, [&](auto call) { call.forward(y, lse); });
 }
 

@@ -50,8 +50,9 @@ class Decoding : Packing<T> {
     heads_ = detail::round_up(p_.M, W_);
   }
 
-  void run(Out y) {
+  void run(Out y, Out lse) {
     y_ = mutable_rows_of<T>(y);
+    if (lse) lse_ = lse.template mutable_data<T>();
     const int64_t vector_bytes = p_.N * W_ * int64_t{sizeof(T)}, max_bytes = kScoreBytes * threads();
     for (size_t begin = 0, end; begin < rows_.size(); begin = end) {
       int64_t vectors = 0;
@@ -177,6 +178,9 @@ class Decoding : Packing<T> {
         T* own = statistics(row, g, s) + m;
         own[2 * heads_] = sum != 0 ? std::exp(own[0] - top) / sum : 0;
       }
+      if (lse_ && m < p_.M)
+        lse_[(row.b * p_.queries + row.t) * p_.N + g * p_.M + m] =
+            sum != 0 ? top + std::log(sum) : std::numeric_limits<T>::infinity();
     }
   }
 
@@ -198,29 +202,31 @@ class Decoding : Packing<T> {
   std::vector<Row> rows_;
   int64_t block_, heads_ = 0;  // M'
   OutputRows y_;
+  T* lse_ = nullptr;                                             // [B][T][N], or null
   T *e_ = nullptr, *statistics_ = nullptr, *partial_ = nullptr;  // of the pass
 };
 
-void run(const DcmhaInputs& x, std::vector<Row> rows, int64_t block, Out y) {
-  if (x.q.dtype() == DType::f64) return Decoding<double>(x, std::move(rows), block).run(y);
-  Decoding<float>(x, std::move(rows), block).run(y);
+void run(const DcmhaInputs& x, std::vector<Row> rows, int64_t block, Out y, Out lse) {
+  if (x.q.dtype() == DType::f64) return Decoding<double>(x, std::move(rows), block).run(y, lse);
+  Decoding<float>(x, std::move(rows), block).run(y, lse);
 }
 
 }  // namespace
 
-void decode(const DcmhaInputs& x, Out y) {
+void decode(const DcmhaInputs& x, Out y, Out lse) {
   std::vector<Row> rows;
   for (int64_t b = 0; b < x.q.dim(0); ++b)
     for (int64_t t = 0; t < x.q.dim(1); ++t)
       rows.push_back({b, t, x.mask.first(t), x.mask.end(t, x.k.dim(1)), nullptr});
-  run(x, std::move(rows), 0, y);
+  run(x, std::move(rows), 0, y, lse);
 }
 
 void paged_attention(const DcmhaInputs& x, const PagedRows& paged, Out y) {
   std::vector<Row> rows;
   for (const PagedRow& row : paged.rows)
     rows.push_back({0, static_cast<int64_t>(rows.size()), row.first, row.end, row.blocks.data()});
-  run(x, std::move(rows), paged.block, y);
+  Tensor none;
+  run(x, std::move(rows), paged.block, y, none);
 }
 
 }  // namespace braid::cpu::attention
