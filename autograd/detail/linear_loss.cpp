@@ -11,6 +11,15 @@
 
 namespace braid::detail {
 
+Tensor wide_linear(const Tensor& hidden, const Tensor& weight) {
+  Shape shape = hidden.shape();
+  shape[-1] = weight.dim(0);
+  Tensor x = empty({hidden.numel() / weight.dim(1), weight.dim(0)}, accumulate_type(hidden.dtype()), hidden.device());
+  const Tensor rows = hidden.detach().contiguous().reshaped({x.dim(0), weight.dim(1)});
+  backend(hidden.device()).matmul.product(rows, weight.detach().contiguous().transposed(), false, x);
+  return x.reshaped(shape);
+}
+
 LinearLoss::LinearLoss(const char* op, const Tensor& hidden, const Tensor& weight, const LinearLossOptions& options)
     : op_(op),
       hidden_(hidden),

@@ -15,6 +15,10 @@
 
 namespace braid::detail {
 
+// The products x of the loss for hidden (..., D): (..., V), of 16-bit inputs in f32 and not rounded. Without
+// derivative.
+Tensor wide_linear(const Tensor& hidden, const Tensor& weight);
+
 class LinearLoss {
  public:
   // hidden (..., D), weight (V, D). op: for the messages about bad options.

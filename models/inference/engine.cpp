@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "braid/models/inference/scheduler.h"
+#include "braid/nn/inference/quantize.h"
+#include "braid/tensor/strict.h"
 
 namespace braid::models {
 namespace {
@@ -21,6 +23,19 @@ void check_engine(const EngineOptions& o) {
   range(o.queue >= 0, "queue", o.queue, "0 (no limit) or more");
 }
 
+void check_strict(const LanguageModel& model, bool invariant) {
+  if (!strict_bits()) return;
+  const auto required = [](bool ok, const char* expected, const std::string& found) {
+    check(ok, ErrorKind::setting, [&] { return str("strict bits: expected ", expected, ", found ", found); });
+  };
+  required(invariant,
+           "a model whose rows do not depend on their company: on the CPU, causal, without capped scores "
+           "and composed variants of attention",
+           "another one; leave strict out");
+  required(model.dtype() != DType::f64 && !nn::is_quantized(model), "weights of f32 or bf16",
+           nn::is_quantized(model) ? "int8" : "f64");
+}
+
 std::unique_ptr<SequencePool> make_pool(const LanguageModel& model, const EngineOptions& options) {
   check_engine(options);
   return model.make_sequence_pool(options.positions > 0 ? options.positions
@@ -32,7 +47,9 @@ std::unique_ptr<SequencePool> make_pool(const LanguageModel& model, const Engine
 // Messages pass through the mutex; the scheduler belongs to the thread that calls step().
 struct GenerationEngine::State {
   State(const LanguageModel& model, std::unique_ptr<SequencePool> pool, const EngineOptions& options)
-      : scheduler(model, std::move(pool), options), queue(options.queue), load(scheduler.load()) {}
+      : scheduler(model, std::move(pool), options), queue(options.queue), load(scheduler.load()) {
+    check_strict(model, scheduler.invariant());
+  }
 
   struct Submitted {
     uint64_t id;
@@ -50,6 +67,7 @@ struct GenerationEngine::State {
 
   Scheduler scheduler;
   const int64_t queue;
+  const bool strict = strict_bits();
   mutable std::mutex mutex;
   std::condition_variable changed;
   // Under the mutex:
@@ -98,6 +116,7 @@ void GenerationEngine::drop_prefixes() {
 
 bool GenerationEngine::step() {
   State& s = *state_;
+  const StrictBits strict(s.strict);
   std::vector<State::Submitted> submitted;
   std::vector<uint64_t> cancelled;
   bool drop = false;

@@ -36,7 +36,9 @@ struct EngineLoad {  // for metrics; all but waiting, running, kept and blocks a
 // since no decision depends on time. Requests that have not ended when the engine is destroyed get no update.
 class GenerationEngine {
  public:
-  // The model must outlive it. Error(setting) for options out of range.
+  // The model must outlive it. Error(setting) for options out of range. Made while a StrictBits lives in this thread,
+  // it computes in strict bits, in whatever thread: the log-probability of a token then has the bits of training's
+  // forward pass. Error(setting) where the model has no invariant() pool, or is not of f32 or 16 bits.
   explicit GenerationEngine(const LanguageModel& model, const EngineOptions& options = {});
   // The same on a pool of the caller; options.positions, where it is given, bounds each text.
   GenerationEngine(const LanguageModel& model, std::unique_ptr<SequencePool> pool, const EngineOptions& options);

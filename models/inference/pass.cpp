@@ -7,6 +7,7 @@
 #include "braid/models/inference/token_score.h"
 #include "braid/tensor/parallel.h"
 #include "braid/tensor/row_invariant.h"
+#include "braid/tensor/strict.h"
 
 namespace braid::models {
 namespace {
@@ -55,13 +56,13 @@ int32_t draw(const RequestState& s, std::span<const float> logits) {
 }
 
 // The token that follows a row and its score: a function of the row's logits (V) and its request alone.
-Outcome outcome(const Row& row, std::span<const float> logits) {
+Outcome outcome(const Row& row, std::span<const float> logits, bool strict) {
   const RequestState& s = *row.state;
   const GenerationRequest& request = s.request;
   Outcome out;
   try {
     out.token = draws(row) ? draw(s, logits) : s.text[row.position];
-    if (!draws(row) || request.logprobs) out.score = token_score(logits, out.token, request.top, row.position);
+    if (!draws(row) || request.logprobs) out.score = token_score(logits, out.token, request.top, row.position, strict);
   } catch (...) {
     out.error = std::current_exception();
   }
@@ -110,9 +111,9 @@ void compute_pass(const LanguageModel& model, SequencePool& pool, std::span<cons
     const std::vector<float> logits = logits_of(model, h, some).to_vector<float>();
     const size_t V = logits.size() / some.size();
     std::vector<Outcome> outcomes(some.size());
-    parallel_for(std::ssize(some), 1, [&](int64_t from, int64_t to) {
+    parallel_for(std::ssize(some), 1, [&, strict = strict_bits()](int64_t from, int64_t to) {
       for (auto i = static_cast<size_t>(from); i < static_cast<size_t>(to); ++i)
-        outcomes[i] = outcome(some[i], std::span(logits).subspan(i * V, V));
+        outcomes[i] = outcome(some[i], std::span(logits).subspan(i * V, V), strict);
     });
     for (size_t i = 0; i < some.size(); ++i) apply(some[i], std::move(outcomes[i]));
   }

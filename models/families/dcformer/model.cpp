@@ -90,7 +90,7 @@ Tensor Dcformer::output_weight() const {
 }
 
 Tensor Dcformer::logits(const Tensor& hidden) const {
-  Tensor local = capped(output_.weight() ? output_(hidden) : linear(hidden, output_weight()));  // (..., own V)
+  Tensor local = capped(output_products(hidden));  // (..., own V)
   return dist::all_gather_replicated(local, local.rank() - 1, vocab_, mesh_.tensor);
 }
 

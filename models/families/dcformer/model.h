@@ -82,7 +82,8 @@ class Dcformer final : public LanguageModel {
  private:
   Dcformer(const DcformerConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise);
   bool one_process() const { return mesh_.tensor.size() == 1 && mesh_.context.size() == 1; }
-  Tensor output_weight() const;  // (V of this rank, D), of the type of the arithmetic
+  Tensor output_weight() const;                        // (V of this rank, D), of the type of the arithmetic
+  Tensor output_products(const Tensor& hidden) const;  // logits before the cap, (..., V of this rank)
   Tensor capped(const Tensor& x) const { return config_.logit_softcap > 0 ? softcap(x, config_.logit_softcap) : x; }
   LinearLossOptions loss_options() const { return {.softcap = config_.logit_softcap, .z_loss = z_loss_}; }
   // The pass for rows at these positions; without positions each sequence is one document from its beginning. `rows`:

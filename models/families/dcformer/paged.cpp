@@ -2,13 +2,15 @@
 // keys in blocks.
 //
 // The same bits in any company: products give each row bits of its own (tensor/row_invariant.h), and so does attention
-// (autograd/paged_attention.h); everything else works on single rows. Over tensor ranks each one keeps the keys that
-// its own heads read, as with a KvCache, and makes the same tables.
+// (autograd/paged_attention.h); everything else works on single rows. Strict bits are those of training, where local
+// layers have the window of given tokens. Over tensor ranks each one keeps the keys that its own heads read, as with a
+// KvCache, and makes the same tables.
 #include "braid/autograd.h"
 #include "braid/models/families/dcformer/model.h"
 #include "braid/models/inference/sequence_pool.h"
 #include "braid/nn/attention/paged_cache.h"
 #include "braid/tensor/row_invariant.h"
+#include "braid/tensor/strict.h"
 
 namespace braid::models {
 
@@ -56,7 +58,7 @@ class PagedSequences final : public SequencePool {
     std::vector<nn::PagedCache::Part> appended;
     for (const Part& part : parts) {
       ids.insert(ids.end(), part.tokens.begin(), part.tokens.end());
-      appended.push_back({part.sequence, std::ssize(part.tokens), part.generated});
+      appended.push_back({part.sequence, std::ssize(part.tokens), part.generated && !strict_bits()});
     }
     cache_.begin(std::move(appended));
     nn::Pass pass = model_.pass({});

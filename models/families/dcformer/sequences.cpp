@@ -1,8 +1,9 @@
 // The sequences that a model is given: with a past in a cache, or packed with documents.
-#include "braid/autograd/losses.h"
+#include "braid/autograd/detail/linear_loss.h"
 #include "braid/distributed/parallel/replicated_rows.h"
 #include "braid/distributed/parallel/sequence_parallel.h"
 #include "braid/models/families/dcformer/model.h"
+#include "braid/tensor/strict.h"
 
 namespace braid::models {
 
@@ -55,6 +56,13 @@ Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets) const { retu
 Tensor Dcformer::loss_sum(const Batch& batch) const {
   return loss_sum(batch.at("input_ids"), batch.at("targets"), batch.has(kPositions) ? batch.at(kPositions) : Tensor(),
                   dropout_ > 0 ? sample_random(batch) : nn::SampleRandom());
+}
+
+// Strict: of 16 bits in f32, not rounded, as the loss has them.
+Tensor Dcformer::output_products(const Tensor& hidden) const {
+  const bool recorded = recording({hidden, output_.weight() ? output_.weight() : embeddings_.weight()});
+  if (strict_bits() && !output_.quantized() && !recorded) return detail::wide_linear(hidden, output_weight());
+  return output_.weight() ? output_(hidden) : linear(hidden, output_weight());
 }
 
 Tensor Dcformer::loss_of_hidden(const Tensor& hidden, const Tensor& targets) const {
