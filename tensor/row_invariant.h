@@ -3,8 +3,7 @@
 // While a RowInvariantProducts lives in this thread, every matrix product of the CPU gives each row of y = x W (+ bias)
 // bits that depend on that row of x, on W and on the bias alone: the number of rows, their order and the number of
 // threads do not matter. So a request gets the same bits alone and in any batch. Outside of it products take the kernel
-// that is fastest for their whole shape, and a row's last digits may change with the number of rows beside it. In
-// strict bits (strict.h) the ops open it for the products of the forward pass.
+// that is fastest for their whole shape, and a row's last digits may change with the number of rows beside it.
 //
 // Every kernel of the CPU that works row by row (norms, softmax, pointwise functions, rope, products with 8-bit
 // weights) always has this property. It holds on one type of processor: other instruction sets round differently.
@@ -20,7 +19,7 @@ extern constinit thread_local bool row_invariant;  // off at first
 // Read by the op, in the thread that calls it; the threads that help with it need no scope of their own.
 class [[nodiscard]] RowInvariantProducts {
  public:
-  explicit RowInvariantProducts(bool on = true) : on_(detail::row_invariant, on || detail::row_invariant) {}
+  RowInvariantProducts() : on_(detail::row_invariant, true) {}
 
  private:
   ScopedValue<bool> on_;

@@ -8,26 +8,15 @@
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
-#include "braid/tensor/row_invariant.h"
-#include "braid/tensor/strict.h"
 
 namespace braid::detail {
-
-namespace {
-
-void multiply(const Tensor& h, const Tensor& w, Tensor& x) {
-  const RowInvariantProducts by_rows(strict_bits());
-  backend(h.device()).matmul.product(h, w.transposed(), false, x);
-}
-
-}  // namespace
 
 Tensor wide_linear(const Tensor& hidden, const Tensor& weight) {
   Shape shape = hidden.shape();
   shape[-1] = weight.dim(0);
   Tensor x = empty({hidden.numel() / weight.dim(1), weight.dim(0)}, accumulate_type(hidden.dtype()), hidden.device());
   const Tensor rows = hidden.detach().contiguous().reshaped({x.dim(0), weight.dim(1)});
-  multiply(rows, weight.detach().contiguous(), x);
+  backend(hidden.device()).matmul.product(rows, weight.detach().contiguous().transposed(), false, x);
   return x.reshaped(shape);
 }
 
@@ -70,7 +59,7 @@ void LinearLoss::for_each_chunk(const std::function<void(int64_t, int64_t, Tenso
     int64_t end = std::min(rows(), begin + chunk_rows);
     Tensor h = h_.sliced(0, begin, end), x = buffer.sliced(0, 0, end - begin), y = of_capped.sliced(0, 0, end - begin);
     Tensor products = logits_of(x), logits = logits_of(y);
-    multiply(h, w_, products);
+    b.matmul.product(h, w_.transposed(), false, products);
     if (cap > 0) b.pointwise.unary(UnaryOp::softcap, cap, 0, x, y);  // with the padding, whose values do not count
     chunk(begin, end, logits);
     if (!gradients()) continue;

@@ -4,8 +4,6 @@
 #include "braid/autograd/ops.h"
 #include "braid/autograd/saved.h"
 #include "braid/tensor/kernels/backend.h"
-#include "braid/tensor/row_invariant.h"
-#include "braid/tensor/strict.h"
 
 namespace braid {
 
@@ -42,7 +40,6 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   // x keeps its axes: the kernel reads rows with any stride.
   Tensor rows = x.rank() == 1 ? x.detach().unsqueezed(0) : x;
   Tensor target = x.rank() == 1 ? y.unsqueezed(0) : y;
-  const RowInvariantProducts by_rows(strict_bits());
   backend(x.device()).matmul.linear(rows, weight, bias ? bias.detach().contiguous() : bias, target);
 
   const Saved kept_x = requires_grad(weight) ? Saved(x) : Saved();

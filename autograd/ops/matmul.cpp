@@ -3,8 +3,6 @@
 #include "braid/autograd/ops.h"
 #include "braid/autograd/saved.h"
 #include "braid/tensor/kernels/backend.h"
-#include "braid/tensor/row_invariant.h"
-#include "braid/tensor/strict.h"
 
 namespace braid {
 
@@ -32,7 +30,6 @@ Tensor matmul(const Tensor& x, const Tensor& z) {
     return str("inner sizes differ: ", x.shape(), " x ", z.shape(),
                "; needs (..., M, K) x (..., K, N): does one of them want transpose()?");
   });
-  const RowInvariantProducts by_rows(strict_bits());
   Tensor y = product(x, z);
   const Saved kept_x = requires_grad(z) ? Saved(x) : Saved(), kept_z = requires_grad(x) ? Saved(z) : Saved();
   Shape shape_x = x.shape(), shape_z = z.shape();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "braid/tensor/base/strict_kernels.h"
 #include "braid/tensor/cpu/gemm/bf16.h"
 #include "braid/tensor/cpu/gemm/gemm.h"
 #include "braid/tensor/cpu/row_invariant/row_invariant.h"
@@ -18,12 +19,6 @@
 namespace braid::cpu {
 
 namespace {
-
-#ifdef BRAID_STRICT  // kernels of StrictBits (tensor/strict.h)
-constexpr bool kStrict = true;
-#else
-constexpr bool kStrict = false;
-#endif
 
 struct Axis {
   int64_t size, x, z;  // strides of x and z; y is contiguous, so product i of the batch starts at i * m * n

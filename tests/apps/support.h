@@ -53,6 +53,9 @@ struct Outcome {
   int code;            // exit code, or -1 after a signal
   std::string output;  // stdout and stderr together
 };
+inline bool has(const Outcome& result, const std::string& words) {
+  return result.output.find(words) != std::string::npos;
+}
 
 // The real program, run by a shell. `before`: shell words in front of it, such as "ulimit -f 100;".
 inline Outcome run(const std::string& arguments, const std::string& before = "") {

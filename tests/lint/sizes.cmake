@@ -3,15 +3,15 @@
 # says why.
 # Usage: cmake -DROOT=<tree> [-DQUIET=ON] -P tests/lint/sizes.cmake
 cmake_minimum_required(VERSION 3.25)
-set(budget_tensor 21900)
+set(budget_tensor 22000)
 set(budget_autograd 10900)
 set(budget_nn 7400)
 set(budget_cuda 12400)
 set(budget_distributed 3700)
-set(budget_models 38000)
+set(budget_models 38100)
 set(budget_apps 30000)
 set(budget_course 5400)
-set(budget_tests 82500)
+set(budget_tests 83400)
 set(over "")
 set(total 0)
 set(long "")

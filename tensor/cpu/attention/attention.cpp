@@ -15,7 +15,6 @@
 #include "braid/tensor/cpu/attention/kept.h"
 #include "braid/tensor/cpu/attention/packing.h"
 #include "braid/tensor/cpu/attention/variants.h"
-#include "braid/tensor/strict.h"
 #include "braid/tensor/trace_device.h"
 
 namespace braid::cpu {
@@ -147,15 +146,10 @@ class Call : Packing<T> {
 // Calls body(Call) of one of the two types that the kernels compute in.
 template <class Body>
 void with_call(const DcmhaInputs& x, Body&& body) {
-#ifdef BRAID_STRICT
-  if (x.q.dtype() == DType::f64) return body(Call<double>(x, strict_kernels<double>()));
-  body(Call<float>(x, strict_kernels<float>()));
-#else
-  if (x.q.dtype() == DType::f64) return body(Call<double>(x, kernels<double>()));
+  if (x.q.dtype() == DType::f64) return body(Call<double>(x, kernels_in_use<double>()));
   const bool of_bf16 = x.q.dtype() == DType::bf16 && x.k.dtype() == DType::bf16 && x.v.dtype() == DType::bf16;
-  const Kernels<float>* pairs = of_bf16 ? pair_kernels() : nullptr;
-  body(Call<float>(x, pairs ? *pairs : kernels<float>()));
-#endif
+  const Kernels<float>* pairs = of_bf16 && !kStrict ? pair_kernels() : nullptr;
+  body(Call<float>(x, pairs ? *pairs : kernels_in_use<float>()));
 }
 
 }  // namespace
@@ -164,7 +158,7 @@ void with_call(const DcmhaInputs& x, Body&& body) {
 // A few rows without derivative: reading the keys once beats laying them out first. Strict: the order of decoding, for
 // every row.
 static AttentionPlan plan(const DcmhaInputs& x, bool derivative) {
-  const bool by_rows = strict_bits() || (!derivative && x.q.dim(1) <= 4);
+  const bool by_rows = kStrict || (!derivative && x.q.dim(1) <= 4);
   return {.forward = by_rows ? AttentionKernel::decode : AttentionKernel::generic};
 }
 

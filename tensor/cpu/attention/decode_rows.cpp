@@ -7,12 +7,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <vector>
 
 #include "braid/tensor/cpu/attention/packing.h"
 #include "braid/tensor/cpu/attention/variants.h"
+#include "braid/tensor/kernels/math.h"
+#include "braid/tensor/kernels/math_wide.h"
 
 namespace braid::cpu::attention {
 namespace {
@@ -45,7 +46,9 @@ class Decoding : Packing<T> {
 
  public:
   Decoding(const DcmhaInputs& x, std::vector<Row> rows, int64_t block)
-      : Packing<T>(x, kernels<T>().lanes), code_(kernels<T>()), rows_(std::move(rows)), block_(block) {
+      : Decoding(x, std::move(rows), block, kernels_in_use<T>()) {}
+  Decoding(const DcmhaInputs& x, std::vector<Row> rows, int64_t block, const Kernels<T>& code)
+      : Packing<T>(x, code.lanes), code_(code), rows_(std::move(rows)), block_(block) {
     if (p_.plain()) p_.G = 1, p_.M = p_.N;  // heads side by side; nothing mixes them
     heads_ = detail::round_up(p_.M, W_);
   }
@@ -172,15 +175,15 @@ class Decoding : Packing<T> {
       for (int64_t s = from; s < to; ++s) top = std::max(top, statistics(row, g, s)[m]);
       for (int64_t s = from; s < to; ++s) {
         const T* own = statistics(row, g, s) + m;
-        sum += own[heads_] * std::exp(own[0] - top);
+        sum += own[heads_] * math::exp(own[0] - top);
       }
       for (int64_t s = from; s < to; ++s) {
         T* own = statistics(row, g, s) + m;
-        own[2 * heads_] = sum != 0 ? std::exp(own[0] - top) / sum : 0;
+        own[2 * heads_] = sum != 0 ? math::exp(own[0] - top) / sum : 0;
       }
       if (lse_ && m < p_.M)
         lse_[(row.b * p_.queries + row.t) * p_.N + g * p_.M + m] =
-            sum != 0 ? top + std::log(sum) : std::numeric_limits<T>::infinity();
+            sum != 0 ? top + math_wide::log(sum) : std::numeric_limits<T>::infinity();
     }
   }
 

@@ -3,6 +3,7 @@
 #include <span>
 #include <string_view>
 
+#include "braid/tensor/base/strict_kernels.h"
 #include "braid/tensor/cpu/attention/problem.h"
 
 namespace braid::cpu::attention {
@@ -15,6 +16,12 @@ template <class T>
 const Kernels<T>& kernels();  // the one in use
 template <class T>
 const Kernels<T>& strict_kernels();  // the one in use under StrictBits (tensor/strict.h): all have the same bits
+
+// Those of the caller, which is compiled for StrictBits or not.
+template <class T>
+const Kernels<T>& kernels_in_use() {
+  return kStrict ? strict_kernels<T>() : kernels<T>();
+}
 
 // From now on use the variant of this name ("avx512", "avx2", "portable"), or again the best for "". False when this
 // processor cannot run it. For tests and benchmarks: results of different variants differ in rounding. A variant other

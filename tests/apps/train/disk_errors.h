@@ -7,10 +7,6 @@
 
 namespace braid::test {
 
-inline bool has(const Outcome& result, const std::string& words) {
-  return result.output.find(words) != std::string::npos;
-}
-
 // Each of these errors, once, is survived. settings: with a checkpoint every two steps, as below.
 inline void check_single_errors(const std::vector<std::string>& settings) {
   for (const auto& [call, part, pass, cause] : {std::tuple{"fallocate", "step-", 2, ENOSPC},

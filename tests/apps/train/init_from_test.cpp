@@ -38,8 +38,6 @@ Outcome go_on(const fs::path& out, const std::vector<std::string>& more = {}) {
   return run(words);
 }
 
-bool has(const Outcome& result, const std::string& words) { return result.output.find(words) != std::string::npos; }
-
 double first_loss(const fs::path& out) { return apps::read_log(out).front()["loss"]; }
 
 }  // namespace

@@ -9,9 +9,7 @@
 #include "braid/autograd/detail/token_losses.h"
 #include "braid/models/inference/engine.h"
 #include "braid/tensor/cpu/attention/variants.h"
-#include "braid/tensor/cpu/gemm/bf16.h"
 #include "braid/tensor/cpu/instruction_sets.h"
-#include "braid/tensor/cpu/row_invariant/variants.h"
 #include "braid/tensor/parallel.h"
 #include "tests/models/inference/hash_model.h"
 #include "tests/models/made_models.h"
@@ -160,22 +158,21 @@ BOOST_AUTO_TEST_CASE(training_and_serving_are_one_function) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(on_each_instruction_set_and_any_number_of_threads) {
-  const models::Dcformer f32 = long_model("dcformer-tiny", {}, DType::f32),
-                         bf16 = long_model("dcformer-tiny", {}, DType::bf16);
+BOOST_AUTO_TEST_CASE(on_every_instruction_set_and_any_number_of_threads) {
   const int before = threads();
-  for (const char* name : {"portable", "avx2", "avx512"}) {
-    if (!cpu::attention::use_variant(name) || !cpu::row_invariant::use_variant(name)) continue;
-    cpu::use_instruction_set(name);
-    set_threads(name[0] == 'p' ? 3 : 1);
-    for (const cpu::Bf16Kernels* products : cpu::bf16_variants()) {
-      BOOST_REQUIRE(cpu::use_bf16_variant(products->name));
-      expect_no_difference(bf16, str(name, ", products of bf16 by ", products->name));
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const models::Dcformer model = long_model("dcformer-tiny", {}, dtype);
+    const std::vector<Text> text = {random_text(kLength, model.vocab_size(), 9)};
+    const std::vector<double> want = of_training(model, text);
+    for (const char* name : {"portable", "avx2", "avx512"}) {
+      if (!cpu::attention::use_variant(name)) continue;
+      cpu::use_instruction_set(name);
+      set_threads(name[0] == 'p' ? 3 : 1);
+      BOOST_TEST(of_training(model, text) == want, str("training: ", dtype, " ", name));
+      BOOST_TEST(of_engine(model, text, {.sequences = 1, .rows = 70}) == want, str("engine: ", dtype, " ", name));
     }
-    expect_no_difference(f32, name);
+    cpu::attention::use_variant(""), cpu::use_instruction_set("");
   }
-  cpu::attention::use_variant(""), cpu::row_invariant::use_variant("");
-  cpu::use_instruction_set(""), cpu::use_bf16_variant("");
   set_threads(before);
 }
 

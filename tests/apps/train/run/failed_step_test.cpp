@@ -49,8 +49,6 @@ nlohmann::json failure_of(const fs::path& folder) {
   return io::read_json_file((folder / "failure.json").string(), 1 << 20);
 }
 
-bool has(const Outcome& result, const std::string& words) { return result.output.find(words) != std::string::npos; }
-
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_failed_step_counts_as_no_checkpoint_and_the_advice_helps) {
