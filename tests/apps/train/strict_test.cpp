@@ -66,6 +66,21 @@ BOOST_AUTO_TEST_CASE(bf16_has_one_result_too) {
   BOOST_TEST((weights(step(one, kSteps)) == weights(step(other, kSteps))));
 }
 
+BOOST_AUTO_TEST_CASE(other_settings_have_one_result_too) {
+  const std::vector<std::string> settings[] = {{"model.dropout=0.2", "optimizer.clip=0.1"},
+                                               {"optimizer.name=muon", "train.ema=0.9"},
+                                               {"lora.rank=2", "train.init_from=" + undisturbed().string()}};
+  for (std::vector<std::string> more : settings) {
+    more.push_back("train.steps=4");
+    const fs::path one = trained(strict(more)), other = world().fresh();
+    more.insert(more.end(), {"train.batch_size=1", "train.accumulate=4", "train.recompute=true"});
+    const Outcome result = train(other, strict(more), "BRAID_INSTRUCTIONS=avx2");
+    BOOST_TEST(result.code == 0, result.output);
+    BOOST_TEST((weights(step(one, 4)) == weights(step(other, 4))), more[0]);
+    BOOST_TEST(slurp(one / "weights.csv") == slurp(other / "weights.csv"), more[0]);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(verify_tells_equal_from_different) {
   const auto says = [](const Outcome& o, int code, const std::string& words) {
     BOOST_TEST(o.code == code, o.output);
