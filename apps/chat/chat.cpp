@@ -12,6 +12,7 @@
 #include "apps/cli/text.h"
 #include "apps/cli/text_model.h"
 #include "braid/tensor/parallel.h"
+#include "braid/tensor/strict.h"
 
 namespace braid::apps {
 namespace {
@@ -40,6 +41,7 @@ void print_answer(const Draw& draw, bool stats) {
 }
 
 int run_chat(const Arguments& arguments) {
+  const StrictBits strict(arguments.has("strict"));
   if (const int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   ChatOptions options;
   check_chat_flag(arguments);

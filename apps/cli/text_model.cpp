@@ -15,7 +15,9 @@ std::vector<Flag> text_model_flags() {
                          "f32, with the weights of linear layers in 8 bits, on the CPU",
                          ""),
       device_flag(),
-      integer_flag("threads", "N", "CPU threads, 0 = all that the process may use", "0", 0, 4096)};
+      integer_flag("threads", "N", "CPU threads, 0 = all that the process may use", "0", 0, 4096),
+      {.name = "strict",
+       .help = "log-probabilities with the bits that training with run.strict gives; on the CPU, of one process"}};
 }
 
 TextModel load_text_model(const Arguments& arguments) { return load_text_model(arguments, arguments.get("MODEL")); }

@@ -21,7 +21,7 @@ struct TextModel {
   int64_t configured_length = 0;  // longest sequence of the folder's configuration
 };
 
-// --tokenizer, --profile, --base, --dtype, --device, --threads
+// --tokenizer, --profile, --base, --dtype, --device, --threads, --strict (a StrictBits of the command)
 std::vector<Flag> text_model_flags();
 // The model of the positional MODEL, on its device, for inference alone: its weights are gathered and frozen
 // (nn/inference/gather_weights.h). Notes of the loader go to stderr. Error(input) without a tokenizer.

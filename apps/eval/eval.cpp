@@ -24,6 +24,7 @@
 #include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/reader.h"
 #include "braid/tensor/parallel.h"
+#include "braid/tensor/strict.h"
 
 namespace braid::apps {
 namespace {
@@ -62,7 +63,7 @@ Fingerprint model_fingerprint(const Arguments& arguments, const TextModel& text)
       {"model", files_checksum(folders)},
       {"model_settings", settings.empty() ? "none" : join(settings, " ")},
       {"tokenizer", detail::hex(text.tokenizer->fingerprint(), 16)},
-      {"arithmetic", int8_weights(arguments) ? "int8" : name(text.model->dtype())},
+      {"arithmetic", str(int8_weights(arguments) ? "int8" : name(text.model->dtype()), strict_bits() ? " strict" : "")},
       {"device", text.model->device() == kCpu ? "cpu" : "gpu"},
   };
 }
@@ -194,6 +195,7 @@ Comparison compare(const ScoredModel& first, const ScoredModel& second, const st
 }
 
 int run_eval(const Arguments& arguments) {
+  const StrictBits strict(arguments.has("strict"));
   if (names_images(arguments)) return eval_images(arguments);
   if (names_pairs(arguments)) return eval_pairs(arguments);
   const TaskSettings settings{.shots = arguments.get_int("shots"),

@@ -19,6 +19,7 @@
 #include "braid/nn/inference/gather_weights.h"
 #include "braid/nn/inference/quantize.h"
 #include "braid/tensor/parallel.h"
+#include "braid/tensor/strict.h"
 
 namespace braid::apps {
 namespace {
@@ -134,6 +135,7 @@ void print_statistics(const models::LanguageModel& model, double load_seconds, c
 }
 
 int generate(const Arguments& arguments, const Job& job) {
+  const StrictBits strict(arguments.has("strict"));
   models::SamplingOptions options{.temperature = arguments.get_float("temperature"),
                                   .top_k = arguments.get_int("top-k"),
                                   .top_p = arguments.get_float("top-p"),
@@ -153,6 +155,9 @@ int generate(const Arguments& arguments, const Job& job) {
   check(processes == 1 || processes == split, ErrorKind::setting, [&] {
     return str("the processes must share the model: expected parallel.tensor x parallel.context = ", processes,
                ", found ", split, "; give parallel.tensor=", processes);
+  });
+  check(processes == 1 || !strict_bits(), ErrorKind::setting, [&] {
+    return str("--strict is for one process, since ranks add their shares of a sum: expected 1, found ", processes);
   });
   const dist::DeviceRanks ranks = dist::device_ranks(job.world(), device_of(arguments));
   const dist::ProcessMesh mesh = mesh_from_config(parallel, ranks.world, "generate");

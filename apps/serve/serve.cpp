@@ -19,6 +19,7 @@
 #include "braid/models/cost/size.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/parallel.h"
+#include "braid/tensor/strict.h"
 
 namespace braid::apps {
 namespace {
@@ -92,6 +93,7 @@ void wait_for_signal() {
 }
 
 int run_serve(const Arguments& arguments) {
+  const StrictBits strict(arguments.has("strict"));
   if (const int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   const ServerOptions options = server_options(arguments);
   check_chat_flag(arguments);  // before the model is loaded

@@ -55,6 +55,18 @@ void fails(const Outcome& result, int code, const std::string& output) {
 
 }  // namespace
 
+BOOST_AUTO_TEST_CASE(strict_bits_of_f32_alone) {
+  const std::string model = all().bytes, text = (all().scratch / "text.txt").string();
+  write(text, "Some words to be scored.");
+  for (const std::string& command : {"generate " + model + " -p a -n 3", "eval " + model + " text:" + text,
+                                     "chat " + model + " < " + text, "serve " + model + " --port 0"}) {
+    const std::string name = command.substr(0, command.find(' ')), more = command.substr(name.size());
+    fails(run(name + " --strict --dtype f64" + more), 2,
+          "error: strict bits: expected weights of f32 or bf16, found f64\n");
+    if (name != "serve") BOOST_TEST(run(name + " --strict" + more).code == 0, command);
+  }
+}
+
 // A folder opens and cannot be read.
 BOOST_AUTO_TEST_CASE(standard_input_that_cannot_be_read_is_an_error) {
   for (const char* command :
