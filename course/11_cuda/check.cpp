@@ -27,6 +27,8 @@ const char* const kBarrier =
     "what one thread writes and another reads: a barrier between them, and one before the place is written again";
 const char* const kUnwritten =
     "is there a barrier between write and read? did the thread that has to write there leave, or skip it at an edge?";
+const char* const kMeet =
+    "all threads of a block have to come to the same __syncthreads(), all lanes of a warp to the same shuffle";
 const char* const kOneWriter = "each element of y is written once: by one thread, of one block";
 
 // launch() with the threads in five orders; element i of y has to be expected(i).
@@ -49,6 +51,8 @@ void in_all_orders(const std::string& what, int size, const std::function<void(G
         course::hint(kUnwritten);
       else if (says("a race"))
         course::hint(says("shared memory") ? kBarrier : kOneWriter);
+      else if (says("cannot continue") && !own)
+        course::hint(kMeet);
       throw;
     }
     for (int i = 0; i < size; ++i) {
