@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/strict.h"
 
 namespace braid::models {
 namespace {
@@ -35,6 +36,7 @@ LogProbability in_f64(std::span<const float> logits) {
 
 // By the kernel of the loss; its last line once more for each id (tensor/kernels/loss.h).
 LogProbability as_trained(std::span<const float> logits) {
+  const StrictBits strict;  // of this thread too
   const Tensor row = from_vector(std::vector<float>(logits.begin(), logits.end()), {1, std::ssize(logits)});
   const Tensor target = zeros({1}, DType::i32);
   Tensor loss = empty({1}, DType::f32), top = empty_like(loss), log_sum = empty_like(loss);
