@@ -173,6 +173,7 @@ set(BRAID_PUBLIC_HEADERS
   tensor/error.h
   tensor/from_memory.h
   tensor/graph.h
+  tensor/group_weight.h
   tensor/io/atomic_file.h
   tensor/io/npy.h
   tensor/io/npz.h

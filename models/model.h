@@ -29,8 +29,8 @@ class Model : public nn::Module {
   // To another type or device: parameters and tables.
   virtual void to(DType dtype) = 0;
   virtual void to(Device device) = 0;
-  // 8-bit weights in linear layers, for inference on the CPU in f32 (nn/inference/quantize.h).
-  virtual void quantize_weights() { nn::quantize_weights(*this); }
+  // 8-bit or 4-bit weights in linear layers, for inference on the CPU in f32 (nn/inference/quantize.h).
+  virtual void quantize_weights(int bits = 8) { nn::quantize_weights(*this, bits); }
 
   // Sum of the loss over the counted targets, (); divide by count_targets() for the mean. Over a mesh: of the targets
   // of this context rank's positions, equal on tensor ranks. The batch is on the model's device.

@@ -123,7 +123,7 @@ void check_no_buffers(const Module& m, const char* what) {
 void check_not_quantized(const Module& m, const char* purpose) {
   for (const NamedTensor& p : parameters(m)) {
     check(is_float(p.value.dtype()), ErrorKind::setting, [&] {
-      return "the model has 8-bit weights (" + p.name + "), which are for inference: it cannot be " + purpose +
+      return "the model has quantised weights (" + p.name + "), which are for inference: it cannot be " + purpose +
              "; load it without them";
     });
   }
@@ -158,8 +158,16 @@ void replace_parameters(Module& m, const MakeParameter& make) {
 namespace {
 template <class Target>
 void convert(Module& m, Target target) {
-  replace_parameters(m, [&](const std::string&, const Tensor& old) {
-    if (std::is_same_v<Target, DType> && !is_float(old.dtype())) return old;
+  std::set<std::string> kept;  // quantised weights and their scales have types of their own
+  if (std::is_same_v<Target, DType>) {
+    each(m, [&](const std::string& name, const Tensor& old, const ShardRule&) {
+      if (is_float(old.dtype())) return;
+      kept.insert(name);
+      if (name.ends_with("weight")) kept.insert(name.substr(0, name.size() - 6) + "scale");
+    });
+  }
+  replace_parameters(m, [&](const std::string& name, const Tensor& old) {
+    if (kept.contains(name)) return old;
     Tensor x = old.detach().to(target);
     return requires_grad(old) ? parameter(x) : x;
   });

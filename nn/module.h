@@ -78,7 +78,7 @@ void to(Module& m, Device device);
 
 // Throws Error(setting) when m has buffers: what is called `what` holds parameters alone, and would lose them.
 void check_no_buffers(const Module& m, const char* what);
-// Throws Error(setting) "... it cannot be PURPOSE" when m has 8-bit weights (quantize.h). purpose: "trained".
+// Throws Error(setting) "... it cannot be PURPOSE" when m has quantised weights (quantize.h). purpose: "trained".
 void check_not_quantized(const Module& m, const char* purpose);
 
 bool all_finite(const Tensor& x);  // no NaN and no Inf

@@ -26,18 +26,18 @@ using Clock = std::chrono::steady_clock;
 
 // The model of the folder --model, or of the preset with initial weights.
 std::unique_ptr<models::LanguageModel> decoding_model(const Arguments& arguments) {
-  const bool int8 = int8_weights(arguments);
+  const int bits = weight_bits(arguments);
   const DType dtype = dtype_of(arguments).value_or(DType::f32);
   if (!arguments.has("model")) {
     auto model = models::as_language_model(bench_model(arguments).spec->make({1, 0}));
     model->to(dtype);
-    if (int8) model->quantize_weights();
+    if (bits) model->quantize_weights(bits);
     return model;
   }
   check(!arguments.has("preset"), ErrorKind::setting, "--preset and --model name two models: expected one of them");
   models::LoadOptions options{.settings = override_keys(arguments.overrides()), .tokenizer = false};
-  options.int8_weights = int8;
-  if (!int8) options.dtype = dtype;
+  options.weight_bits = bits;
+  if (!bits) options.dtype = dtype;
   models::LoadedModel loaded = models::load_model(model_folder(arguments.get("model")), options);
   print_notes(loaded.notes);
   return models::as_language_model(std::move(loaded.model));

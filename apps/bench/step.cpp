@@ -63,8 +63,9 @@ void check_flags(const std::string& what, const Arguments& arguments) {
 
 int run_bench(const Arguments& arguments) {
   const std::string what = arguments.get("WHAT").empty() ? "step" : arguments.get("WHAT");
-  check(!(what == "step" && int8_weights(arguments)), ErrorKind::setting,
-        "--dtype int8 is for bench decode: expected f32, f64 or bf16 for training steps");
+  check(!(what == "step" && weight_bits(arguments)), ErrorKind::setting, [&] {
+    return "--dtype " + arguments.get("dtype") + " is for bench decode: expected f32, f64 or bf16 for training steps";
+  });
   check_flags(what, arguments);
   if (int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   if (what == "comm") return bench_comm(arguments);
@@ -231,7 +232,8 @@ Command bench_command() {
            integer_flag("batch", "B", "sequences per step; decode: 1 unless given", "8", 1, 1e6),
            integer_flag("seq-len", "T", "tokens per sequence, 0 = the model's block_size", "0", 0, 1e9),
            integer_flag("steps", "N", "timed steps, after two that are not", "10", 1, 1e6),
-           dtype_or_int8_flag("arithmetic; bf16 with f32 master weights in training; decode: also int8 weights"),
+           dtype_or_bits_flag(
+               "arithmetic; bf16 with f32 master weights in training; decode: also int8 and int4 weights"),
            device_flag(),
            integer_flag("threads", "N", "CPU threads, 0 = all that the process may use", "0", 0, 4096),
            {.name = "recompute", .help = "recompute blocks in the backward pass"},

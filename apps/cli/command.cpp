@@ -271,8 +271,8 @@ std::string memory_advice(const Command& command) {
     return command.overrides.empty() ? "; it takes less with a smaller model" : "";
   std::vector<std::string> ways;
   for (const Flag& flag : command.flags) {
-    const bool has_int8 = std::ranges::count(flag.rule.choices, "int8") > 0;
-    if (flag.name == "dtype") ways.insert(ways.begin(), has_int8 ? "--dtype bf16 or int8" : "--dtype bf16");
+    const bool has_bits = std::ranges::count(flag.rule.choices, "int4") > 0;
+    if (flag.name == "dtype") ways.insert(ways.begin(), has_bits ? "--dtype bf16, int8 or int4" : "--dtype bf16");
     if (flag.name == "sequences" || flag.name == "positions" || flag.name == "batch" || flag.name == "tokens")
       ways.push_back("a smaller --" + flag.name);
   }

@@ -10,10 +10,10 @@ namespace braid::apps {
 
 models::ValueRule float_type(std::vector<std::string> choices) {
   models::ValueRule rule = models::one_of(std::move(choices));
-  rule.remarks = {
-      {"int8",
-       "8-bit weights are for inference on the CPU: braid generate, chat, serve, eval and bench decode; they "
-       "are made while a folder is loaded, no file stores them"}};
+  const std::string remark =
+      "-bit weights are for inference on the CPU: braid generate, chat, serve, eval and bench decode; they are made "
+      "while a folder is loaded, no folder stores them";
+  rule.remarks = {{"int8", "8" + remark}, {"int4", "4" + remark}};
   return rule;
 }
 
@@ -43,9 +43,10 @@ Flag device_flag() {
 
 Device device_of(const Arguments& arguments) {
   const std::string text = arguments.get("device");
-  if (!int8_weights(arguments)) return parse_device(text);
+  if (!weight_bits(arguments)) return parse_device(text);
   check(text == "auto" || text == "cpu", ErrorKind::setting, [&] {
-    return "--dtype int8 is for the CPU: expected --device cpu, found " + text + "; --dtype bf16 halves f32 on a GPU";
+    return "--dtype " + arguments.get("dtype") + " is for the CPU: expected --device cpu, found " + text +
+           "; --dtype bf16 halves f32 on a GPU";
   });
   return kCpu;
 }
@@ -68,13 +69,16 @@ std::vector<Flag> sampling_flags() {
           integer_flag("seed", "N", "of the random draws", "0", 0, 9e15)};
 }
 
-Flag dtype_or_int8_flag(const std::string& help, const std::string& fallback) {
+Flag dtype_or_bits_flag(const std::string& help, const std::string& fallback) {
   Flag flag = dtype_flag(help, fallback);
-  flag.rule = models::one_of({"f32", "f64", "bf16", "int8"});
+  flag.rule = models::one_of({"f32", "f64", "bf16", "int8", "int4"});
   return flag;
 }
 
-bool int8_weights(const Arguments& arguments) { return arguments.get("dtype") == "int8"; }
+int weight_bits(const Arguments& arguments) {
+  const std::string type = arguments.get("dtype");
+  return type == "int8" ? 8 : type == "int4" ? 4 : 0;
+}
 
 std::optional<DType> dtype_of(const Arguments& arguments) {
   DType dtype;

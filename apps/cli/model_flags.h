@@ -14,7 +14,7 @@ namespace braid::apps {
 
 inline constexpr const char* kModelOverrides = "a key of config.json set to another value";
 
-// One of these types. int8 is rejected with what it is for.
+// One of these types. int8 and int4 are rejected with what they are for.
 models::ValueRule float_type(std::vector<std::string> choices);
 // --profile NAME
 Flag profile_flag();
@@ -28,10 +28,10 @@ Device device_of(const Arguments& arguments);
 // --dtype f32, f64 or bf16; none: not given, and the flag has no fallback
 Flag dtype_flag(const std::string& help, const std::string& fallback = "f32");
 std::optional<DType> dtype_of(const Arguments& arguments);
-// The same for commands that may compute with 8-bit weights: --dtype int8, whose dtype_of() is none. `auto` is then the
-// CPU for device_of(), and a GPU Error(setting).
-Flag dtype_or_int8_flag(const std::string& help, const std::string& fallback = "f32");
-bool int8_weights(const Arguments& arguments);
+// The same for commands that may compute with quantised weights: --dtype int8 or int4, whose dtype_of() is none. `auto`
+// is then the CPU for device_of(), and a GPU Error(setting).
+Flag dtype_or_bits_flag(const std::string& help, const std::string& fallback = "f32");
+int weight_bits(const Arguments& arguments);  // 8 or 4; 0: --dtype is another
 // --temperature, --top-k, --top-p, --min-p, --repetition-penalty and --seed of models::SamplingOptions
 std::vector<Flag> sampling_flags();
 // key=value arguments as configuration keys.

@@ -11,8 +11,8 @@ std::vector<Flag> text_model_flags() {
       {.name = "tokenizer", .value = "FOLDER", .help = "tokenizer of another folder than MODEL"},
       profile_flag(),
       base_flag(),
-      dtype_or_int8_flag("arithmetic, to which weights are converted (default: f32, or f64 for weights of f64); int8: "
-                         "f32, with the weights of linear layers in 8 bits, on the CPU",
+      dtype_or_bits_flag("arithmetic, to which weights are converted (default: f32, or f64 for weights of f64); int8, "
+                         "int4: f32, with the weights of linear layers in 8 or 4 bits, on the CPU",
                          ""),
       device_flag(),
       integer_flag("threads", "N", "CPU threads, 0 = all that the process may use", "0", 0, 4096),
@@ -29,7 +29,7 @@ TextModel load_text_model(const Arguments& arguments, const std::string& model, 
                                                                   .settings = model_keys(arguments),
                                                                   .base = base_of(arguments),
                                                                   .longest = longest,
-                                                                  .int8_weights = int8_weights(arguments)});
+                                                                  .weight_bits = weight_bits(arguments)});
   result.model = models::as_language_model(std::move(loaded.model));
   result.model->to(device);
   nn::gather_weights(*result.model);

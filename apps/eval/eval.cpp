@@ -59,11 +59,13 @@ Fingerprint model_fingerprint(const Arguments& arguments, const TextModel& text)
     folders.push_back(under);
   std::vector<std::string> settings = arguments.overrides();
   if (arguments.has("profile")) settings.push_back("profile " + arguments.get("profile"));
+  const int bits = nn::quantized_bits(*text.model);
+  const std::string arithmetic = bits ? str("int", bits) : name(text.model->dtype());
   return {
       {"model", files_checksum(folders)},
       {"model_settings", settings.empty() ? "none" : join(settings, " ")},
       {"tokenizer", detail::hex(text.tokenizer->fingerprint(), 16)},
-      {"arithmetic", str(int8_weights(arguments) ? "int8" : name(text.model->dtype()), strict_bits() ? " strict" : "")},
+      {"arithmetic", arithmetic + (strict_bits() ? " strict" : "")},
       {"device", text.model->device() == kCpu ? "cpu" : "gpu"},
   };
 }

@@ -31,7 +31,7 @@ models::LoadedModel load_model_of(const Arguments& arguments) {
                         {.dtype = dtype_of(arguments),
                          .settings = model_keys(arguments),
                          .base = base_of(arguments),
-                         .int8_weights = int8_weights(arguments)});
+                         .weight_bits = weight_bits(arguments)});
 }
 
 }  // namespace braid::apps

@@ -124,9 +124,10 @@ void print_statistics(const models::LanguageModel& model, double load_seconds, c
                tokens > 0 && seconds > 0 ? ", " + human(static_cast<double>(tokens) / seconds, 3) + " tokens/s" : "");
   };
   const std::string where = model.device() == kCpu ? str(threads(), " threads") : str(model.device());
+  const int bits = nn::quantized_bits(model);
   std::fprintf(stderr, "\nload      %s parameters in %s s (%s, %s)\n",
                human(static_cast<double>(models::model_size(*model.spec()).parameters), 3).c_str(),
-               human(load_seconds, 3).c_str(), nn::is_quantized(model) ? "int8" : name(model.dtype()), where.c_str());
+               human(load_seconds, 3).c_str(), bits ? str("int", bits).c_str() : name(model.dtype()), where.c_str());
   std::fprintf(stderr, "prompt    %s\n", rate(speed.prompt_tokens, speed.prompt_seconds).c_str());
   std::fprintf(stderr, "decoding  %s\n", rate(speed.steps, speed.step_seconds).c_str());
   std::fprintf(stderr, "memory    at most %s in tensors, %s of the process\n",
@@ -174,7 +175,7 @@ int generate(const Arguments& arguments, const Job& job) {
                                                            .settings = model_keys(arguments, overrides),
                                                            .mesh = mesh,
                                                            .base = base_of(arguments),
-                                                           .int8_weights = int8_weights(arguments)});
+                                                           .weight_bits = weight_bits(arguments)});
   const auto model = models::as_language_model(std::move(loaded.model));
   model->to(ranks.device);
   nn::gather_weights(*model);

@@ -20,14 +20,19 @@ namespace {
 namespace fs = std::filesystem;
 
 std::unique_ptr<LoadedModel> load(const fs::path& path, std::optional<DType> dtype, Device device,
-                                  const std::optional<fs::path>& tokenizer, const fs::path& base, bool int8,
+                                  const std::optional<fs::path>& tokenizer, const fs::path& base, bool int8, bool int4,
                                   bool trainable, const std::map<std::string, std::string>& settings) {
-  check(!(int8 && trainable), ErrorKind::misuse, "load: a model of int8 is for inference: expected trainable=False");
+  check(!(int8 && int4), ErrorKind::misuse, "load: int8 and int4 are two types of weights: expected one of them");
+  check(!((int8 || int4) && trainable), ErrorKind::misuse,
+        "load: a model of int8 or int4 is for inference: expected trainable=False");
   auto result = std::make_unique<LoadedModel>();
   result->folder = models::find_model(path, result->notes).string();
-  models::LoadedModel loaded = models::load_model(
-      result->folder,
-      {.dtype = dtype, .settings = {settings.begin(), settings.end()}, .base = base, .int8_weights = int8});
+  models::LoadedModel loaded = models::load_model(result->folder, {.dtype = dtype,
+                                                                   .settings = {settings.begin(), settings.end()},
+                                                                   .base = base,
+                                                                   .weight_bits = int8   ? 8
+                                                                                  : int4 ? 4
+                                                                                         : 0});
   result->model = std::move(loaded.model);
   result->model->to(device);
   if (!trainable) nn::gather_weights(*result->model), nn::freeze(*result->model);
@@ -204,8 +209,8 @@ void bind_models(nb::module_& m, nb::module_& layers) {
       "The loss of each token but the first, in nats, without a head of a layer, or without Compose of the scores "
       "(pre) and of the probabilities (post) in one layer or all.");
   m.def("load", load, "path"_a, "dtype"_a = nb::none(), "device"_a = Device(kCpu), "tokenizer"_a = nb::none(),
-        "base"_a = "", "int8"_a = false, "trainable"_a = false, "settings"_a = std::map<std::string, std::string>{},
-        nb::call_guard<Unlocked>(),
+        "base"_a = "", "int8"_a = false, "int4"_a = false, "trainable"_a = false,
+        "settings"_a = std::map<std::string, std::string>{}, nb::call_guard<Unlocked>(),
         "The model of a folder, of a run (its newest checkpoint) or of RUN/best. trainable: its parameters collect "
         "gradients. base: of LoRA alone, the model that it changes. settings: keys of config.json.");
 }

@@ -289,7 +289,7 @@ class Folder::Reader {
 };
 
 std::unique_ptr<Model> Folder::read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
-                                            std::vector<std::string>& notes, bool int8) const {
+                                            std::vector<std::string>& notes, int bits) const {
   weight_format(files);  // nothing of the model's size is allocated before this has passed
   std::unique_ptr<Model> model = spec_.make_shape_only(mesh);
   Reader reader(*this, files, dtype);
@@ -298,17 +298,17 @@ std::unique_ptr<Model> Folder::read_weights(const io::TensorFiles& files, DType 
   std::map<std::string, Shape> shapes;
   for (const nn::NamedTensor& p : complete) shapes[p.name] = p.value.shape();
   const auto read = [&](const std::string& name, const Tensor& old) {
-    if (old.device() != kMeta) return old;  // of a layer that has 8-bit weights already
+    if (old.device() != kMeta) return old;  // of a layer that is quantised already
     const Tensor value = reader.read(name, shapes.at(name));
     return nn::parameter(model->shard(name, value, mesh.tensor.rank()));
   };
-  if (int8) {
+  if (bits) {
     nn::each_module(*model, [&](const std::string& name, nn::Module& module) {
       auto* layer = dynamic_cast<nn::Linear*>(&module);
       if (!layer || !layer->weight()) return;
       nn::replace_parameters(*layer,
                              [&](const std::string& own, const Tensor& old) { return read(name + "." + own, old); });
-      layer->quantize();
+      layer->quantize(bits);
     });
   }
   nn::replace_parameters(*model, read);

@@ -165,18 +165,18 @@ void require_model_folder(const fs::path& path) {
 namespace {
 
 // Error(setting) for weights that can never be in the memory of this process: the system would end it without a word.
-// int8: bytes of 8-bit weights that are made as they are read, 0: they have the type.
-void check_memory(const WeightFormat& format, DType dtype, int64_t int8) {
-  auto bytes = static_cast<double>(int8);
+// quantised: bytes of weights that are quantised as they are read, 0: they have the type.
+void check_memory(const WeightFormat& format, DType dtype, int64_t quantised) {
+  auto bytes = static_cast<double>(quantised);
   for (const StoredTensor& t : format.tensors)
-    if (int8 == 0) bytes += static_cast<double>(numel(t.shape) * size_of(dtype));
+    if (quantised == 0) bytes += static_cast<double>(numel(t.shape) * size_of(dtype));
   const double usable = detail::usable_memory();
   check(bytes <= usable, ErrorKind::setting, [&] {
     const auto mebibytes = [](double n) { return detail::mebibytes(static_cast<int64_t>(n)); };
     return str("the weights of ", format.folder.string(), " do not fit into memory: expected at most ",
                mebibytes(usable), ", which the machine or the control group of this process allows, found ",
-               mebibytes(bytes), " in ", int8 > 0 ? "int8" : str(dtype), "; allow more memory",
-               dtype == DType::bf16 || int8 > 0 ? "" : ", or load them as bf16, which is smaller");
+               mebibytes(bytes), " in ", quantised > 0 ? "quantised weights" : str(dtype), "; allow more memory",
+               dtype == DType::bf16 || quantised > 0 ? "" : ", or load them as bf16, which is smaller");
   });
 }
 
@@ -202,13 +202,13 @@ LoadedModel load_model(const fs::path& source, const LoadOptions& options) {
   DType dtype = DType::f32;
   for (const StoredTensor& t : loaded.format.tensors)
     if (t.dtype == DType::f64) dtype = DType::f64;
-  // LoRA has to be added to the weights before they become 8-bit ones.
-  const bool int8 = options.int8_weights && !has_adapter(source);
-  if (options.int8_weights) dtype = int8 ? DType::f32 : type_to_quantize(loaded.format);
-  dtype = int8 ? DType::f32 : options.dtype.value_or(dtype);
+  // LoRA has to be added to the weights before they are quantised.
+  const int bits = has_adapter(source) ? 0 : options.weight_bits;
+  if (options.weight_bits) dtype = bits ? DType::f32 : type_to_quantize(loaded.format);
+  dtype = bits ? DType::f32 : options.dtype.value_or(dtype);
   if (options.mesh.tensor.size() == 1)
-    check_memory(loaded.format, dtype, int8 ? nn::quantized_bytes(*spec->make_shape_only()) : 0);
-  loaded.model = spec->folder().read_weights(files, dtype, options.mesh, loaded.notes, int8);
+    check_memory(loaded.format, dtype, bits ? nn::quantized_bytes(*spec->make_shape_only(), bits) : 0);
+  loaded.model = spec->folder().read_weights(files, dtype, options.mesh, loaded.notes, bits);
   if (has_adapter(source)) {
     const LoadedAdapter adapter = load_adapter(*loaded.model, source, options.mesh);
     loaded.replaced = adapter.replaced;
@@ -223,8 +223,8 @@ LoadedModel load_model(const fs::path& source, const LoadOptions& options) {
   if (!loaded.replaced.empty())
     loaded.notes.push_back(detail::join(loaded.replaced, ", ") + " are those of " + source.string() +
                            " (modules_to_save)");
-  if (options.int8_weights) {
-    loaded.model->quantize_weights();
+  if (options.weight_bits) {
+    loaded.model->quantize_weights(options.weight_bits);
     loaded.model->to(DType::f32);
   }
   const fs::path tokenizer = tokenizer_folder(source, options.base);

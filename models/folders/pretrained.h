@@ -21,8 +21,9 @@ struct LoadOptions {
   bool merge_adapter = true;        // false: LoRA (adapter.h) stays apart from the weights
   std::filesystem::path base = {};  // of a folder with LoRA alone, the model that it changes (adapter_base())
   int64_t longest = 0;              // above the model's longest sequence: ModelSpec::extrapolated()
-  // 8-bit weights in linear layers (nn/inference/quantize.h): a model for inference on the CPU, with arithmetic in f32.
-  bool int8_weights = false;
+  // 8 or 4: bits of the weights of linear layers (nn/inference/quantize.h), of a model for inference on the CPU, with
+  // arithmetic in f32.
+  int weight_bits = 0;
 };
 
 struct LoadedModel {

@@ -32,8 +32,8 @@ void check_strict(const LanguageModel& model, bool invariant) {
            "a model whose rows do not depend on their company: on the CPU, causal, without capped scores "
            "and composed variants of attention",
            "another one; leave strict out");
-  required(model.dtype() != DType::f64 && !nn::is_quantized(model), "weights of f32 or bf16",
-           nn::is_quantized(model) ? "int8" : "f64");
+  const int bits = nn::quantized_bits(model);
+  required(model.dtype() != DType::f64 && bits == 0, "weights of f32 or bf16", bits > 0 ? str("int", bits) : "f64");
 }
 
 std::unique_ptr<SequencePool> make_pool(const LanguageModel& model, const EngineOptions& options) {

@@ -58,9 +58,9 @@ Tensor Attention::operator()(const AttentionInputs& x, const Pass& pass) const {
   const AttentionOptions& o = options_;
   const Tensor all = pass.gather_rows(x.q);  // (B, T, D)
   const int64_t B = all.dim(0), T = all.dim(1), d = o.head_dim;
-  const int64_t rows = qkv_.weight().dim(0) / d;  // heads of q, k and v on this rank
-  const int64_t N = out_.weight().dim(1) / d, Nq = N * variants_.queries_per_head(), Nkv = (rows - Nq) / 2;
-
+  const int64_t each = variants_.queries_per_head(), rows = qkv_.weight().dim(0) / d;  // of this rank: q, k and v heads
+  const int64_t N = out_.quantized() ? o.heads * rows / (o.heads * each + 2 * o.kv_heads) : out_.weight().dim(1) / d;
+  const int64_t Nq = N * each, Nkv = (rows - Nq) / 2;  // a quantised weight does not tell its inputs, N d
   QkvSplit how{.heads = Nq, .kv_heads = Nkv, .head_dim = d};
   const auto [cosine, sine] = pass.rotation(T, o.local_rope);
   how.cosine = cosine, how.sine = sine;

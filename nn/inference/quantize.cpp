@@ -5,6 +5,7 @@
 
 #include "braid/autograd/int8.h"
 #include "braid/nn/layers/linear.h"
+#include "braid/tensor/base/integers.h"
 
 namespace braid::nn {
 
@@ -22,33 +23,44 @@ void each_linear(const Module& m, const std::function<void(const Linear&)>& acti
 
 }  // namespace
 
-void Linear::quantize() {
+void Linear::quantize(int bits) {
   if (scale_) return;
   merge_lora();
+  if (bits == 4) return set_quantized(quantize_groups(weight_.detach(), 4));
   Int8Weight w = quantize_int8(weight_.detach());
   weight_ = w.values;
   scale_ = w.scale;
 }
 
-void quantize_weights(Module& m) {
+void Linear::set_quantized(const GroupWeight& weight) {
+  weight_ = weight.values;
+  scale_ = weight.scale;
+}
+
+void quantize_weights(Module& m, int bits) {
   MemoryScope scope(MemoryUse::weights);
   freeze(m);
   each_linear(m,
-              [](const Linear& layer) { const_cast<Linear&>(layer).quantize(); });  // a member of m, as in module.cpp
+              [&](const Linear& layer) { const_cast<Linear&>(layer).quantize(bits); });  // a member, as in module.cpp
 }
 
-bool is_quantized(const Module& m) {
-  return std::ranges::any_of(parameters(m), [](const NamedTensor& p) { return !is_float(p.value.dtype()); });
+int quantized_bits(const Module& m) {
+  int bits = 0;
+  each_linear(m, [&](const Linear& layer) {
+    if (layer.bits() > 0) bits = bits > 0 ? std::min(bits, layer.bits()) : layer.bits();
+  });
+  return bits;
 }
 
-int64_t quantized_bytes(const Module& m) {
+int64_t quantized_bytes(const Module& m, int bits) {
   std::map<const void*, int> uses;  // outside of linear layers, with which an embedding table may be tied
   Visitor visitor([&](const std::string&, const Tensor& p, const ShardRule&) { ++uses[p.id()]; });
   m.visit(visitor);
   int64_t bytes = 0;
   each_linear(m, [&](const Linear& layer) {
     --uses[layer.weight().id()];
-    bytes += layer.weight().numel() + 4 * layer.weight().dim(0);
+    const int64_t out = layer.weight().dim(0), in = layer.weight().dim(1);
+    bytes += out * (bits == 4 ? braid::detail::ceil_div(in, 2 * kGroup) * (kGroup + 4) : in + 4);
   });
   for (const NamedTensor& p : parameters(m)) bytes += uses[p.value.id()] > 0 ? 4 * p.value.numel() : 0;
   return bytes;

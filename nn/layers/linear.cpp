@@ -13,8 +13,17 @@ Linear::Linear(int64_t in, int64_t out, const Options& options, RandomKey key)
   if (options.bias) bias_ = parameter(Init::constant(0).make({out}, {}));
 }
 
+namespace {
+
+Tensor product_with(const Tensor& x, const Tensor& weight, const Tensor& scale, const Tensor& bias) {
+  if (!scale) return linear(x, weight, bias);
+  return scale.rank() == 1 ? linear_int8(x, {weight, scale}, bias) : linear_groups(x, {weight, scale}, bias);
+}
+
+}  // namespace
+
 Tensor Linear::product(const Tensor& x, const Tensor& bias) const {
-  const Tensor y = scale_ ? linear_int8(x, {weight_, scale_}, bias) : linear(x, weight_, bias);
+  const Tensor y = product_with(x, weight_, scale_, bias);
   return lora_.empty() ? y : add(y, scale(lora_product(x), lora_scale()));
 }
 
@@ -26,8 +35,7 @@ Tensor Linear::of_parts(const std::vector<Tensor>& xs, const std::vector<int64_t
     const Tensor& x = xs[static_cast<size_t>(i)];
     const int64_t end = first + widths[static_cast<size_t>(i)];
     const auto rows = [&](const Tensor& of) { return of ? slice(of, 0, first, end) : Tensor(); };
-    Tensor y =
-        scale_ ? linear_int8(x, {rows(weight_), rows(scale_)}, rows(bias_)) : linear(x, rows(weight_), rows(bias_));
+    Tensor y = product_with(x, rows(weight_), rows(scale_), rows(bias_));
     if (!lora_.empty()) y = add(y, scale(slice(lora_product(x), -1, first, end), lora_scale()));
     parts.push_back(y);
   }

@@ -3,6 +3,7 @@
 #include "braid/nn/init.h"
 #include "braid/nn/module.h"
 #include "braid/nn/shard_context.h"
+#include "braid/tensor/group_weight.h"
 
 namespace braid::nn {
 
@@ -39,9 +40,11 @@ class Linear final : public Module {
   // a(x) and b(x), in one product where their weights allow it (autograd/ops.h, linear_pair).
   static LinearPair both(const Linear& a, const Linear& b, const Tensor& x);
   const Tensor& weight() const { return weight_; }
-  // Merges LoRA into the weights and replaces them by 8-bit ones (quantize.h).
-  void quantize();
+  // Merges LoRA into the weights and replaces them by those of 8 or 4 bits (quantize.h).
+  void quantize(int bits = 8);
+  void set_quantized(const GroupWeight& weight);  // of the layer's shape
   bool quantized() const { return bool(scale_); }
+  int bits() const { return !scale_ ? 0 : scale_.rank() == 1 ? 8 : GroupWeight{weight_, scale_}.bits(); }
 
   // LoRA (Hu et al. 2021), two more parameters A (r, in) and B (out, r):
   //   y = x W^T + b + alpha / r (x A^T) B^T
@@ -65,8 +68,8 @@ class Linear final : public Module {
   Tensor lora_product(const Tensor& x) const;                 // (x A^T) B^T, 0 for outputs without a pair
   double lora_scale() const { return lora_alpha_ / static_cast<double>(lora_rank()); }
 
-  Tensor weight_;  // (out, in); u8 when quantised
-  Tensor scale_;   // (out) when quantised, else empty
+  Tensor weight_;  // (out, in), or the values of an Int8Weight or GroupWeight
+  Tensor scale_;   // that of either, else empty
   Tensor bias_;    // (out) or empty; starts at 0
   ShardRule shard_;
   bool takes_lora_ = true;

@@ -1,5 +1,5 @@
-// Products with 8-bit weights, for inference. A weight of row o is scale[o] (values[o, i] - 128): u8, because VNNI
-// multiplies unsigned by signed bytes.
+// Products with 8-bit and 4-bit weights, for inference. Without groups a weight of row o is scale[o] (values[o, i] -
+// 128): u8, because VNNI multiplies unsigned by signed bytes. With them it is what tensor/group_weight.h says.
 #pragma once
 #include "braid/tensor/kernels/kernel.h"
 
@@ -13,6 +13,12 @@ struct Int8Kernels {
   // 16 bits per row, and the sums are those of integers: the same bits with every instruction set. A row of x that
   // contains NaN or Inf gives NaN.
   Kernel<"linear_int8", void(In x, In values, In scale, In bias, Out y)> linear;
+  // weight as above -> values, scale of a GroupWeight. 8 bits: scale = max |w| / 127 of a group, q = round(w / scale),
+  // halves away from zero. 4 bits: scale = m / -8 with m the first value of largest absolute value, q = floor(w / scale
+  // + 1/2), at most 7. q is of the scale before it is rounded to f16.
+  Kernel<"quantize_groups", void(In weight, int bits, Out values, Out scale)> quantize_groups;
+  // The same as linear with a GroupWeight. The sums of groups are f32, in an order that `in` alone determines.
+  Kernel<"linear_groups", void(In x, In values, In scale, In bias, Out y)> linear_groups;
 };
 
 namespace cpu {

@@ -1,6 +1,6 @@
-// 8-bit weights beside f32 and bf16: the loss on the validation text of a data folder, and steps that decode one token,
-// of the three types in turn. Prints one JSON object per line.
-// Usage: bench_int8 [model=FOLDER data=FOLDER batches=32] [preset=NAME context=256 tokens=32] [a key of config.json]
+// 8-bit and 4-bit weights beside f32 and bf16: the loss on the validation text of a data folder, and steps that decode
+// one token, of the four types in turn. Prints one JSON object per line. Usage: bench_int8 [model=FOLDER data=FOLDER
+// batches=32] [preset=NAME context=256 tokens=32] [a key of config.json]
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -46,18 +46,20 @@ struct Candidate {
 template <class Make>
 std::vector<Candidate> candidates(Make make) {
   std::vector<Candidate> list;
-  for (const char* name : {"f32", "bf16", "int8"}) list.push_back({name, models::as_language_model(make(name))});
+  for (const char* name : {"f32", "bf16", "int8", "int4"})
+    list.push_back({name, models::as_language_model(make(name))});
   return list;
 }
 
+int bits_of(const std::string& name) { return name == "int8" ? 8 : name == "int4" ? 4 : 0; }
 DType dtype_of(const std::string& name) { return name == "bf16" ? DType::bf16 : DType::f32; }
 
 void measure_loss() {
   const std::string folder = settings["model"];
   const auto all = candidates([&](const std::string& name) {
     models::LoadOptions options{.tokenizer = false};
-    options.int8_weights = name == "int8";
-    if (name != "int8") options.dtype = dtype_of(name);
+    options.weight_bits = bits_of(name);
+    if (!options.weight_bits) options.dtype = dtype_of(name);
     return models::load_model(folder, options).model;
   });
   const models::text::Dataset data(settings["data"], models::text::Split::val, all[0].model->max_sequence_length());
@@ -69,15 +71,19 @@ void measure_loss() {
         name.c_str(), static_cast<long long>(std::ssize(batches) * data.seq_len()), loss, std::exp(loss), bytes);
   };
   for (const Candidate& c : all) print(c.name, models::evaluate(*c.model, batches), c.bytes());
-  // The output projection in f32 on the hidden states of the 8-bit model.
+  // The output projection in f32 on the hidden states of the quantised models.
   const NoGrad off;
-  double loss = 0;
   for (const auto& [name, head] : nn::parameters(*all[0].model)) {
     if (name != "output.weight") continue;
-    for (const models::Batch& b : batches)
-      loss += linear_cross_entropy(all[2].model->hidden(b.at("input_ids")), head, b.at("targets")).item();
-    print("int8, output projection in f32", loss / static_cast<double>(std::ssize(batches) * data.seq_len()),
-          all[2].bytes() + 3.0 * static_cast<double>(head.numel()));
+    for (size_t i : {2, 3}) {
+      double loss = 0, bytes = 4.0 * static_cast<double>(head.numel());
+      for (const models::Batch& b : batches)
+        loss += linear_cross_entropy(all[i].model->hidden(b.at("input_ids")), head, b.at("targets")).item();
+      for (const nn::NamedTensor& p : nn::parameters(*all[i].model))
+        bytes += p.name.starts_with("output.") ? 0 : static_cast<double>(p.value.numel() * size_of(p.value.dtype()));
+      print(all[i].name + ", output projection in f32",
+            loss / static_cast<double>(std::ssize(batches) * data.seq_len()), bytes);
+    }
   }
 }
 
@@ -86,7 +92,7 @@ void measure_decoding(const models::SettingTexts& keys) {
   const auto all = candidates([&](const std::string& name) {
     auto model = spec->make({1, 0});
     model->to(dtype_of(name));
-    if (name == "int8") model->quantize_weights();
+    if (const int bits = bits_of(name)) model->quantize_weights(bits);
     return model;
   });
   const NoGrad off;

@@ -23,9 +23,9 @@ CASES = [
     (["train", "train.batch_s"], "train.batch_size="),
     (["train", "train.steps", "=", ""], ""),
     (["train", "configs/"], ""),  # files
-    (["generate", "folder", "--dtype", ""], "f32 f64 bf16 int8"),
+    (["generate", "folder", "--dtype", ""], "f32 f64 bf16 int8 int4"),
     (["generate", "folder", "--dtype", "=", "b"], "bf16"),
-    (["generate", "folder", "--dtype", "="], "f32 f64 bf16 int8"),
+    (["generate", "folder", "--dtype", "="], "f32 f64 bf16 int8 int4"),
     (["bench", ""], "step decode comm"),
     (["bench", "d"], "decode"),
     (["bench", "decode", ""], ""),
@@ -97,7 +97,7 @@ class Packages(unittest.TestCase):
         if installed("fish"):
             found = output("fish", "--no-config", "-c", "source $argv[1]; complete -C 'braid generate x --dtype '",
                            self.paths["fish"])
-            self.assertEqual(re.findall(r"(?m)^\S+", found), ["bf16", "f32", "f64", "int8"])
+            self.assertEqual(re.findall(r"(?m)^\S+", found), ["bf16", "f32", "f64", "int4", "int8"])
 
     def test_man_sets_every_page(self):
         for name in ["braid", *("braid-" + command for command in self.commands)]:

@@ -100,8 +100,13 @@ std::vector<InfoSection> memory_sections(const DcformerConfig& config, int64_t s
       bytes_row("total_bf16", "total in bf16", mixed.total(), "train.dtype=bf16, f32 master weights"),
       bytes_row("total_bf16_checkpointed", "  when blocks are recomputed", mixed_recomputed.total())};
   const CacheSize cache = cache_bytes(config, batch, seq_len);
-  const int64_t copy = config.tie_word_embeddings ? config.vocab_size * (config.dim + 4) : 0;  // of the table in 8 bits
-  const auto int8_weights = static_cast<double>(nn::quantized_bytes(shape_only_model(config)) + copy);
+  const auto model = shape_only_model(config);
+  const auto quantised = [&](int bits) {
+    nn::Linear table;  // a tied table is copied
+    if (config.tie_word_embeddings) table = nn::Linear(empty({config.vocab_size, config.dim}, DType::f32, kMeta));
+    return static_cast<double>(nn::quantized_bytes(model, bits) + nn::quantized_bytes(table, bits));
+  };
+  const double int8_weights = quantised(8), int4_weights = quantised(4);
   const auto weights = 4 * static_cast<double>(count_parameters(config).total);
   InfoSection inference{"inference_memory", "Memory to generate, f32, " + what, {}};
   inference.rows = {
@@ -111,7 +116,9 @@ std::vector<InfoSection> memory_sections(const DcformerConfig& config, int64_t s
       bytes_row("total", "total", weights + cache.full),
       bytes_row("total_bf16", "total in bf16", (weights + cache.full) / 2, "--dtype bf16"),
       bytes_row("weights_int8", "weights, linear layers in int8", int8_weights, "--dtype int8, on the CPU"),
-      bytes_row("total_int8", "total with them", int8_weights + cache.full)};
+      bytes_row("total_int8", "total with them", int8_weights + cache.full),
+      bytes_row("weights_int4", "weights, linear layers in int4", int4_weights, "--dtype int4, on the CPU"),
+      bytes_row("total_int4", "total with them", int4_weights + cache.full)};
   return {training, inference};
 }
 

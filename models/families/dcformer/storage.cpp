@@ -1,4 +1,4 @@
-// The model in another type, on another device, or with 8-bit weights.
+// The model in another type, on another device, or with 8-bit or 4-bit weights.
 #include "braid/models/families/dcformer/layers.h"
 #include "braid/models/families/dcformer/model.h"
 #include "braid/nn/inference/quantize.h"
@@ -15,9 +15,9 @@ void Dcformer::to(Device device) {
   std::tie(rope_, local_rope_) = make_ropes(config_, dtype(), device);
 }
 
-void Dcformer::quantize_weights() {
+void Dcformer::quantize_weights(int bits) {
   if (!output_.weight()) output_ = nn::Linear(embeddings_.weight());
-  nn::quantize_weights(*this);
+  nn::quantize_weights(*this, bits);
 }
 
 }  // namespace braid::models

@@ -1,5 +1,6 @@
 #include <immintrin.h>
 
+#include "braid/tensor/cpu/int8/groups.h"
 #include "braid/tensor/cpu/int8/vnni.h"
 
 namespace braid::cpu::int8 {
@@ -9,7 +10,14 @@ struct AvxVnni {
   static constexpr int kTokens = 1;  // 4 sums of both bytes and 4 weights in 16 registers
   static Vector zero() { return _mm256_setzero_si256(); }
   static Vector load(const void* p) { return _mm256_loadu_si256(static_cast<const Vector*>(p)); }
-  static Vector dot(Vector sum, Vector u, Vector s) { return _mm256_dpbusd_avx_epi32(sum, u, s); }
+  static Vector nibbles(const uint8_t* p, int part) {
+    typedef uint16_t Words __attribute__((vector_size(32)));
+    return reinterpret_cast<Vector>((reinterpret_cast<Words>(load(p)) >> 4 * part) & 0x0f0f);
+  }
+  template <int Bits = 8>
+  static Vector dot(Vector sum, Vector u, Vector s) {
+    return _mm256_dpbusd_avx_epi32(sum, u, s);
+  }
   static int32_t sum(Vector v) {
     const __m128i half = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
     const __m128i quarter = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0x4e));
@@ -17,6 +25,7 @@ struct AvxVnni {
   }
 };
 
-extern constinit const Kernels avx_vnni{"avx-vnni", true, run_vnni<AvxVnni>};
+extern constinit const Kernels avx_vnni{"avx-vnni", true, run_vnni<AvxVnni>, run_groups<AvxVnni, 8>,
+                                        run_groups<AvxVnni, 4>};
 
 }  // namespace braid::cpu::int8

@@ -1,4 +1,4 @@
-// Products with 8-bit weights.
+// Products with 8-bit and 4-bit weights.
 //
 // A step that decodes one token reads every weight once, so its time is that of reading memory: a quarter of the f32
 // bytes. The activations of a row are rounded to 16 bits (the largest becomes 127 * 256), far below the error of the
@@ -7,12 +7,15 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <memory>
 
 #include "braid/tensor/base/integers.h"
+#include "braid/tensor/base/widen.h"
 #include "braid/tensor/cpu/int8/variants.h"
 #include "braid/tensor/cpu/lanes.h"
+#include "braid/tensor/group_weight.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/int8.h"
 #include "braid/tensor/parallel.h"
@@ -50,6 +53,24 @@ void quantize(In weight, Out values, Out scale) {
   });
 }
 
+// A row of x in 16 bits, x ~ unit n: store(i, n) takes them. Returns the unit; NaN, and nothing is stored, where a
+// value is not finite.
+template <class Store>
+double round_row(const float* x, int64_t in, Store store) {
+  const float largest = lane_max<float>(in, [&](int64_t i) { return std::fabs(x[i]); });
+  if (!(largest <= std::numeric_limits<float>::max())) return std::numeric_limits<double>::quiet_NaN();
+  constexpr float magic = 12582912;  // adding it leaves the nearest integer in the low bits
+  if (largest > 0) {
+    for (int64_t i = 0; i < in; ++i)
+      store(i, std::bit_cast<int32_t>(x[i] / largest * int8::kLargest + magic) - 0x4b400000);
+  }
+  return std::max(0.0, double{largest}) / int8::kLargest;
+}
+
+// n = 256 high + low.
+int8_t high_byte(int32_t n) { return static_cast<int8_t>((n + 128) >> 8); }
+int8_t low_byte(int32_t n) { return static_cast<int8_t>(n - 256 * high_byte(n)); }
+
 // Activations in 16 bits: x ~ scale a.
 struct Activations {
   Activations(const float* x, int64_t rows, int64_t in, bool bytes_apart)
@@ -63,28 +84,20 @@ struct Activations {
   }
 
   void row(const float* x, int64_t in, bool bytes_apart, int64_t t) {
-    const float largest = lane_max<float>(in, [&](int64_t i) { return std::fabs(x[i]); });
-    const bool finite = largest <= std::numeric_limits<float>::max();
-    scale[static_cast<size_t>(t)] =
-        finite ? std::max(0.0, double{largest}) / int8::kLargest : std::numeric_limits<double>::quiet_NaN();
     int16_t* a = values.get() + t * padded;
     auto* high = reinterpret_cast<int8_t*>(a);
     int8_t* low = high + padded;
     std::fill_n(a, padded, int16_t{0});
-    sum[static_cast<size_t>(t)] = 0;
-    if (!finite || !(largest > 0)) return;
-    constexpr float magic = 12582912;  // adding it leaves the nearest integer in the low bits
     int64_t total = 0;
-    for (int64_t i = 0; i < in; ++i) {
-      const auto n = std::bit_cast<int32_t>(x[i] / largest * int8::kLargest + magic) - 0x4b400000;
+    scale[static_cast<size_t>(t)] = round_row(x, in, [&](int64_t i, int32_t n) {
       total += n;
       if (bytes_apart) {
-        high[i] = static_cast<int8_t>((n + 128) >> 8);
-        low[i] = static_cast<int8_t>(n - 256 * high[i]);
+        high[i] = high_byte(n);
+        low[i] = low_byte(n);
       } else {
         a[i] = static_cast<int16_t>(n);
       }
-    }
+    });
     sum[static_cast<size_t>(t)] = total;
   }
 
@@ -123,11 +136,106 @@ void linear(In x, In values, In scale, In bias, Out y) {
   });
 }
 
+// The reference arithmetic of Q8_0 and Q4_0: a scale that is rounded to 16 bits only when the values have been divided
+// by it.
+template <class T>
+void quantize_group(const T* w, int64_t n, int bits, uint8_t* q, float16& scale) {
+  float largest = 0;  // with its sign
+  for (int64_t i = 0; i < n; ++i)
+    if (std::fabs(static_cast<float>(w[i])) > std::fabs(largest)) largest = static_cast<float>(w[i]);
+  const float d = bits == 8 ? std::fabs(largest) / 127 : largest / -8;
+  const float steps = d != 0 ? 1 / d : 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto x = static_cast<float>(w[i]);
+    q[i] = static_cast<uint8_t>(bits == 8 ? 128 + std::round(x * steps)
+                                          : std::min(15.0, std::trunc(double{x} * double{steps} + 8.5)));
+  }
+  scale = float16(d);
+}
+
+void quantize_groups(In weight, int bits, Out values, Out scale) {
+  const int64_t out = weight.dim(0), in = weight.dim(1), groups = scale.dim(1), bytes = values.dim(1);
+  uint8_t* to = values.mutable_data<uint8_t>();
+  auto* s = scale.mutable_data<float16>();
+  visit_float(weight.dtype(), "quantize_groups", [&]<class T>() {
+    const T* from = weight.data<T>();
+    parallel_for(out, grain_for(8 * in), [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) {
+        for (int64_t g = 0; g < groups; ++g) {
+          uint8_t q[kGroup];
+          std::fill_n(q, kGroup, static_cast<uint8_t>(bits == 8 ? 128 : 8));
+          const int64_t n = std::clamp<int64_t>(in - g * kGroup, 0, kGroup);
+          quantize_group(from + o * in + g * kGroup, n, bits, q, s[o * groups + g]);
+          uint8_t* row = to + o * bytes;
+          for (int64_t i = 0; i < kGroup; ++i) {
+            uint8_t& byte = row[(bits == 8 ? g : g / 2) * kGroup + i];
+            byte = bits == 4 && g % 2 == 1 ? static_cast<uint8_t>(byte | q[i] << 4) : q[i];
+          }
+        }
+      }
+    });
+  });
+}
+
+void widen(const float16* from, int64_t n, float* to) {
+  typedef float Floats __attribute__((vector_size(32)));
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const auto eight = detail::widened_f16<Floats>(from + i);
+    std::memcpy(to + i, &eight, sizeof eight);
+  }
+  for (; i < n; ++i) to[i] = from[i];
+}
+
+void linear_groups(In x, In values, In scale, In bias, Out y) {
+  const int64_t rows = x.dim(0), in = x.dim(1), out = values.dim(0), groups = scale.dim(1), chunks = groups / 2;
+  if (y.numel() == 0) return;
+  const int bits = GroupWeight{values, scale}.bits();
+  const auto run = bits == 8 ? int8::kernels().groups8 : int8::kernels().groups4;
+  const auto a = std::make_unique<int8::Chunk[]>(static_cast<size_t>(rows * chunks));
+  const auto unit = std::make_unique_for_overwrite<double[]>(static_cast<size_t>(rows));
+  parallel_for(rows, grain_for(4 * in), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      int8::Chunk* row = a.get() + t * chunks;
+      unit[static_cast<size_t>(t)] = round_row(x.data<float>() + t * in, in, [&](int64_t i, int32_t n) {
+        int8::Chunk& chunk = row[i / 64];
+        chunk.high[i % 64] = high_byte(n);
+        chunk.low[i % 64] = low_byte(n);
+        chunk.offset[i % 64 / 4] -= n * (bits == 8 ? 128 : 8);
+      });
+    }
+  });
+  const uint8_t* q = values.data<uint8_t>();
+  const auto* s = scale.data<float16>();
+  const float* b = bias ? bias.data<float>() : nullptr;
+  float* result = y.mutable_data<float>();
+  parallel_for(detail::ceil_div(out, kRows), grain_for(kRows * rows * in / 8), [&](int64_t begin, int64_t end) {
+    const auto scales = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(kRows * groups));
+    float sums[kRows * kTokens];
+    for (int64_t o = begin * kRows; o < std::min(end * kRows, out); o += kRows) {
+      const int64_t n = std::min(kRows, out - o);
+      widen(s + o * groups, n * groups, scales.get());
+      for (int64_t t = 0; t < rows; t += kTokens) {
+        const int64_t tokens = std::min(kTokens, rows - t);
+        run({q + o * values.dim(1), scales.get(), n, chunks, a.get() + t * chunks, tokens, sums});
+        for (int64_t i = 0; i < tokens; ++i) {
+          for (int64_t j = 0; j < n; ++j) {
+            const auto v = static_cast<float>(double{sums[i * n + j]} * unit[static_cast<size_t>(t + i)]);
+            result[(t + i) * out + o + j] = b ? v + b[o + j] : v;
+          }
+        }
+      }
+    }
+  });
+}
+
 }  // namespace
 
 constinit const Int8Kernels int8_kernels{
     .quantize = quantize,
     .linear = linear,
+    .quantize_groups = quantize_groups,
+    .linear_groups = linear_groups,
 };
 
 }  // namespace braid::cpu

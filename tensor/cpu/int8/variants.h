@@ -1,4 +1,4 @@
-// Sums of products of 8-bit weights and 16-bit activations, once per instruction set.
+// Sums of products of 8-bit and 4-bit weights and 16-bit activations, once per instruction set.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -20,11 +20,29 @@ struct Sums {
 // With x = 256 high + low both bytes of it fit the signed operand of VNNI.
 inline constexpr int32_t kLargest = 127 * 256;
 
+// 64 activations of a row, for weights in groups: x = 256 high + low.
+struct Chunk {
+  int8_t high[64], low[64];
+  int32_t offset[16];  // -128 or, for 4 bits, -8 times the sum of four of them: undoes what is added to the weights
+};
+
+// sums[t, r] = sum_i scales[r, i / 32] weights[r, i] x[t, i], in the order of groups.h.
+struct GroupSums {
+  const uint8_t* weights;  // (rows, chunks) in the layout of tensor/group_weight.h
+  const float* scales;     // (rows, 2 chunks)
+  int64_t rows, chunks;
+  const Chunk* x;  // (tokens, chunks)
+  int64_t tokens;
+  float* sums;  // (tokens, rows)
+};
+
 struct Kernels {
   const char* name;
   // The bytes of a row of x apart: `padded` upper ones, then as many lower ones, with x = 256 high + low.
   bool bytes_apart;
   void (*run)(const Sums& p);
+  void (*groups8)(const GroupSums& p);
+  void (*groups4)(const GroupSums& p);
 };
 
 // The variants that this processor can run, the best first.

@@ -2,6 +2,7 @@
 // lane. I is an instruction set: its vector type, load, dot and sum of lanes. Each file that includes this one names
 // its own, so that no two share a function.
 #pragma once
+#include "braid/tensor/cpu/int8/blocks.h"
 #include "braid/tensor/cpu/int8/variants.h"
 
 namespace braid::cpu::int8 {
@@ -50,20 +51,9 @@ void block(const Sums& p, int64_t row, int64_t token) {
     for (int r = 0; r < R; ++r) p.sums[(token + t) * p.rows + row + r] = total[t][r];
 }
 
-template <class I, int R>
-void rows_of(const Sums& p, int64_t row) {
-  constexpr int T = I::kTokens;
-  int64_t token = 0;
-  for (; token + T <= p.tokens; token += T) block<I, R, T>(p, row, token);
-  for (; token < p.tokens; ++token) block<I, R, 1>(p, row, token);
-}
-
 template <class I>
 void run_vnni(const Sums& p) {
-  int64_t row = 0;
-  // With few tokens the time is that of reading the weights, which is shortest in one stream.
-  for (; p.tokens > I::kTokens && row + 4 <= p.rows; row += 4) rows_of<I, 4>(p, row);
-  for (; row < p.rows; ++row) rows_of<I, 1>(p, row);
+  each_block<I>(p.rows, p.tokens, [&]<int R, int T>(int64_t row, int64_t token) { block<I, R, T>(p, row, token); });
 }
 
 }  // namespace braid::cpu::int8

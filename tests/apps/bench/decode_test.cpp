@@ -34,13 +34,15 @@ BOOST_AUTO_TEST_CASE(of_a_preset_and_of_a_folder) {
   for (const char* number : {"tokens_per_second", "prompt_tokens_per_second", "cache_bytes", "read_rate", "read_share",
                              "product_rate", "prompt_flops_share"})
     BOOST_TEST(facts.at(number).get<double>() > 0, number);
-  const Outcome int8 = run("bench decode --json --dtype int8 --context 8 --tokens 4 --model " + golden);
-  BOOST_REQUIRE_MESSAGE(int8.code == 0, int8.output);
-  const nlohmann::json of_int8 = io::parse_json(int8.output, "output");
-  BOOST_TEST(of_int8.at("dtype") == "int8");
-  BOOST_TEST(of_int8.at("weight_bytes").get<double>() < 0.75 * 2 * facts.at("weight_bytes").get<double>());
-  BOOST_TEST(of_int8.at("weight_bytes") ==
-             io::parse_json(run("info --json " + golden).output, "output").at("inference_memory").at("weights_int8"));
+  for (const std::string type : {"int8", "int4"}) {
+    const Outcome quantised = run("bench decode --json --context 8 --tokens 4 --dtype " + type + " --model " + golden);
+    BOOST_REQUIRE_MESSAGE(quantised.code == 0, quantised.output);
+    const nlohmann::json found = io::parse_json(quantised.output, "output");
+    BOOST_TEST(found.at("dtype") == type);
+    BOOST_TEST(found.at("weight_bytes").get<double>() < 0.75 * 2 * facts.at("weight_bytes").get<double>());
+    const nlohmann::json info = io::parse_json(run("info --json " + golden).output, "output");
+    BOOST_TEST(found.at("weight_bytes") == info.at("inference_memory").at("weights_" + type));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_timed) {

@@ -207,9 +207,10 @@ BOOST_AUTO_TEST_CASE(exceptions_become_exit_codes) {
 BOOST_AUTO_TEST_CASE(advice_on_memory_names_flags_that_the_command_has) {
   const std::string generate = memory_advice(generate_command()), serve = memory_advice(serve_command());
   BOOST_TEST(generate ==
-             "; it takes less with --dtype bf16 or int8, a smaller --batch, a smaller --tokens, a smaller model");
-  BOOST_TEST(serve.find("--dtype bf16 or int8, a smaller --sequences, a smaller --positions") != std::string::npos,
-             serve);
+             "; it takes less with --dtype bf16, int8 or int4, a smaller --batch, a smaller --tokens, a smaller model");
+  BOOST_TEST(
+      serve.find("--dtype bf16, int8 or int4, a smaller --sequences, a smaller --positions") != std::string::npos,
+      serve);
   BOOST_TEST(memory_advice(dump_command()) == "; it takes less with --dtype bf16, a smaller model");
   BOOST_TEST(memory_advice(train_command()) == "");
   // Such an error of a command gets it.

@@ -88,18 +88,21 @@ BOOST_AUTO_TEST_CASE(ids_that_the_tokenizer_does_not_have_are_never_drawn) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(weights_of_8_bits_are_for_inference) {
-  const Outcome result = run("generate " + all().bytes + " -p foo -n 5 -t 0 --dtype int8 --stats");
-  BOOST_TEST(result.code == 0);
-  BOOST_TEST(result.output.find(" s (int8, ") != std::string::npos, result.output);
-  const std::string out = " --dtype int8 -o " + (all().scratch / "int8").string();
-  for (const std::string& command : {"dump " + all().bytes + " -p foo" + out, "convert " + all().bytes + out,
-                                     std::string("train train.dtype=int8")}) {
-    const Outcome rejected = run(command);
-    BOOST_TEST(rejected.code == 2);
-    BOOST_TEST(rejected.output.find("8-bit weights are for inference on the CPU: braid generate, chat, serve, "
-                                    "eval and bench decode") != std::string::npos,
-               rejected.output);
+BOOST_AUTO_TEST_CASE(weights_of_8_and_4_bits_are_for_inference) {
+  for (const std::string bits : {"8", "4"}) {
+    const std::string type = " --dtype int" + bits;
+    const Outcome result = run("generate " + all().bytes + " -p foo -n 5 -t 0 --stats" + type);
+    BOOST_TEST(result.code == 0);
+    BOOST_TEST(result.output.find(" s (int" + bits + ", ") != std::string::npos, result.output);
+    const std::string out = type + " -o " + (all().scratch / "quantised").string();
+    for (const std::string& command :
+         {"dump " + all().bytes + " -p foo" + out, "convert " + all().bytes + out, "train train.dtype=int" + bits}) {
+      const Outcome rejected = run(command);
+      BOOST_TEST(rejected.code == 2);
+      BOOST_TEST(rejected.output.find(bits + "-bit weights are for inference on the CPU: braid generate, chat, serve, "
+                                             "eval and bench decode") != std::string::npos,
+                 rejected.output);
+    }
   }
 }
 

@@ -102,39 +102,44 @@ class TwoLayers final : public nn::Module {
 };
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(weights_of_8_bits_replace_those_of_linear_layers) {
-  TwoLayers m;
-  const Tensor x = randn({3, 24}, {11, 2});
-  const int64_t expected_bytes = nn::quantized_bytes(m);
-  NoGrad off;
-  const Tensor exact = m(x);
-  BOOST_TEST(!nn::is_quantized(m));
-  nn::quantize_weights(m);
-  BOOST_TEST(nn::is_quantized(m));
-  BOOST_TEST(is_close(m(x), exact, 0.02));
-  std::string listed;
-  int64_t bytes = 0;
-  for (const nn::NamedTensor& p : nn::parameters(m)) {
-    listed += p.name + " " + str(p.value.dtype()) + " " + str(p.value.shape()) + "; ";
-    bytes += p.value.numel() * size_of(p.value.dtype());
-    BOOST_TEST(!requires_grad(p.value));
+BOOST_AUTO_TEST_CASE(weights_of_8_and_4_bits_replace_those_of_linear_layers) {
+  for (int bits : {8, 4}) {
+    TwoLayers m;
+    const Tensor x = randn({3, 24}, {11, 2});
+    const int64_t expected_bytes = nn::quantized_bytes(m, bits);
+    NoGrad off;
+    const Tensor exact = m(x);
+    BOOST_TEST(nn::quantized_bits(m) == 0);
+    nn::quantize_weights(m, bits);
+    BOOST_TEST(nn::quantized_bits(m) == bits);
+    BOOST_TEST(is_close(m(x), exact, bits == 8 ? 0.02 : 0.3));
+    std::string listed;
+    int64_t bytes = 0;
+    for (const nn::NamedTensor& p : nn::parameters(m)) {
+      listed += p.name + " " + str(p.value.dtype()) + " " + str(p.value.shape()) + "; ";
+      bytes += p.value.numel() * size_of(p.value.dtype());
+      BOOST_TEST(!requires_grad(p.value));
+    }
+    BOOST_TEST(listed ==
+               (bits == 8
+                    ? "first.weight u8 (40, 24); first.scale f32 (40); first.bias f32 (40); norm.weight f32 (40); "
+                      "second.weight u8 (8, 40); second.scale f32 (8); "
+                    : "first.weight u8 (40, 32); first.scale f16 (40, 2); first.bias f32 (40); norm.weight f32 "
+                      "(40); second.weight u8 (8, 32); second.scale f16 (8, 2); "));
+    BOOST_TEST(bytes == expected_bytes);
+    const Tensor once = m(x);
+    nn::quantize_weights(m, bits);  // changes nothing
+    nn::to(m, DType::f32);
+    BOOST_TEST(is_close(m(x), once, 0));
   }
-  BOOST_TEST(listed ==
-             "first.weight u8 (40, 24); first.scale f32 (40); first.bias f32 (40); norm.weight f32 (40); "
-             "second.weight u8 (8, 40); second.scale f32 (8); ");
-  BOOST_TEST(bytes == expected_bytes);
-  const Tensor once = m(x);
-  nn::quantize_weights(m);  // changes nothing
-  nn::to(m, DType::f32);
-  BOOST_TEST(is_close(m(x), once, 0));
 }
 
 BOOST_AUTO_TEST_CASE(a_quantised_model_is_for_inference_only) {
   TwoLayers m;
   nn::quantize_weights(m);
   const auto rejected = [](const std::function<void()>& f, const std::string& what) {
-    BOOST_TEST(
-        throws_with(f, "the model has 8-bit weights (first.weight), which are for inference: it cannot be " + what));
+    BOOST_TEST(throws_with(
+        f, "the model has quantised weights (first.weight), which are for inference: it cannot be " + what));
   };
   rejected([&] { nn::require_grad(m); }, "trained");
   rejected([&] { nn::MasterWeights(m, DType::f32, [](const std::string&) { return true; }); }, "trained");
