@@ -1,5 +1,5 @@
 // Weights in groups of 32 along a row that share a scale of 16 bits: the arithmetic of the types Q8_0 and Q4_0 of GGUF
-// files.
+// files (tensor/io/gguf.md).
 #pragma once
 #include "braid/tensor/tensor.h"
 

@@ -188,6 +188,7 @@ TensorFiles::TensorFiles(const std::string& path) : path_(path) {
   }
   if (index.empty()) {
     files_.emplace_back(single);
+    metadata_ = files_.front().metadata();
     tensors_ = files_.front().tensors();
     for (const TensorInfo& info : tensors_) file_of_[info.name] = 0;
     return;
@@ -209,6 +210,7 @@ TensorFiles::TensorFiles(const std::string& path) : path_(path) {
     tensors_.push_back(*info);
     file_of_[name] = at;
   }
+  if (!files_.empty()) metadata_ = files_.front().metadata();
   int64_t bytes = 0;
   for (size_t i = 0; i < files_.size(); ++i)
     for (const TensorInfo& info : files_[i].tensors()) {
@@ -224,15 +226,24 @@ TensorFiles::TensorFiles(const std::string& path) : path_(path) {
                total->second, damaged);
 }
 
+TensorFiles::TensorFiles(Source source)
+    : path_(source.path), tensors_(source.tensors), source_(std::make_shared<const Source>(std::move(source))) {}
+
+std::optional<GroupWeight> TensorFiles::groups(const std::string& name) const {
+  return source_ ? source_->groups(name) : std::nullopt;
+}
+
 const TensorInfo* TensorFiles::find(const std::string& name) const { return find_in(tensors_, name); }
 
 Tensor TensorFiles::load(const std::string& name) const {
+  if (source_ && find(name)) return source_->load(name);
   const auto at = file_of_.find(name);
   check(at != file_of_.end(), ErrorKind::input, [&] { return "there is no tensor \"" + name + "\" in " + path_; });
   return files_[at->second].load(name);
 }
 
 std::string TensorFiles::file_of(const std::string& name) const {
+  if (source_) return "model.safetensors";
   const auto at = file_of_.find(name);
   check(at != file_of_.end(), ErrorKind::input, [&] { return "there is no tensor \"" + name + "\" in " + path_; });
   return std::filesystem::path(files_[at->second].path()).filename().string();

@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "braid/tensor/group_weight.h"
 #include "braid/tensor/io/reader.h"
 #include "braid/tensor/tensor.h"
 
@@ -59,11 +62,20 @@ class SafetensorsFile {
 class TensorFiles {
  public:
   explicit TensorFiles(const std::string& path);  // the file, the index, or the folder
+  // The tensors of a file of another format.
+  struct Source {
+    std::string path;
+    std::vector<TensorInfo> tensors;  // sorted by name; of quantised ones dtype is what load() gives
+    std::function<Tensor(const std::string& name)> load;
+    std::function<std::optional<GroupWeight>(const std::string& name)> groups;  // none: not stored so
+  };
+  explicit TensorFiles(Source source);
   const std::string& path() const { return path_; }
   const std::vector<TensorInfo>& tensors() const { return tensors_; }  // of all files, sorted by name
   const TensorInfo* find(const std::string& name) const;
   Tensor load(const std::string& name) const;
-  const Metadata& metadata() const { return files_.front().metadata(); }  // of the first file
+  std::optional<GroupWeight> groups(const std::string& name) const;  // of a matrix that is stored in groups
+  const Metadata& metadata() const { return metadata_; }             // of the first file
   std::string file_of(const std::string& name) const;  // name, within its folder, of the file with this tensor
   bool sharded() const { return sharded_; }            // there is an index
   const Metadata& index_metadata() const { return index_metadata_; }  // its object "metadata", values as JSON
@@ -73,8 +85,9 @@ class TensorFiles {
   std::vector<SafetensorsFile> files_;
   std::vector<TensorInfo> tensors_;
   std::map<std::string, size_t> file_of_;
-  Metadata index_metadata_;
+  Metadata metadata_, index_metadata_;
   bool sharded_ = false;
+  std::shared_ptr<const Source> source_;
 };
 
 // Writes all or nothing, one tensor in memory at a time; strided or device tensors are copied first. The order in the

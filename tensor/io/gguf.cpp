@@ -1,0 +1,404 @@
+#include "braid/tensor/io/gguf.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <set>
+
+#include "braid/tensor/base/integers.h"
+#include "braid/tensor/base/strings.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/atomic_file.h"
+
+namespace braid::io {
+namespace {
+
+constexpr uint32_t kMagic = 0x46554747;  // "GGUF"
+constexpr const char* kDamaged = "the file is damaged or of another kind";
+constexpr int64_t kMaxName = 1 << 16, kMaxText = 1 << 28, kAlignment = 32, kMaxAlignment = 1 << 16;
+
+// The types of the format whose sizes do not change any more.
+constexpr GgufType kTypes[] = {
+    {0, "F32", 1, 4},       {1, "F16", 1, 2},       {2, "Q4_0", 32, 18},    {3, "Q4_1", 32, 20},
+    {6, "Q5_0", 32, 22},    {7, "Q5_1", 32, 24},    {8, "Q8_0", 32, 34},    {9, "Q8_1", 32, 36},
+    {10, "Q2_K", 256, 84},  {11, "Q3_K", 256, 110}, {12, "Q4_K", 256, 144}, {13, "Q5_K", 256, 176},
+    {14, "Q6_K", 256, 210}, {15, "Q8_K", 256, 292}, {24, "I8", 1, 1},       {25, "I16", 1, 2},
+    {26, "I32", 1, 4},      {27, "I64", 1, 8},      {28, "F64", 1, 8},      {30, "BF16", 1, 2}};
+
+struct Value {  // types of metadata
+  enum Type : uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
+};
+constexpr int64_t kValueBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};  // at least, of a value
+
+bool is_integer(uint32_t type) { return type <= Value::i32 || type == Value::u64 || type == Value::i64; }
+bool is_number(uint32_t type) { return type == Value::f32 || type == Value::f64; }
+
+// 1e-5, not 9.99999974737875e-06.
+double shortest(float x) {
+  std::array<char, 32> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), x).ptr;
+  double y = x;
+  std::from_chars(digits.data(), end, y);
+  return y;
+}
+
+int64_t padded(int64_t n, int64_t alignment) { return detail::ceil_div(n, alignment) * alignment; }
+
+std::optional<DType> plain_type(const GgufType& type) {
+  const std::string_view name = type.name;
+  if (name == "F32") return DType::f32;
+  if (name == "F16") return DType::f16;
+  if (name == "BF16") return DType::bf16;
+  return std::nullopt;
+}
+
+float f16_at(const char* p) {
+  uint16_t bits = 0;
+  std::memcpy(&bits, p, sizeof bits);
+  return float16::to_float(bits);
+}
+
+// A block of 256: lower four bits (128 bytes), upper two (64), sixteen scales of a byte, and one of 16 bits.
+void dequantize_q6_k(const char* block, float* y) {
+  const auto* low = reinterpret_cast<const uint8_t*>(block);
+  const uint8_t* high = low + 128;
+  const auto* scales = reinterpret_cast<const int8_t*>(high + 64);
+  const float d = f16_at(block + 208);
+  for (int i = 0; i < 256; ++i) {
+    const int half = i / 128, quarter = i % 128 / 32, l = i % 32;
+    const int lower = low[64 * half + 32 * (quarter % 2) + l] >> 4 * (quarter / 2) & 15;
+    const int upper = high[32 * half + l] >> 2 * quarter & 3;
+    y[i] = d * static_cast<float>(scales[i / 16]) * static_cast<float>((lower | upper << 4) - 32);
+  }
+}
+
+}  // namespace
+
+const GgufType* find_gguf_type(const std::string& name) {
+  const auto* at = std::ranges::find_if(kTypes, [&](const GgufType& type) { return name == type.name; });
+  return at == std::end(kTypes) ? nullptr : at;
+}
+
+GgufFile::GgufFile(const std::string& path) : file_(path) { open(); }
+GgufFile::GgufFile(std::span<const std::byte> memory, const std::string& name) : file_(memory, name) { open(); }
+
+std::string GgufFile::read_text(const std::string& what, int64_t max_bytes) {
+  const int64_t at = file_.position();
+  const auto n = file_.read<uint64_t>();
+  const int64_t limit = std::min(max_bytes, file_.remaining());
+  if (n > static_cast<uint64_t>(limit))
+    file_.fail("bad length of " + what, at, str("at most ", limit, " bytes"), std::to_string(n), kDamaged);
+  return file_.read_string(static_cast<int64_t>(n));
+}
+
+GgufValue GgufFile::read_value(const std::string& key) {
+  const auto type = file_.read<uint32_t>();
+  const auto bad = [&](const std::string& expected, const std::string& found) {
+    file_.fail("bad value of " + detail::preview(key), file_.position(), expected, found, kDamaged);
+  };
+  const auto integer = [&](uint32_t of) -> int64_t {
+    switch (of) {
+      case Value::u8:
+        return file_.read<uint8_t>();
+      case Value::i8:
+        return file_.read<int8_t>();
+      case Value::u16:
+        return file_.read<uint16_t>();
+      case Value::i16:
+        return file_.read<int16_t>();
+      case Value::u32:
+        return file_.read<uint32_t>();
+      case Value::i32:
+        return file_.read<int32_t>();
+      default:
+        break;
+    }
+    const auto x = file_.read<int64_t>();
+    if (of == Value::u64 && x < 0) bad("an integer below 2^63", std::to_string(static_cast<uint64_t>(x)));
+    return x;
+  };
+  const auto number = [&](uint32_t of) {
+    return of == Value::f32 ? shortest(file_.read<float>()) : file_.read<double>();
+  };
+  const auto flag = [&]() -> bool {
+    const auto x = file_.read<uint8_t>();
+    if (x > 1) bad("0 or 1", std::to_string(x));
+    return x == 1;
+  };
+  if (is_integer(type)) return integer(type);
+  if (is_number(type)) return number(type);
+  if (type == Value::boolean) return flag();
+  if (type == Value::text) return read_text(detail::preview(key), kMaxText);
+  if (type != Value::array) bad("a type of 0 to 12", std::to_string(type));
+  const auto of = file_.read<uint32_t>();
+  const auto n = file_.read<uint64_t>();
+  if (of > Value::f64 || of == Value::array) bad("an array of numbers, flags or strings", "type " + std::to_string(of));
+  if (n > static_cast<uint64_t>(file_.remaining() / kValueBytes[of]))
+    bad(str("at most ", file_.remaining() / kValueBytes[of], " values, which the file can hold"), std::to_string(n));
+  const auto values = [&](auto read) {
+    std::vector<decltype(read())> list;
+    for (uint64_t i = 0; i < n; ++i) list.push_back(read());
+    return list;
+  };
+  if (of == Value::text) return values([&] { return read_text(detail::preview(key), kMaxText); });
+  if (is_number(of)) return values([&] { return number(of); });
+  return values([&] { return of == Value::boolean ? int64_t{flag()} : integer(of); });
+}
+
+void GgufFile::read_tensor(int64_t index) {
+  GgufTensor t;
+  const std::string what = "tensor " + std::to_string(index);
+  t.name = read_text("the name of " + what, kMaxName);
+  const auto bad = [&](const std::string& expected, const std::string& found) {
+    file_.fail("bad tensor " + detail::preview(t.name), file_.position(), expected, found, kDamaged);
+  };
+  const auto rank = file_.read<uint32_t>();
+  if (rank < 1 || rank > 4) bad("1 to 4 axes", std::to_string(rank));
+  std::vector<int64_t> sizes;
+  int64_t count = 1;
+  for (uint32_t a = 0; a < rank; ++a) {
+    const auto n = file_.read<uint64_t>();
+    if (n < 1 || n > INT64_MAX || __builtin_mul_overflow(count, static_cast<int64_t>(n), &count))
+      bad("sizes of at least 1 whose product fits 63 bits", std::to_string(n));
+    sizes.insert(sizes.begin(), static_cast<int64_t>(n));
+  }
+  for (const int64_t n : sizes) t.shape.push_back(n);
+  const auto id = file_.read<uint32_t>();
+  t.type = std::ranges::find(kTypes, id, &GgufType::id);
+  if (t.type == std::end(kTypes)) bad("a type that Braid knows the size of", "type " + std::to_string(id));
+  if (sizes.back() % t.type->block != 0)
+    bad(str("rows of ", t.type->name, " of a multiple of ", t.type->block), std::to_string(sizes.back()));
+  if (__builtin_mul_overflow(count / t.type->block, t.type->bytes, &t.bytes)) bad("bytes that fit 63 bits", "more");
+  const auto offset = file_.read<uint64_t>();
+  if (offset > static_cast<uint64_t>(file_.size()) || t.bytes > file_.size() - static_cast<int64_t>(offset))
+    bad(str("data within the ", file_.size(), " bytes of the file"), str(t.bytes, " bytes from ", offset, " on"));
+  t.offset = static_cast<int64_t>(offset);
+  tensors_.push_back(std::move(t));
+}
+
+void GgufFile::open() {
+  if (file_.size() < 24)
+    file_.fail("not a GGUF file", 0, "24 bytes of header", str("a file of ", file_.size()), kDamaged);
+  if (const auto magic = file_.read<uint32_t>(); magic != kMagic)
+    file_.fail("not a GGUF file", 0, "GGUF", detail::hex(magic, 8), kDamaged);
+  if (const auto version = file_.read<uint32_t>(); version != 2 && version != 3)
+    file_.fail("cannot read the GGUF file", 4, "version 2 or 3, little-endian", std::to_string(version),
+               "write it again with a newer program");
+  const auto tensors = file_.read<uint64_t>(), pairs = file_.read<uint64_t>();
+  constexpr int64_t kLeastTensor = 8 + 1 + 4 + 8 + 4 + 8, kLeastPair = 8 + 1 + 4 + 1;
+  if (tensors > static_cast<uint64_t>(file_.remaining() / kLeastTensor) ||
+      pairs > static_cast<uint64_t>(file_.remaining() / kLeastPair))
+    file_.fail("bad GGUF header", 8, str("counts that fit a file of ", file_.size(), " bytes"),
+               str(tensors, " tensors and ", pairs, " values"), kDamaged);
+  for (uint64_t i = 0; i < pairs; ++i) {
+    const int64_t at = file_.position();
+    std::string key = read_text("a key", kMaxName);
+    GgufValue value = read_value(key);
+    if (!metadata_.try_emplace(key, std::move(value)).second)
+      file_.fail("bad GGUF header", at, "every key once", detail::preview(key) + " twice", kDamaged);
+  }
+  for (uint64_t i = 0; i < tensors; ++i) read_tensor(static_cast<int64_t>(i));
+
+  int64_t alignment = kAlignment;
+  if (const auto at = metadata_.find("general.alignment"); at != metadata_.end()) {
+    const auto* value = std::get_if<int64_t>(&at->second);
+    if (!value || *value < 1 || *value > kMaxAlignment || !std::has_single_bit(static_cast<uint64_t>(*value)))
+      file_.fail("bad general.alignment", -1, str("a power of two up to ", kMaxAlignment), "another value", kDamaged);
+    alignment = *value;
+  }
+  const int64_t data = padded(file_.position(), alignment);
+  int64_t end = 0;  // of the tensors so far, behind `data`
+  std::set<std::string_view> names;
+  for (GgufTensor& t : tensors_) {
+    if (!names.insert(t.name).second)
+      file_.fail("bad GGUF header", -1, "every tensor once", detail::preview(t.name) + " twice", kDamaged);
+    if (t.offset != padded(end, alignment))
+      file_.fail("bad tensor " + detail::preview(t.name), -1,
+                 str("its data at ", padded(end, alignment), ", behind the tensor before"), std::to_string(t.offset),
+                 kDamaged);
+    end = t.offset + t.bytes;
+    t.offset += data;
+  }
+  if (file_.size() < data + end || file_.size() > padded(data + end, alignment))
+    file_.fail("bad end of the GGUF file", data + end, str("a file of ", data + end, " bytes, or padding behind them"),
+               std::to_string(file_.size()), kDamaged);
+}
+
+const GgufTensor* GgufFile::find(const std::string& name) const {
+  const auto at = std::ranges::find(tensors_, name, &GgufTensor::name);
+  return at == tensors_.end() ? nullptr : &*at;
+}
+
+bool GgufFile::in_groups(const GgufTensor& t) {
+  const std::string_view type = t.type->name;
+  return t.shape.rank() == 2 && (type == "Q8_0" || type == "Q4_0");
+}
+
+std::string GgufFile::bytes_of(const GgufTensor& t) const {
+  std::string bytes(static_cast<size_t>(t.bytes), '\0');
+  file_.read_at(t.offset, bytes.data(), t.bytes);
+  return bytes;
+}
+
+Tensor GgufFile::load(const GgufTensor& t) const {
+  if (const auto type = plain_type(*t.type)) {
+    Tensor x = empty(t.shape, *type);
+    file_.read_at(t.offset, x.mutable_raw(), t.bytes);
+    return x;
+  }
+  const std::string_view type = t.type->name;
+  const bool groups = type == "Q8_0" || type == "Q4_0";
+  if (!groups && type != "Q6_K")
+    file_.fail("cannot load the tensor " + detail::preview(t.name), t.offset, "F32, F16, BF16, Q8_0, Q4_0 or Q6_K",
+               t.type->name, "convert the model to one of them");
+  const std::string bytes = bytes_of(t);
+  Tensor x = empty(t.shape, DType::f32);
+  auto* y = x.mutable_data<float>();
+  for (int64_t b = 0; b < t.bytes / t.type->bytes; ++b) {
+    const char* block = bytes.data() + b * t.type->bytes;
+    if (!groups) {
+      dequantize_q6_k(block, y + b * 256);
+      continue;
+    }
+    const auto* q = reinterpret_cast<const uint8_t*>(block + 2);
+    for (int64_t i = 0; i < kGroup; ++i) {
+      const int value = type == "Q8_0" ? static_cast<int8_t>(q[i]) : (q[i % 16] >> (i / 16 * 4) & 15) - 8;
+      y[b * kGroup + i] = f16_at(block) * static_cast<float>(value);
+    }
+  }
+  return x;
+}
+
+GroupWeight GgufFile::groups(const GgufTensor& t) const {
+  check(in_groups(t), "gguf", [&] { return t.name + " is no matrix in Q8_0 or Q4_0"; });
+  const int bits = t.type->bytes == 34 ? 8 : 4;
+  const int64_t out = t.shape[0], groups = t.shape[1] / kGroup, chunks = detail::ceil_div(groups, int64_t{2});
+  GroupWeight w{full({out, chunks * 8 * bits}, bits == 8 ? 128 : 0x88, DType::u8),
+                full({out, chunks * 2}, 0, DType::f16)};
+  auto* values = w.values.mutable_data<uint8_t>();
+  auto* scale = w.scale.mutable_data<float16>();
+  const std::string bytes = bytes_of(t);
+  for (int64_t o = 0; o < out; ++o) {
+    for (int64_t g = 0; g < groups; ++g) {
+      const char* block = bytes.data() + (o * groups + g) * t.type->bytes;
+      float16& s = scale[o * 2 * chunks + g];
+      std::memcpy(&s.bits, block, 2);
+      if ((s.bits & 0x7c00) == 0x7c00)
+        file_.fail("bad tensor " + detail::preview(t.name), t.offset, "finite scales", "NaN or Inf", kDamaged);
+      const auto* q = reinterpret_cast<const uint8_t*>(block + 2);
+      uint8_t* row = values + o * chunks * 8 * bits + (bits == 8 ? g : g / 2) * kGroup;
+      for (int64_t i = 0; i < kGroup; ++i) {
+        if (bits == 8) {
+          row[i] = q[i] ^ 0x80;
+          continue;
+        }
+        const int half = q[i % 16] >> (i / 16 * 4) & 15, shift = static_cast<int>(g % 2 * 4);
+        row[i] = static_cast<uint8_t>((row[i] & ~(15 << shift)) | half << shift);
+      }
+    }
+  }
+  return w;
+}
+
+namespace {
+
+template <class T>
+void put(std::string& to, T value) {
+  to.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+void put_text(std::string& to, const std::string& value) {
+  put(to, static_cast<uint64_t>(value.size()));
+  to += value;
+}
+
+struct PutValue {
+  std::string& to;
+
+  void operator()(int64_t x) {
+    check(x >= 0 && x <= UINT32_MAX, "write_gguf", [&] { return str(x, " does not fit u32"); });
+    put(to, Value::u32), put(to, static_cast<uint32_t>(x));
+  }
+  void operator()(double x) { put(to, Value::f32), put(to, static_cast<float>(x)); }
+  void operator()(bool x) { put(to, Value::boolean), put(to, static_cast<uint8_t>(x)); }
+  void operator()(const std::string& x) { put(to, Value::text), put_text(to, x); }
+  void operator()(const std::vector<int64_t>& x) {
+    list(Value::i32, x, [&](int64_t n) {
+      check(n >= INT32_MIN && n <= INT32_MAX, "write_gguf", [&] { return str(n, " does not fit i32"); });
+      put(to, static_cast<int32_t>(n));
+    });
+  }
+  void operator()(const std::vector<double>& x) {
+    list(Value::f32, x, [&](double n) { put(to, static_cast<float>(n)); });
+  }
+  void operator()(const std::vector<std::string>& x) {
+    list(Value::text, x, [&](const std::string& n) { put_text(to, n); });
+  }
+  template <class T, class F>
+  void list(Value::Type type, const std::vector<T>& x, F each) {
+    put(to, Value::array), put(to, type), put(to, static_cast<uint64_t>(x.size()));
+    for (const T& n : x) each(n);
+  }
+};
+
+// The blocks of a matrix (out, in).
+std::string blocks_of(const GroupWeight& w, int64_t in) {
+  std::string bytes;
+  const int bits = w.bits();
+  for (int64_t o = 0; o < w.values.dim(0); ++o) {
+    const uint8_t* row = w.values.data<uint8_t>() + o * w.values.dim(1);
+    for (int64_t g = 0; g < in / kGroup; ++g) {
+      put(bytes, w.scale.data<float16>()[o * w.scale.dim(1) + g].bits);
+      const auto value = [&](int64_t i) { return group_value(row, bits, g * kGroup + i); };
+      for (int64_t i = 0; i < 4 * bits; ++i)
+        put(bytes, static_cast<uint8_t>(bits == 8 ? value(i) : (value(i) + 8) | (value(i + 16) + 8) << 4));
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+void write_gguf(const std::string& path, const std::vector<std::pair<std::string, GgufValue>>& metadata,
+                const std::vector<GgufSource>& tensors) {
+  std::string head;
+  put(head, kMagic), put(head, uint32_t{3});
+  put(head, static_cast<uint64_t>(tensors.size())), put(head, static_cast<uint64_t>(metadata.size()));
+  for (const auto& [key, value] : metadata) put_text(head, key), std::visit(PutValue{head}, value);
+  int64_t offset = 0;
+  std::vector<int64_t> sizes;
+  for (const GgufSource& t : tensors) {
+    const GgufType* type = find_gguf_type(t.type);
+    check(type && t.shape.rank() >= 1 && t.shape[-1] % type->block == 0, "write_gguf",
+          [&] { return str(t.name, " ", t.shape, " cannot be of type ", t.type); });
+    put_text(head, t.name), put(head, static_cast<uint32_t>(t.shape.rank()));
+    for (int a = t.shape.rank() - 1; a >= 0; --a) put(head, static_cast<uint64_t>(t.shape[a]));
+    put(head, type->id), put(head, static_cast<uint64_t>(offset));
+    sizes.push_back(numel(t.shape) / type->block * type->bytes);
+    offset = padded(offset + sizes.back(), kAlignment);
+  }
+  AtomicFile file(path);
+  const std::string zeros(kAlignment, '\0');
+  const auto align = [&] { file.write(zeros.data(), padded(file.size(), kAlignment) - file.size()); };
+  file.write(head);
+  align();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const GgufSource& t = tensors[i];
+    const int64_t before = file.size();
+    if (t.groups) {
+      file.write(blocks_of(t.groups(), t.shape[-1]));
+    } else {
+      const Tensor x = t.make().detach().to(kCpu).contiguous();
+      check(plain_type(*find_gguf_type(t.type)) == x.dtype(), "write_gguf",
+            [&] { return t.name + " has another type"; });
+      file.write(x.raw(), x.numel() * size_of(x.dtype()));
+    }
+    check(file.size() - before == sizes[i], "write_gguf", [&] { return t.name + " is not what was announced"; });
+    align();
+  }
+  file.commit();
+}
+
+}  // namespace braid::io
