@@ -7,6 +7,7 @@
 #include "apps/cli/model_flags.h"
 #include "apps/train/run/run_status.h"
 #include "braid/models/folders/adapter.h"
+#include "braid/models/folders/gguf/gguf_folder.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/models/training/checkpoint/find_model.h"
 #include "braid/tensor/io/atomic_folder.h"
@@ -88,12 +89,30 @@ void add_python_code(const models::ModelSpec& spec, models::WeightFormat& format
   format.files[code.file] = code.text;
 }
 
+// The model as one GGUF file, with its tokenizer where it has one.
+int write_gguf(const models::LoadedModel& loaded, const Arguments& arguments) {
+  const std::string file = arguments.get("gguf"), type = arguments.get("type");
+  models::save_gguf(*loaded.model, loaded.tokenizer.get(), type, file);
+  std::printf("%s: %s%s\n", file.c_str(), type.c_str(), loaded.tokenizer ? "" : ", without a tokenizer");
+  return 0;
+}
+
 int run_convert(const Arguments& arguments) {
+  const bool gguf = arguments.has("gguf");
+  check(gguf != arguments.has("out"), ErrorKind::setting, [&] {
+    return std::string("convert writes a folder or a GGUF file: expected --out DIR or --gguf FILE, found ") +
+           (gguf ? "both" : "neither");
+  });
+  check(gguf || !arguments.has("type"), ErrorKind::setting,
+        "--type is that of the matrices of a GGUF file: expected --gguf FILE beside it, or --dtype for a folder");
+  for (const char* flag : {"dtype", "max-shard-size", "qkv", "adapter", "hf-code"})
+    check(!gguf || !arguments.has(flag), ErrorKind::setting,
+          [&] { return str("--", flag, " belongs to a folder: expected it without --gguf"); });
   std::optional<DType> dtype;
   if (arguments.has("dtype")) parse_dtype(arguments.get("dtype"), dtype.emplace());
   // f32, or f64 for a folder in F64, holds every stored value exactly.
-  const std::string out = arguments.get("out");
-  check(!models::is_run_folder(out), ErrorKind::setting, [&] {
+  const std::string out = gguf ? "" : arguments.get("out");
+  check(gguf || !models::is_run_folder(out), ErrorKind::setting, [&] {
     return out +
            " is the folder of a training run, whose checkpoints a model in it would hide: name another folder, for " +
            "example " + (std::filesystem::path(out) / "model").string();
@@ -105,8 +124,9 @@ int run_convert(const Arguments& arguments) {
         "--hf-code belongs to a complete model: expected it without --adapter");
   const models::LoadedModel loaded = models::load_model(
       model_folder(arguments.get("MODEL")),
-      {.settings = model_keys(arguments), .tokenizer = false, .merge_adapter = !adapter, .base = base_of(arguments)});
+      {.settings = model_keys(arguments), .tokenizer = gguf, .merge_adapter = !adapter, .base = base_of(arguments)});
   print_notes(loaded.notes);
+  if (gguf) return write_gguf(loaded, arguments);
   if (adapter) return write_adapter(loaded, arguments, out);
   models::WeightFormat format = loaded.format;
   const auto spec = loaded.model->spec();
@@ -126,13 +146,21 @@ int run_convert(const Arguments& arguments) {
 Command convert_command() {
   return {
       .name = "convert",
-      .summary = "write a model folder again, checked, in another type or with other settings",
-      .positionals = {{.name = "MODEL", .help = "model folder, run folder (its newest checkpoint) or RUN/best"}},
+      .summary = "write a model folder again, checked, in another type, with other settings, or as a GGUF file",
+      .positionals = {{.name = "MODEL",
+                       .help = "model folder, GGUF file, run folder (its newest checkpoint) or RUN/best"}},
       .flags = {{.name = "out",
                  .alias = 'o',
                  .value = "DIR",
-                 .help = "folder to write, all or nothing; it must hold no other model and be no run folder",
-                 .required = true},
+                 .help = "folder to write, all or nothing; it must hold no other model and be no run folder"},
+                {.name = "gguf",
+                 .value = "FILE",
+                 .help = "write a GGUF file instead, which llama.cpp reads (llama, mistral, qwen2, qwen3)"},
+                {.name = "type",
+                 .value = "TYPE",
+                 .help = "with --gguf, type of the matrices",
+                 .fallback = "f16",
+                 .rule = models::one_of({"f32", "f16", "bf16", "q8_0", "q4_0"})},
                 {.name = "dtype",
                  .value = "TYPE",
                  .help = "type of the stored weights (default: as they are)",
@@ -175,6 +203,7 @@ Command convert_command() {
                    "braid convert out/lora -o out/adapter --adapter",
                    "braid convert out/lora -o out/adapter --adapter --base-name meta-llama/Llama-3.2-1B",
                    "braid convert out/demo -o for-transformers --hf-code",
+                   "braid convert out/llama --gguf llama.gguf --type q4_0", "braid convert llama.gguf -o llama",
                    "braid convert adapter --base Llama-3.2-1B -o merged"},
       .run = run_convert};
 }

@@ -14,6 +14,7 @@
 #include "braid/nn/inference/quantize.h"
 #include "braid/nn/module.h"
 #include "braid/nn/observer.h"
+#include "braid/tensor/group_weight.h"
 
 namespace braid::models {
 
@@ -31,6 +32,8 @@ class Model : public nn::Module {
   virtual void to(Device device) = 0;
   // 8-bit or 4-bit weights in linear layers, for inference on the CPU in f32 (nn/inference/quantize.h).
   virtual void quantize_weights(int bits = 8) { nn::quantize_weights(*this, bits); }
+  // An output projection that is the embedding table becomes one with these weights; the table stays.
+  virtual void set_tied_output(const GroupWeight&) {}
 
   // Sum of the loss over the counted targets, (); divide by count_targets() for the mean. Over a mesh: of the targets
   // of this context rank's positions, equal on tensor ranks. The batch is on the model's device.

@@ -37,6 +37,7 @@ std::unique_ptr<models::LanguageModel> decoding_model(const Arguments& arguments
   check(!arguments.has("preset"), ErrorKind::setting, "--preset and --model name two models: expected one of them");
   models::LoadOptions options{.settings = override_keys(arguments.overrides()), .tokenizer = false};
   options.weight_bits = bits;
+  options.keep_quantized = keeps_quantized(arguments);
   if (!bits) options.dtype = dtype;
   models::LoadedModel loaded = models::load_model(model_folder(arguments.get("model")), options);
   print_notes(loaded.notes);

@@ -80,6 +80,8 @@ int weight_bits(const Arguments& arguments) {
   return type == "int8" ? 8 : type == "int4" ? 4 : 0;
 }
 
+bool keeps_quantized(const Arguments& arguments) { return !arguments.has("dtype") && device_of(arguments) == kCpu; }
+
 std::optional<DType> dtype_of(const Arguments& arguments) {
   DType dtype;
   if (!parse_dtype(arguments.get("dtype"), dtype)) return {};

@@ -32,6 +32,8 @@ std::optional<DType> dtype_of(const Arguments& arguments);
 // is then the CPU for device_of(), and a GPU Error(setting).
 Flag dtype_or_bits_flag(const std::string& help, const std::string& fallback = "f32");
 int weight_bits(const Arguments& arguments);  // 8 or 4; 0: --dtype is another
+// Whether the quantised weights of a GGUF file stay as they are: without --dtype, on the CPU.
+bool keeps_quantized(const Arguments& arguments);
 // --temperature, --top-k, --top-p, --min-p, --repetition-penalty and --seed of models::SamplingOptions
 std::vector<Flag> sampling_flags();
 // key=value arguments as configuration keys.

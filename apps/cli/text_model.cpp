@@ -29,7 +29,8 @@ TextModel load_text_model(const Arguments& arguments, const std::string& model, 
                                                                   .settings = model_keys(arguments),
                                                                   .base = base_of(arguments),
                                                                   .longest = longest,
-                                                                  .weight_bits = weight_bits(arguments)});
+                                                                  .weight_bits = weight_bits(arguments),
+                                                                  .keep_quantized = keeps_quantized(arguments)});
   result.model = models::as_language_model(std::move(loaded.model));
   result.model->to(device);
   nn::gather_weights(*result.model);

@@ -16,6 +16,7 @@
 #include "apps/dump/images.h"
 #include "braid/autograd.h"
 #include "braid/models/cost/size.h"
+#include "braid/models/folders/gguf/gguf_folder.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/models/inspect/capture.h"
 #include "braid/tensor/io/path_status.h"
@@ -106,7 +107,7 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
 void check_output_file(const Arguments& arguments, const fs::path& folder) {
   const fs::path out = arguments.get("out");
   const fs::path parent = out.has_parent_path() ? out.parent_path() : fs::path(".");
-  const bool of_model = io::exists(out) && io::is_same(parent, folder);
+  const bool of_model = io::exists(out) && (io::is_same(parent, folder) || io::is_same(out, folder));
   const bool of_ids = arguments.has("ids") && io::is_same(out, arguments.get("ids"));
   check(!of_model && !of_ids, ErrorKind::setting,
         [&] { return "--out would replace " + out.string() + ", which the dump is made from: expected another file"; });
@@ -132,14 +133,13 @@ int run_dump(const Arguments& arguments) {
   const Device device = device_of(arguments);
   const fs::path folder = model_folder(arguments.get("MODEL"));
   check_output_file(arguments, folder);
-  const std::string file = (models::base_folder(folder, base_of(arguments)) / "config.json").string(),
-                    config = io::read_text_file(file, 1 << 20);
-  NamedTensors out;
-  if (const auto attention = models::read_attention_folder(config, file, model_keys(arguments))) {
-    out = dump_attention(arguments, folder, *attention, dtype, device);
-  } else {
-    out = dump_model(arguments, folder, dtype, device);
+  std::optional<models::AttentionFolder> attention;
+  if (!models::is_gguf(folder)) {
+    const std::string file = (models::base_folder(folder, base_of(arguments)) / "config.json").string();
+    attention = models::read_attention_folder(io::read_text_file(file, 1 << 20), file, model_keys(arguments));
   }
+  const NamedTensors out = attention ? dump_attention(arguments, folder, *attention, dtype, device)
+                                     : dump_model(arguments, folder, dtype, device);
   io::save_safetensors(arguments.get("out"), out);
   std::printf("%zu tensors in %s%s\n", out.size(), arguments.get("out").c_str(), loss_text(out).c_str());
   return 0;

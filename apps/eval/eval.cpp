@@ -17,6 +17,7 @@
 #include "apps/eval/tasks.h"
 #include "apps/train/run/run_lock.h"
 #include "braid/models/eval/score.h"
+#include "braid/models/folders/gguf/gguf_folder.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
@@ -37,7 +38,8 @@ std::string files_checksum(const std::vector<fs::path>& folders) {
   uint32_t crc = 0;
   for (const fs::path& folder : folders) {
     std::set<fs::path> files;
-    for (const fs::path& path : io::list_folder(folder)) {
+    if (models::is_gguf(folder)) files.insert(folder);
+    for (const fs::path& path : io::is_folder(folder) ? io::list_folder(folder) : std::vector<fs::path>()) {
       const std::string name = path.filename().string();
       if (name.ends_with(".safetensors") || name == "config.json" || name == "adapter_config.json") files.insert(path);
     }

@@ -175,7 +175,8 @@ int generate(const Arguments& arguments, const Job& job) {
                                                            .settings = model_keys(arguments, overrides),
                                                            .mesh = mesh,
                                                            .base = base_of(arguments),
-                                                           .weight_bits = weight_bits(arguments)});
+                                                           .weight_bits = weight_bits(arguments),
+                                                           .keep_quantized = keeps_quantized(arguments)});
   const auto model = models::as_language_model(std::move(loaded.model));
   model->to(ranks.device);
   nn::gather_weights(*model);

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "braid/autograd/ops.h"
 #include "braid/models/model_spec.h"
 #include "braid/nn/init.h"
 #include "braid/nn/layers/linear.h"
@@ -231,6 +232,24 @@ class Folder::Reader {
     return reader_.convert((take_copy ? copy : own)->tensors[0].name, take_copy ? other : x);
   }
 
+  // The rows of a parameter, as the files hold them in groups; none: not all of them are, or not with equal bits.
+  std::optional<GroupWeight> groups(const std::string& name, const Shape& shape) const {
+    for (const Form& form : folder_.forms(name, shape)) {
+      std::vector<Tensor> values, scales;
+      for (size_t i = 0; i < form.tensors.size() && i < form.runs.size(); ++i) {
+        const StoredParameter::Stored& t = form.tensors[i];
+        const auto part = files_.groups(in_file(t.name));
+        const bool rows = form.runs[i].tensor == i && form.runs[i].count == numel(t.shape);
+        if (!part || !rows || (i > 0 && part->values.dim(1) != values[0].dim(1))) break;
+        values.push_back(part->values);
+        scales.push_back(part->scale);
+      }
+      if (values.size() == form.tensors.size() && values.size() == form.runs.size())
+        return GroupWeight{concat(values, 0), concat(scales, 0)};
+    }
+    return {};
+  }
+
   void check_identity(const StoredParameter::Stored& t) {
     if (!files_.find(t.name) || equal_bytes(reader_.load(t.name).to(DType::f64), identity_matrices(t.shape))) return;
     reader_.problems().add(str(t.name, " ", t.shape, " ", table_.no_identity));
@@ -289,7 +308,7 @@ class Folder::Reader {
 };
 
 std::unique_ptr<Model> Folder::read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
-                                            std::vector<std::string>& notes, int bits) const {
+                                            std::vector<std::string>& notes, int bits, bool keep) const {
   weight_format(files);  // nothing of the model's size is allocated before this has passed
   std::unique_ptr<Model> model = spec_.make_shape_only(mesh);
   Reader reader(*this, files, dtype);
@@ -302,13 +321,21 @@ std::unique_ptr<Model> Folder::read_weights(const io::TensorFiles& files, DType 
     const Tensor value = reader.read(name, shapes.at(name));
     return nn::parameter(model->shard(name, value, mesh.tensor.rank()));
   };
-  if (bits) {
+  const auto groups_of = [&](const std::string& layer, const nn::Linear& linear) -> std::optional<GroupWeight> {
+    const std::string name = layer + std::string(kWeight);
+    if ((!bits && !keep) || mesh.tensor.size() > 1 || !shapes.contains(name)) return {};
+    auto groups = reader.groups(name, linear.weight().shape());
+    return groups && (keep || groups->bits() == bits) ? groups : std::nullopt;
+  };
+  if (bits || keep) {
     nn::each_module(*model, [&](const std::string& name, nn::Module& module) {
       auto* layer = dynamic_cast<nn::Linear*>(&module);
       if (!layer || !layer->weight()) return;
+      const std::optional<GroupWeight> groups = groups_of(name, *layer);
+      if (groups) layer->set_quantized(*groups);
       nn::replace_parameters(*layer,
                              [&](const std::string& own, const Tensor& old) { return read(name + "." + own, old); });
-      layer->quantize(bits);
+      if (bits) layer->quantize(bits);
     });
   }
   nn::replace_parameters(*model, read);

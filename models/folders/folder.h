@@ -80,11 +80,12 @@ class Folder {
   // Reads the model with parameters of `dtype` from the files, one tensor at a time, without initialising it first;
   // adds what was decided to `notes`. Over a mesh a rank keeps its shards. bits, 8 or 4: the weights of linear
   // layers are quantised as they are read (nn/inference/quantize.h), so that no complete model of `dtype` is in memory;
-  // f32 only.
+  // f32 only. Matrices that the files hold in groups of 8 or 4 bits stay as they are in linear layers: those of `bits`,
+  // with keep all of them.
   // Error(input) names every tensor with NaN or Inf or with values too large for dtype, an identity that is not one,
   // and a stored last layer that differs from what it is tied to.
   std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
-                                      std::vector<std::string>& notes, int bits = 0) const;
+                                      std::vector<std::string>& notes, int bits = 0, bool keep = false) const;
   // The format with queries, keys and values fused or separate. Error(setting) where the family has one form only.
   WeightFormat with_qkv(const WeightFormat& format, bool separate) const;
   // Writes the weights of a model of the spec into an existing folder in the form `format`; copies are made from the

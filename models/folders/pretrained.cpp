@@ -7,6 +7,7 @@
 
 #include "braid/models/folders/adapter.h"
 #include "braid/models/folders/folder.h"
+#include "braid/models/folders/gguf/gguf_folder.h"
 #include "braid/models/registry.h"
 #include "braid/tensor/base/machine_limits.h"
 #include "braid/tensor/base/strings.h"
@@ -78,7 +79,7 @@ void copy_companions(const WeightFormat& format, const fs::path& to) {
     for (const fs::path& path : io::list_folder(folder))
       if (is_companion(path)) files[path.filename().string()] = path;
   };
-  add(format.folder);
+  if (io::is_folder(format.folder)) add(format.folder);  // not a GGUF file
   if (!format.adapter.empty() && io::exists(format.adapter / "tokenizer.json")) add(format.adapter);
   for (const auto& [name, file] : files)
     io::write_file((to / name).string(), io::read_text_file(file.string(), kMaxCompanion));
@@ -153,13 +154,13 @@ std::string download_advice(const fs::path& path) {
 }
 
 void require_model_folder(const fs::path& path) {
-  if (has_adapter(path) || io::exists(path / "config.json")) return;
+  if (is_gguf(path) || has_adapter(path) || io::exists(path / "config.json")) return;
   if (io::is_folder(path)) reject_pickles(path);
   if (io::is_file(path) && is_pickle(path)) reject_pickle(path);
   fail(ErrorKind::input,
        "no model in " + path.string() +
-           ": expected a folder with config.json and model.safetensors, or a run folder with step-* checkpoints" +
-           download_advice(path));
+           ": expected a folder with config.json and model.safetensors, a run folder with step-* checkpoints, or a " +
+           "file NAME.gguf" + download_advice(path));
 }
 
 namespace {
@@ -180,35 +181,72 @@ void check_memory(const WeightFormat& format, DType dtype, int64_t quantised) {
   });
 }
 
+// The configuration, the weights and the other files of a model.
+struct OpenModel {
+  std::string config, config_file;
+  std::optional<io::TensorFiles> weights;         // none: there are none
+  std::map<std::string, std::string> files = {};  // by name, where they are in no folder
+  std::string types = {};                         // of the tensors of a GGUF file
+  bool quantised = false;
+};
+
+OpenModel open_model(const fs::path& path) {
+  if (is_gguf(path)) {
+    GgufFolder gguf = open_gguf(path);
+    OpenModel model{gguf.files.at("config.json"), path.string(), std::move(gguf.weights)};
+    gguf.files.erase("config.json");
+    model.files = std::move(gguf.files);
+    model.types = gguf.types;
+    model.quantised = gguf.quantised;
+    return model;
+  }
+  OpenModel model{.config = {}, .config_file = (path / "config.json").string(), .weights = {}};
+  model.config = io::read_text_file(model.config_file, kMaxConfig);
+  reject_pickles(path);
+  if (has_weights(path)) model.weights.emplace(path.string());
+  return model;
+}
+
+WeightFormat format_of(const ModelSpec& spec, const OpenModel& open, const fs::path& path) {
+  WeightFormat format = spec.folder().weight_format(*open.weights);
+  format.folder = path;
+  format.config = open.config;
+  format.files = open.files;
+  if (!open.types.empty()) format.remarks.push_back("in the file " + open.types);
+  return format;
+}
+
 }  // namespace
 
 LoadedModel load_model(const fs::path& source, const LoadOptions& options) {
   require_model_folder(source);
   const fs::path folder = base_folder(source, options.base);
-  const std::string config_file = (folder / "config.json").string();
-  const std::string text = io::read_text_file(config_file, kMaxConfig);
-  auto spec = read_model_spec(text, config_file)->with(options.settings);
+  OpenModel open = open_model(folder);
+  auto spec = read_model_spec(open.config, open.config_file)->with(options.settings);
   const int64_t configured_length = spec->max_sequence_length();
   if (options.longest > configured_length) spec = spec->extrapolated(options.longest);
-  reject_pickles(folder);
-  const io::TensorFiles files(folder.string());
+  if (!open.weights) open.weights.emplace(folder.string());  // says what is missing
   LoadedModel loaded{.model = nullptr,
                      .tokenizer = nullptr,
-                     .format = spec->folder().weight_format(files),
-                     .notes = spec->config_notes(text, config_file),
+                     .format = format_of(*spec, open, folder),
+                     .notes = spec->config_notes(open.config, open.config_file),
                      .configured_length = configured_length};
-  loaded.format.folder = folder;
-  loaded.format.config = text;
   DType dtype = DType::f32;
   for (const StoredTensor& t : loaded.format.tensors)
     if (t.dtype == DType::f64) dtype = DType::f64;
   // LoRA has to be added to the weights before they are quantised.
   const int bits = has_adapter(source) ? 0 : options.weight_bits;
   if (options.weight_bits) dtype = bits ? DType::f32 : type_to_quantize(loaded.format);
-  dtype = bits ? DType::f32 : options.dtype.value_or(dtype);
+  const bool keep = options.keep_quantized && open.quantised && !bits;
+  dtype = bits || keep ? DType::f32 : options.dtype.value_or(dtype);
   if (options.mesh.tensor.size() == 1)
     check_memory(loaded.format, dtype, bits ? nn::quantized_bytes(*spec->make_shape_only(), bits) : 0);
-  loaded.model = spec->folder().read_weights(files, dtype, options.mesh, loaded.notes, bits);
+  loaded.model = spec->folder().read_weights(*open.weights, dtype, options.mesh, loaded.notes, bits, keep);
+  for (const nn::NamedTensor& p : nn::parameters(*loaded.model)) {
+    if (!keep || !spec->folder().is_tied(p.name) || options.mesh.tensor.size() > 1) continue;
+    const auto table = open.weights->groups(spec->folder().stored(p.name, p.value.shape()).tensors[0].name);
+    if (table) loaded.model->set_tied_output(*table);
+  }
   if (has_adapter(source)) {
     const LoadedAdapter adapter = load_adapter(*loaded.model, source, options.mesh);
     loaded.replaced = adapter.replaced;
@@ -228,7 +266,9 @@ LoadedModel load_model(const fs::path& source, const LoadOptions& options) {
     loaded.model->to(DType::f32);
   }
   const fs::path tokenizer = tokenizer_folder(source, options.base);
-  if (options.tokenizer && io::exists(tokenizer / "tokenizer.json")) {
+  if (options.tokenizer && open.files.contains("tokenizer.json")) {
+    loaded.tokenizer = text::tokenizer_of_files(open.files, source.string());
+  } else if (options.tokenizer && io::exists(tokenizer / "tokenizer.json")) {
     loaded.tokenizer = text::load_tokenizer(tokenizer.string());
     for (std::string& note : loaded.tokenizer->notes()) loaded.notes.push_back(std::move(note));
   }
@@ -237,17 +277,13 @@ LoadedModel load_model(const fs::path& source, const LoadOptions& options) {
 
 ModelFolder inspect_model(const fs::path& source, const fs::path& base) {
   const fs::path folder = base_folder(source, base);
-  const std::string file = (folder / "config.json").string(), text = io::read_text_file(file, kMaxConfig);
-  ModelFolder found{read_model_spec(text, file), {}, {}};
-  found.notes = found.spec->config_notes(text, file);
+  const OpenModel open = open_model(folder);
+  ModelFolder found{read_model_spec(open.config, open.config_file), {}, {}};
+  found.notes = found.spec->config_notes(open.config, open.config_file);
   if (has_adapter(source))
     found.notes.push_back(str("LoRA of rank ", read_adapter_config(source).rank, " in ", source.string(),
                               " is added to the weights when the model is loaded"));
-  reject_pickles(folder);
-  if (!has_weights(folder)) return found;
-  found.format = found.spec->folder().weight_format(io::TensorFiles(folder.string()));
-  found.format->folder = folder;
-  found.format->config = text;
+  if (open.weights) found.format = format_of(*found.spec, open, folder);
   return found;
 }
 

@@ -1,5 +1,6 @@
 // A model as a folder: config.json, weights, tokenizer. One loader for the folders of every registered family:
-// published ones, saved ones and checkpoints. Run folders are resolved before (training/checkpoint/find_model.h).
+// published ones, saved ones and checkpoints, and for GGUF files (gguf/README.md), which may stand for a folder in all
+// functions that read. Run folders are resolved before (training/checkpoint/find_model.h).
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -24,6 +25,8 @@ struct LoadOptions {
   // 8 or 4: bits of the weights of linear layers (nn/inference/quantize.h), of a model for inference on the CPU, with
   // arithmetic in f32.
   int weight_bits = 0;
+  // Linear layers whose weights a GGUF file holds in 8 or 4 bits keep them, in a model as with weight_bits.
+  bool keep_quantized = false;
 };
 
 struct LoadedModel {

@@ -10,6 +10,7 @@
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/models/cost/size.h"
 #include "braid/models/cost/trace.h"
+#include "braid/models/folders/gguf/gguf_folder.h"
 #include "braid/models/folders/init_from.h"
 #include "braid/models/image_model.h"
 #include "braid/models/registry.h"
@@ -33,6 +34,10 @@ fs::path base_of(const TrainConfig& config) {
 }  // namespace
 
 std::unique_ptr<const models::ModelSpec> model_in(const fs::path& folder) {
+  check(!models::is_gguf(folder), ErrorKind::setting, [&] {
+    return "training starts from a folder, found the file " + folder.string() + "; braid convert " + folder.string() +
+           " --out DIR makes one of it";
+  });
   const std::string file = (folder / "config.json").string();
   return models::read_model_spec(io::read_text_file(file, 1 << 20), file);
 }

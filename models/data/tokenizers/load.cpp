@@ -1,6 +1,7 @@
 // Tokenizers from files and folders, and back into folders.
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <optional>
 
 #include "braid/models/data/tokenizers/bpe_tokenizer.h"
@@ -18,10 +19,14 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 constexpr int64_t max_tokenizer_bytes = 256 << 20, max_companion_bytes = 16 << 20;
 
-// A file beside the tokenizer.json; none where it is missing.
-std::optional<std::string> companion(const fs::path& folder, const char* name) {
-  if (!io::exists(folder / name)) return std::nullopt;
-  return io::read_text_file((folder / name).string(), max_companion_bytes);
+// The text of a file beside the tokenizer.json; none where it is missing.
+using Companion = std::function<std::optional<std::string>(const char* name)>;
+
+Companion companions_in(const fs::path& folder) {
+  return [folder](const char* name) -> std::optional<std::string> {
+    if (!io::exists(folder / name)) return std::nullopt;
+    return io::read_text_file((folder / name).string(), max_companion_bytes);
+  };
 }
 
 // The text of a token of tokenizer_config.json: "</s>" or {"content": "</s>", ..}; "" for none.
@@ -46,16 +51,24 @@ std::vector<int32_t> ids_of(const json& config, const char* key, int64_t vocabul
   return ids;
 }
 
-// A file beside the tokenizer.json as JSON; null where it is missing.
-json companion_json(const fs::path& folder, const char* name) {
-  const auto text = companion(folder, name);
+// Such a file as JSON; null where it is missing.
+json companion_json(const Companion& companion, const fs::path& folder, const char* name) {
+  const auto text = companion(name);
   return text ? io::parse_json(*text, (folder / name).string()) : json();
+}
+
+std::vector<int32_t> end_ids_of(const Companion& companion, const fs::path& folder, int64_t vocabulary) {
+  std::vector<int32_t> ids;
+  for (const char* name : {"generation_config.json", "config.json"})
+    if (ids.empty()) ids = ids_of(companion_json(companion, folder, name), "eos_token_id", vocabulary);
+  return ids;
 }
 
 // The ids of the ends of a text and of padding: by tokenizer_config.json, then generation_config.json, else
 // config.json, else a token of a usual name.
-void find_ends(BpeTokenizer& tokenizer, const fs::path& folder, std::vector<TokenizerFile>& files) {
-  const json config = companion_json(folder, "tokenizer_config.json");
+void find_ends(BpeTokenizer& tokenizer, const Companion& companion, const fs::path& folder,
+               std::vector<TokenizerFile>& files) {
+  const json config = companion_json(companion, folder, "tokenizer_config.json");
   const std::string path = (folder / "tokenizer_config.json").string();
   const auto by_text = [&](const char* key) {
     const std::string text = token_text(config, key);
@@ -67,10 +80,11 @@ void find_ends(BpeTokenizer& tokenizer, const fs::path& folder, std::vector<Toke
   const int32_t eos = by_text("eos_token");
   int32_t pad = by_text("pad_token");
   for (const char* name : {"generation_config.json", "config.json"}) {
-    const std::vector<int32_t> pads = ids_of(companion_json(folder, name), "pad_token_id", tokenizer.vocab_size());
+    const std::vector<int32_t> pads =
+        ids_of(companion_json(companion, folder, name), "pad_token_id", tokenizer.vocab_size());
     if (pad < 0 && !pads.empty()) pad = pads[0];
   }
-  std::vector<int32_t> ends = folder_end_ids(folder.string(), tokenizer.vocab_size()), own;
+  std::vector<int32_t> ends = end_ids_of(companion, folder, tokenizer.vocab_size()), own;
   if (eos >= 0) own = {eos};
   std::erase(ends, eos);
   ends.insert(ends.begin(), own.begin(), own.end());
@@ -91,9 +105,7 @@ void find_ends(BpeTokenizer& tokenizer, const fs::path& folder, std::vector<Toke
 }  // namespace
 
 std::vector<int32_t> folder_end_ids(const std::string& folder, int64_t vocabulary) {
-  std::vector<int32_t> ids = ids_of(companion_json(folder, "generation_config.json"), "eos_token_id", vocabulary);
-  if (ids.empty()) ids = ids_of(companion_json(folder, "config.json"), "eos_token_id", vocabulary);
-  return ids;
+  return end_ids_of(companions_in(folder), folder, vocabulary);
 }
 
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view text, const std::string& path) {
@@ -103,6 +115,20 @@ std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view text, const std::str
   tokenizer->set_files({{"tokenizer.json", std::string(text)}});
   return tokenizer;
 }
+
+namespace {
+std::unique_ptr<Tokenizer> with_companions(const std::string& text, const fs::path& path, const Companion& companion) {
+  auto tokenizer = parse_tokenizer(text, path.string());
+  if (auto* bpe = dynamic_cast<BpeTokenizer*>(tokenizer.get())) {
+    std::vector<TokenizerFile> files = bpe->files();
+    for (const char* name : {"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"})
+      if (auto beside = companion(name)) files.push_back({name, *std::move(beside)});
+    find_ends(*bpe, companion, path.parent_path(), files);
+    bpe->set_files(std::move(files));
+  }
+  return tokenizer;
+}
+}  // namespace
 
 std::string conversion_advice(const std::string& folder) {
   if (io::exists(fs::path(folder) / "tokenizer.json")) return "";
@@ -122,15 +148,19 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder_or_file) {
   const fs::path path = is_file ? fs::path(folder_or_file) : fs::path(folder_or_file) / "tokenizer.json";
   if (const std::string advice = is_file ? "" : conversion_advice(folder_or_file); !advice.empty())
     fail(ErrorKind::input, "no tokenizer.json in " + folder_or_file + advice);
-  auto tokenizer = parse_tokenizer(io::read_text_file(path.string(), max_tokenizer_bytes), path.string());
-  if (auto* bpe = dynamic_cast<BpeTokenizer*>(tokenizer.get())) {
-    std::vector<TokenizerFile> files = bpe->files();
-    for (const char* name : {"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"})
-      if (auto text = companion(path.parent_path(), name)) files.push_back({name, *std::move(text)});
-    find_ends(*bpe, path.parent_path(), files);
-    bpe->set_files(std::move(files));
-  }
-  return tokenizer;
+  return with_companions(io::read_text_file(path.string(), max_tokenizer_bytes), path,
+                         companions_in(path.parent_path()));
+}
+
+std::unique_ptr<Tokenizer> tokenizer_of_files(const std::map<std::string, std::string>& files,
+                                              const std::string& where) {
+  const Companion companion = [&](const char* name) -> std::optional<std::string> {
+    const auto at = files.find(name);
+    return at == files.end() ? std::nullopt : std::optional(at->second);
+  };
+  const auto text = companion("tokenizer.json");
+  check(text.has_value(), ErrorKind::input, [&] { return "there is no tokenizer in " + where; });
+  return with_companions(*text, fs::path(where) / "tokenizer.json", companion);
 }
 
 void save_tokenizer(const Tokenizer& tokenizer, const std::string& folder) {

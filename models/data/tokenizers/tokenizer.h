@@ -1,6 +1,7 @@
 // Text in, token ids out, and back. The embedded default needs no file: one token per byte and two specials.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -79,6 +80,9 @@ void save_tokenizer(const Tokenizer& tokenizer, const std::string& folder);
 // <|end_of_text|>, </s> or <eos> ends a document. end_ids() are eos_id() and every eos_token_id of
 // generation_config.json, else of config.json. Error(input) when there is none, or one that is not supported.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder_or_file);
+// The same from such files by name, of which `where` holds the first. Error(input) without a tokenizer.json.
+std::unique_ptr<Tokenizer> tokenizer_of_files(const std::map<std::string, std::string>& files,
+                                              const std::string& where);
 // "; <what to run> converts <file>, which is there", where a folder has no tokenizer.json but the files of another
 // form, such as tokenizer.model; else "".
 std::string conversion_advice(const std::string& folder);

@@ -63,6 +63,7 @@ class Dcformer final : public LanguageModel {
   void to(Device device) override;
   // An output projection that is the embedding table becomes an 8-bit copy of it.
   void quantize_weights(int bits = 8) override;
+  void set_tied_output(const GroupWeight& weight) override;
 
   std::unique_ptr<const ModelSpec> spec() const override;
   int64_t vocab_size() const override { return config_.vocab_size; }

@@ -20,4 +20,10 @@ void Dcformer::quantize_weights(int bits) {
   nn::quantize_weights(*this, bits);
 }
 
+void Dcformer::set_tied_output(const GroupWeight& weight) {
+  if (output_.weight()) return;
+  output_ = nn::Linear(embeddings_.weight());
+  output_.set_quantized(weight);
+}
+
 }  // namespace braid::models

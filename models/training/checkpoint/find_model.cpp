@@ -1,5 +1,6 @@
 #include "braid/models/training/checkpoint/find_model.h"
 
+#include "braid/models/folders/gguf/gguf_folder.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/models/training/checkpoint/manifest.h"
@@ -35,6 +36,7 @@ fs::path best_of(const fs::path& file) {
 
 fs::path find_model(const fs::path& path, std::vector<std::string>& notes) {
   const std::string name = path.filename().string();
+  if (is_gguf(path)) return path;
   if (name == kBestFile && io::is_file(path)) return best_of(path);
   const bool latest = name == kLatestFile && io::is_file(path);
   const fs::path run = !latest ? path : path.has_parent_path() ? path.parent_path() : fs::path(".");

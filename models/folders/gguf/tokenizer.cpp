@@ -1,0 +1,358 @@
+#include "braid/models/folders/gguf/tokenizer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "braid/models/folders/gguf/architecture.h"
+#include "braid/tensor/base/strings.h"
+#include "braid/tensor/base/utf8.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/json.h"
+
+namespace braid::models::gguf {
+
+namespace {
+
+using nlohmann::json;
+using Metadata = std::vector<std::pair<std::string, io::GgufValue>>;
+
+constexpr int64_t kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6;
+constexpr const char* kSpace = "\u2581";  // which stands for a space in SentencePiece's tokens
+
+const std::string kKey = "tokenizer.ggml.";
+const char* const kNormalizer = "braid.normalizer";  // NFC or none, where it is not that of tokenizer.ggml.pre
+
+// How words are cut before byte-level BPE, by the names of tokenizer.ggml.pre: the first one is written.
+struct Cut {
+  std::vector<std::string> names;
+  json normalizer, pre_tokenizer;
+  bool begins = false;         // with the token of the beginning, where the file does not say
+  bool ignore_merges = false;  // a word that is a token is not merged
+};
+
+json nfc() { return {{"type", "NFC"}}; }
+json byte_level(bool regex) {
+  return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", regex}};
+}
+json sequence(json first, bool regex) {
+  return {{"type", "Sequence"}, {"pretokenizers", {std::move(first), byte_level(regex)}}};
+}
+json split(const std::string& digits) {
+  const std::string pattern = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" + digits +
+                              "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+  return {{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}};
+}
+
+const std::vector<Cut>& cuts() {
+  static const std::vector<Cut> list = {
+      {{"gpt-2", "gpt2", "olmo", "mpt"}, nullptr, byte_level(true)},
+      {{"llama-bpe", "llama3", "llama-v3"}, nullptr, sequence(split("{1,3}"), false), true, true},
+      {{"qwen2"}, nfc(), sequence(split(""), false)},
+      {{"smollm"}, nullptr, sequence({{"type", "Digits"}, {"individual_digits", true}}, true)},
+  };
+  return list;
+}
+
+json special_token(const std::string& content, int64_t id, bool special) {
+  return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
+          {"rstrip", false}, {"normalized", false}, {"special", special}};
+}
+
+// `begin` around one text and around two.
+json template_of(const std::string& begin, int64_t id) {
+  const json special = {{"SpecialToken", {{"id", begin}, {"type_id", 0}}}};
+  const auto text = [](const char* name) { return json{{"Sequence", {{"id", name}, {"type_id", 0}}}}; };
+  return {{"type", "TemplateProcessing"},
+          {"single", {special, text("A")}},
+          {"pair", {special, text("A"), special, text("B")}},
+          {"special_tokens", {{begin, {{"id", begin}, {"ids", {id}}, {"tokens", {begin}}}}}}};
+}
+
+// The merges of SentencePiece's BPE, which joins the two neighbours that are the token of greatest score: every cut of
+// a token into two, by falling scores.
+json merges_of_scores(const std::vector<std::string>& tokens, const std::vector<double>& scores,
+                      const std::unordered_map<std::string, int64_t>& vocabulary) {
+  struct Merge {
+    double score;
+    size_t token, cut;
+  };
+  std::vector<Merge> merges;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const std::string& token = tokens[i];
+    if (const auto at = vocabulary.find(token); at == vocabulary.end() || at->second != static_cast<int64_t>(i))
+      continue;
+    for (size_t cut = 1; cut < token.size(); ++cut) {
+      if ((static_cast<unsigned char>(token[cut]) & 0xc0) == 0x80) continue;  // inside of a character
+      if (vocabulary.contains(token.substr(0, cut)) && vocabulary.contains(token.substr(cut)))
+        merges.push_back({scores[i], i, cut});
+    }
+  }
+  std::ranges::stable_sort(merges, [](const Merge& a, const Merge& b) {
+    return a.score != b.score ? a.score > b.score : a.token != b.token ? a.token < b.token : a.cut > b.cut;
+  });
+  json list = json::array();
+  for (const Merge& m : merges) list.push_back({tokens[m.token].substr(0, m.cut), tokens[m.token].substr(m.cut)});
+  return list;
+}
+
+[[noreturn]] void bad_tokenizer(const io::GgufFile& file, const std::string& key, const std::string& expected,
+                                const std::string& found, const std::string& advice = "") {
+  io::fail_input("bad value of " + kKey + key, file.path(), -1, expected, found, advice);
+}
+
+// Texts, kinds and scores of the tokens.
+struct Vocabulary {
+  std::vector<std::string> tokens;
+  std::vector<int64_t> kinds;
+  std::vector<double> scores;
+
+  explicit Vocabulary(const io::GgufFile& file)
+      : tokens(value_of<std::vector<std::string>>(file, kKey + "tokens").value_or(std::vector<std::string>())),
+        kinds(value_of<std::vector<int64_t>>(file, kKey + "token_type")
+                  .value_or(std::vector<int64_t>(tokens.size(), kNormal))),
+        scores(value_of<std::vector<double>>(file, kKey + "scores").value_or(std::vector<double>(tokens.size(), 0))) {
+    if (tokens.empty() || kinds.size() != tokens.size() || scores.size() != tokens.size())
+      bad_tokenizer(file, "tokens", "tokens, and as many kinds and scores",
+                    str(tokens.size(), ", ", kinds.size(), " and ", scores.size()));
+    for (const std::string& token : tokens)
+      if (!braid::detail::valid_utf8(token))
+        bad_tokenizer(file, "tokens", "texts in UTF-8", braid::detail::preview(token));
+  }
+};
+
+}  // namespace
+
+std::map<std::string, std::string> read_tokenizer(const io::GgufFile& file) {
+  const auto model = value_of<std::string>(file, kKey + "model");
+  if (!model || *model == "no_vocab" || *model == "none") return {};
+  const bool pieces = *model == "llama";
+  if (!pieces && *model != "gpt2")
+    bad_tokenizer(file, "model", "gpt2 (byte-level BPE) or llama (SentencePiece BPE)", braid::detail::preview(*model),
+                  "give --tokenizer FOLDER with the model's tokenizer.json");
+  const Vocabulary all(file);
+  const auto size = static_cast<int64_t>(all.tokens.size());
+
+  std::unordered_map<std::string, int64_t> vocabulary, parts;  // of the model, and what its merges may join
+  json added = json::array(), vocab = json::object();
+  for (int64_t id = 0; id < size; ++id) {
+    const std::string& token = all.tokens[static_cast<size_t>(id)];
+    const int64_t kind = all.kinds[static_cast<size_t>(id)];
+    if (kind == kUnused || token.empty()) continue;
+    if (!vocabulary.emplace(token, id).second)
+      bad_tokenizer(file, "tokens", "every text once", braid::detail::preview(token) + " twice");
+    vocab[token] = id;
+    if (kind == kNormal) parts.emplace(token, id);
+    if (kind == kControl || kind == kUserDefined || kind == kUnknown)
+      added.push_back(special_token(token, id, kind != kUserDefined));
+  }
+
+  json tokenizer_model = {{"type", "BPE"},
+                          {"dropout", nullptr},
+                          {"continuing_subword_prefix", nullptr},
+                          {"unk_token", nullptr},
+                          {"end_of_word_suffix", nullptr},
+                          {"fuse_unk", pieces},
+                          {"byte_fallback", pieces},
+                          {"ignore_merges", false}};
+  json normalizer, pre_tokenizer, decoder;
+  bool begins = pieces;
+  if (pieces) {
+    tokenizer_model["merges"] = merges_of_scores(all.tokens, all.scores, parts);
+    const int64_t unknown = value_of<int64_t>(file, kKey + "unknown_token_id").value_or(0);
+    if (unknown >= 0 && unknown < size && vocabulary.contains(all.tokens[static_cast<size_t>(unknown)]))
+      tokenizer_model["unk_token"] = all.tokens[static_cast<size_t>(unknown)];
+    const bool prefix = value_of<bool>(file, kKey + "add_space_prefix").value_or(true);
+    json steps = json::array(), back = json::array();
+    if (prefix) steps.push_back({{"type", "Prepend"}, {"prepend", kSpace}});
+    steps.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpace}});
+    back.push_back({{"type", "Replace"}, {"pattern", {{"String", kSpace}}}, {"content", " "}});
+    back.push_back({{"type", "ByteFallback"}});
+    back.push_back({{"type", "Fuse"}});
+    if (prefix) back.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+    normalizer = {{"type", "Sequence"}, {"normalizers", steps}};
+    decoder = {{"type", "Sequence"}, {"decoders", back}};
+  } else {
+    const std::string pre = value_of<std::string>(file, kKey + "pre").value_or("default");
+    const auto cut = std::ranges::find_if(cuts(), [&](const Cut& c) { return std::ranges::count(c.names, pre) > 0; });
+    if (cut == cuts().end()) {
+      std::vector<std::string> names;
+      for (const Cut& c : cuts()) names.push_back(c.names[0]);
+      bad_tokenizer(file, "pre", braid::detail::join(names, ", "), braid::detail::preview(pre),
+                    "give --tokenizer FOLDER with the model's tokenizer.json");
+    }
+    json merges = json::array();
+    for (const std::string& merge :
+         value_of<std::vector<std::string>>(file, kKey + "merges").value_or(std::vector<std::string>())) {
+      const size_t space = merge.find(' ', 1);
+      if (space == std::string::npos || !braid::detail::valid_utf8(merge))
+        bad_tokenizer(file, "merges", "two tokens with a space between them", braid::detail::preview(merge));
+      merges.push_back({merge.substr(0, space), merge.substr(space + 1)});
+    }
+    tokenizer_model["merges"] = merges;
+    tokenizer_model["ignore_merges"] = cut->ignore_merges;
+    normalizer = cut->normalizer;
+    if (const auto own = value_of<std::string>(file, kNormalizer)) normalizer = *own == "NFC" ? nfc() : json();
+    pre_tokenizer = cut->pre_tokenizer;
+    decoder = byte_level(true);
+    begins = cut->begins;
+  }
+  tokenizer_model["vocab"] = std::move(vocab);
+
+  json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
+  std::vector<int64_t> ends;
+  const auto token_of = [&](const char* name) -> std::optional<int64_t> {
+    const auto id = value_of<int64_t>(file, str(kKey, name, "_token_id"));
+    if (id && (*id < 0 || *id >= size))
+      bad_tokenizer(file, str(name, "_token_id"), str("0 to ", size - 1), std::to_string(*id));
+    return id;
+  };
+  const auto text_of = [&](int64_t id) { return all.tokens[static_cast<size_t>(id)]; };
+  for (const char* name : {"eos", "eot"})
+    if (const auto id = token_of(name); id && std::ranges::count(ends, *id) == 0) ends.push_back(*id);
+  const auto begin = token_of("bos"), end = token_of("eos"), pad = token_of("padding");
+  if (begin) config["bos_token"] = text_of(*begin);
+  if (end) config["eos_token"] = text_of(*end);
+  if (pad) config["pad_token"] = text_of(*pad);
+  json post_processor;
+  if (begin && value_of<bool>(file, kKey + "add_bos_token").value_or(begins))
+    post_processor = template_of(text_of(*begin), *begin);
+
+  const json root = {{"version", "1.0"},
+                     {"truncation", nullptr},
+                     {"padding", nullptr},
+                     {"added_tokens", added},
+                     {"normalizer", normalizer},
+                     {"pre_tokenizer", pre_tokenizer},
+                     {"post_processor", post_processor},
+                     {"decoder", decoder},
+                     {"model", std::move(tokenizer_model)}};
+  std::map<std::string, std::string> files = {{"tokenizer.json", root.dump(1) + "\n"},
+                                              {"tokenizer_config.json", config.dump(1) + "\n"}};
+  if (!ends.empty()) files["generation_config.json"] = json{{"eos_token_id", ends}}.dump(1) + "\n";
+  if (const auto chat = value_of<std::string>(file, "tokenizer.chat_template")) files["chat_template.jinja"] = *chat;
+  return files;
+}
+
+namespace {
+
+[[noreturn]] void reject(const std::string& what) {
+  fail(ErrorKind::setting, "a GGUF file cannot hold this tokenizer: " + what +
+                               "; expected byte-level BPE that cuts words as GPT-2, Llama 3, Qwen2 or SmolLM, or "
+                               "SentencePiece's BPE as of LLaMA 2");
+}
+
+const json& member(const json& object, const char* name) {
+  static const json none;
+  const auto at = object.is_object() ? object.find(name) : object.end();
+  return object.is_object() && at != object.end() ? *at : none;
+}
+
+// The parts of a pre-tokenizer that decide where words are cut.
+json essence(const json& pre_tokenizer) {
+  if (member(pre_tokenizer, "type") == "Sequence") {
+    json list = json::array();
+    for (const json& part : member(pre_tokenizer, "pretokenizers")) list.push_back(essence(part));
+    return list;
+  }
+  if (member(pre_tokenizer, "type") == "ByteLevel")
+    return {{"type", "ByteLevel"},
+            {"add_prefix_space", member(pre_tokenizer, "add_prefix_space")},
+            {"use_regex", member(pre_tokenizer, "use_regex").is_null() || member(pre_tokenizer, "use_regex") == true}};
+  return pre_tokenizer;
+}
+
+const Cut& cut_of(const json& root, bool merges) {
+  const json& pre = root.at("pre_tokenizer");
+  if (!root.at("normalizer").is_null() && root.at("normalizer") != nfc()) reject("its normalizer");
+  if (!merges && member(pre, "type") == "ByteLevel") return cuts()[0];  // no words are joined
+  for (const Cut& cut : cuts())
+    if (essence(cut.pre_tokenizer) == essence(pre)) return cut;
+  reject("its words are cut in another way");
+}
+
+}  // namespace
+
+Metadata write_tokenizer(const text::Tokenizer& tokenizer, int64_t size) {
+  const std::vector<text::TokenizerFile> files = tokenizer.files();
+  const auto file_of = [&](const char* name) -> const std::string* {
+    const auto at = std::ranges::find(files, name, &text::TokenizerFile::name);
+    return at == files.end() ? nullptr : &at->contents;
+  };
+  const std::string* text = file_of("tokenizer.json");
+  if (!text) reject("it has no tokenizer.json");
+  const json root = io::parse_json(*text, "tokenizer.json");
+  const json& model = root.at("model");
+  if (member(model, "type") != "BPE") reject("its model is " + member(model, "type").dump());
+  const bool pieces = member(model, "byte_fallback") == true;
+
+  std::vector<std::string> tokens(static_cast<size_t>(size));
+  std::vector<int64_t> kinds(static_cast<size_t>(size), kUnused);
+  std::vector<double> scores(static_cast<size_t>(size), 0);
+  for (int64_t id = 0; id < size; ++id) tokens[static_cast<size_t>(id)] = str("[PAD", id, "]");
+  const auto put = [&](int64_t id, const std::string& token, int64_t kind) {
+    if (id < 0 || id >= size) reject(str("its token ", id, " is beyond the ", size, " tokens of the model"));
+    tokens[static_cast<size_t>(id)] = token;
+    kinds[static_cast<size_t>(id)] = kind;
+  };
+  const auto is_byte = [](const std::string& t) { return t.size() == 6 && t.starts_with("<0x") && t.ends_with(">"); };
+  for (const auto& [token, id] : model.at("vocab").items())
+    put(id.get<int64_t>(), token, pieces && is_byte(token) ? kByte : kNormal);
+  for (const json& token : member(root, "added_tokens"))
+    put(token.at("id").get<int64_t>(), token.at("content").get<std::string>(),
+        member(token, "content") == member(model, "unk_token") ? kUnknown
+        : member(token, "special") == true                     ? kControl
+                                                               : kUserDefined);
+  std::vector<std::string> merges;
+  for (const json& merge : model.at("merges"))
+    merges.push_back(merge.is_string() ? merge.get<std::string>()
+                                       : merge.at(0).get<std::string>() + " " + merge.at(1).get<std::string>());
+
+  Metadata metadata;
+  const auto add = [&](const std::string& name, io::GgufValue value) {
+    metadata.emplace_back(kKey + name, std::move(value));
+  };
+  add("model", std::string(pieces ? "llama" : "gpt2"));
+  if (pieces) {
+    add("pre", std::string("default"));
+  } else {
+    const Cut& cut = cut_of(root, !merges.empty());
+    add("pre", cut.names[0]);
+    if (cut.normalizer != root.at("normalizer"))
+      metadata.emplace_back(kNormalizer, std::string(root.at("normalizer").is_null() ? "none" : "NFC"));
+  }
+  add("tokens", tokens);
+  add("token_type", kinds);
+  if (pieces) {
+    const bool prefix = root.at("normalizer").dump().find("Prepend") != std::string::npos ||
+                        member(root.at("pre_tokenizer"), "prepend_scheme") == "first";
+    std::unordered_map<std::string, double> ranks;  // of the first merge that makes a token
+    for (const std::string& merge : merges) {
+      const size_t space = merge.find(' ', 1);
+      ranks.emplace(merge.substr(0, space) + merge.substr(space + 1), -static_cast<double>(ranks.size()) - 1);
+    }
+    for (size_t i = 0; i < tokens.size(); ++i)
+      if (const auto rank = ranks.find(tokens[i]); rank != ranks.end()) scores[i] = rank->second;
+    add("scores", scores);
+    add("add_space_prefix", prefix);
+  } else {
+    add("merges", merges);
+  }
+  const std::vector<int32_t> begin = text::template_begin(tokenizer), ends = tokenizer.end_ids();
+  if (begin.size() > 1) reject("it puts several tokens before a text");
+  add("add_bos_token", !begin.empty());
+  if (!begin.empty()) add("bos_token_id", int64_t{begin[0]});
+  if (!ends.empty()) add("eos_token_id", int64_t{ends[0]});
+  if (ends.size() > 1) add("eot_token_id", int64_t{ends[1]});
+  if (tokenizer.pad_id() >= 0) add("padding_token_id", int64_t{tokenizer.pad_id()});
+  const std::string* chat = file_of("chat_template.jinja");
+  if (chat) metadata.emplace_back("tokenizer.chat_template", *chat);
+  if (const std::string* config = file_of("tokenizer_config.json"); config && !chat) {
+    const json parsed = io::parse_json(*config, "tokenizer_config.json");
+    if (const json& in_config = member(parsed, "chat_template"); in_config.is_string())
+      metadata.emplace_back("tokenizer.chat_template", in_config.get<std::string>());
+  }
+  return metadata;
+}
+
+}  // namespace braid::models::gguf

@@ -1,0 +1,20 @@
+// The tokenizer in a GGUF file as the files of a model folder, and back (README.md).
+#pragma once
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "braid/models/data/tokenizers/tokenizer.h"
+#include "braid/tensor/io/gguf.h"
+
+namespace braid::models::gguf {
+
+// tokenizer.json, tokenizer_config.json, generation_config.json and, where there is a template, chat_template.jinja;
+// empty when the file has no tokenizer. Error(input) names a kind of tokenizer that Braid has no equal of.
+std::map<std::string, std::string> read_tokenizer(const io::GgufFile& file);
+
+// Metadata with `size` tokens. Error(setting) for a tokenizer that the format has no name for.
+std::vector<std::pair<std::string, io::GgufValue>> write_tokenizer(const text::Tokenizer& tokenizer, int64_t size);
+
+}  // namespace braid::models::gguf

@@ -1,0 +1,240 @@
+// Models and tokenizers as GGUF files and back.
+#include <boost/test/unit_test.hpp>
+
+#include "braid/autograd/int8.h"
+#include "braid/models/folders/gguf/architecture.h"
+#include "braid/models/folders/gguf/gguf_folder.h"
+#include "braid/models/folders/gguf/tokenizer.h"
+#include "braid/models/inference/generate.h"
+#include "braid/models/registry.h"
+#include "tests/models/data/tokenizers/fixtures.h"
+#include "tests/models/folders/support.h"
+#include "tests/support/temp_folder.h"
+
+using namespace braid;
+using namespace braid::test;
+namespace fs = std::filesystem;
+
+BOOST_AUTO_TEST_SUITE(gguf_folders)
+
+namespace {
+
+const fs::path kFolders = fs::path(source_dir()) / "tests/golden/hf";
+
+std::unique_ptr<models::Model> made(const std::string& preset, const models::SettingTexts& settings) {
+  return models::configure_model(preset, settings)->make({1, 0});
+}
+
+// The model in `path` again, through a file of this type.
+models::LoadedModel through_file(const models::Model& model, const std::string& type, const fs::path& path,
+                                 const models::LoadOptions& options = {}) {
+  models::save_gguf(model, nullptr, type, path);
+  return models::load_model(path, options);
+}
+
+std::unique_ptr<models::text::Tokenizer> through_metadata(const models::text::Tokenizer& tokenizer, int64_t size) {
+  TempFolder folder;
+  io::write_gguf(folder / "t.gguf", models::gguf::write_tokenizer(tokenizer, size), {});
+  return models::text::tokenizer_of_files(models::gguf::read_tokenizer(io::GgufFile(folder / "t.gguf")), "t.gguf");
+}
+
+}  // namespace
+
+// Settings, names and the order of rows: the same bits as from the folder.
+BOOST_AUTO_TEST_CASE(published_folders_survive_a_file) {
+  const ScratchFolder scratch;
+  for (const char* name : {"llama_gqa_tied", "llama_bias_headdim", "llama_rope_llama3", "llama_rope_linear_old",
+                           "llama_mha_old", "llama_bf16", "qwen3_tied"}) {
+    BOOST_TEST_CONTEXT(name) {
+      const models::LoadedModel folder = models::load_model(kFolders / name, {.dtype = DType::f32});
+      const models::LoadedModel file = through_file(*folder.model, "f32", scratch.path() / "model.gguf");
+      BOOST_TEST(same_bytes(logits_of(*file.model), logits_of(*folder.model)));
+      const models::ModelFolder seen = models::inspect_model(scratch.path() / "model.gguf");
+      BOOST_TEST(seen.format->describe().find("in the file F32") != std::string::npos);
+      BOOST_TEST(seen.format->tensors.size() == folder.format.tensors.size());
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(sixteen_bits_are_those_of_a_folder_in_16_bits) {
+  const ScratchFolder scratch;
+  for (const char* preset : {"llama-tiny", "qwen2-tiny", "qwen3-tiny"}) {
+    for (const DType type : {DType::f16, DType::bf16}) {
+      const auto model = made(preset, {{"n_layer", "2"}});
+      nn::replace_parameters(*model, [&](const std::string&, const Tensor& p) {
+        return nn::parameter(p.rank() == 2 ? p.detach().to(type).to(DType::f32) : p.detach());
+      });
+      const auto file = through_file(*model, str(type), scratch.path() / "model.gguf");
+      BOOST_TEST(same_bytes(logits_of(*file.model), logits_of(*model)));
+    }
+  }
+}
+
+// Linear layers have the values and scales of the file, whose rows of queries and keys are in another order.
+BOOST_AUTO_TEST_CASE(quantised_weights_stay_as_they_are) {
+  const ScratchFolder scratch;
+  for (const char* preset : {"llama-tiny", "qwen2-tiny", "qwen3-tiny"}) {
+    for (const int bits : {8, 4}) {
+      BOOST_TEST_CONTEXT(preset << ", " << bits << " bits") {
+        const auto model = made(preset, {{"n_layer", "2"}, {"tie_word_embeddings", "false"}});
+        const std::string type = bits == 8 ? "q8_0" : "q4_0";
+        const fs::path path = scratch.path() / "model.gguf";
+        const auto plain = through_file(*model, type, path);
+        const auto kept = models::load_model(path, {.keep_quantized = true});
+        std::map<std::string, Tensor> found, given;
+        for (const nn::NamedTensor& p : nn::parameters(*kept.model)) found[p.name] = p.value;
+        for (const nn::NamedTensor& p : nn::parameters(*model)) given[p.name] = p.value.detach();
+        int linear = 0;
+        for (const auto& [name, value] : given) {
+          if (value.rank() != 2) continue;
+          const GroupWeight expected = quantize_groups(value, bits);
+          if (name == "tok_embeddings.weight") {
+            BOOST_TEST(same_bytes(found.at(name), dequantize_groups(expected, value.dim(1))));
+            continue;
+          }
+          BOOST_TEST(same_bytes(found.at(name), expected.values), name);
+          const std::string scale = name.substr(0, name.size() - 6) + "scale";
+          BOOST_TEST(same_bytes(found.at(scale), expected.scale), scale);
+          ++linear;
+        }
+        BOOST_TEST(linear == 2 * 5 + 1);
+        BOOST_TEST(is_close(logits_of(*kept.model), logits_of(*plain.model), 1e-3));
+        const models::LoadedModel same = models::load_model(path, {.weight_bits = bits});
+        BOOST_TEST(same_bytes(logits_of(*kept.model), logits_of(*same.model)));
+        const auto greedy = [](const models::LoadedModel& m) {
+          const auto& language = dynamic_cast<const models::LanguageModel&>(*m.model);
+          return models::generate(language, std::vector<int32_t>{3, 1, 4}, 12, {.temperature = 0}).tokens;
+        };
+        BOOST_TEST(greedy(kept) == greedy(plain), boost::test_tools::per_element());
+      }
+    }
+  }
+}
+
+// The table in f32 where tokens are looked up, as it is where it makes the logits.
+BOOST_AUTO_TEST_CASE(a_tied_table_stays_quantised_in_the_output_projection) {
+  const ScratchFolder scratch;
+  const auto model = made("llama-tiny", {{"n_layer", "1"}, {"tie_word_embeddings", "true"}});
+  const auto plain = through_file(*model, "q4_0", scratch.path() / "model.gguf");
+  const auto kept = models::load_model(scratch.path() / "model.gguf", {.keep_quantized = true});
+  Tensor output;
+  for (const nn::NamedTensor& p : nn::parameters(*kept.model))
+    if (p.name == "output.weight") output = p.value;
+  BOOST_REQUIRE(bool(output));
+  BOOST_TEST((output.dtype() == DType::u8));
+  BOOST_TEST(is_close(logits_of(*kept.model), logits_of(*plain.model), 1e-3));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_becomes_a_folder) {
+  const ScratchFolder scratch;
+  const models::LoadedModel folder = models::load_model(kFolders / "llama_bf16", {.dtype = DType::f32});
+  const models::LoadedModel file = through_file(*folder.model, "bf16", scratch.path() / "model.gguf");
+  models::save_as_loaded(*file.model, file.format, scratch.path() / "again");
+  const models::LoadedModel again = models::load_model(scratch.path() / "again");
+  BOOST_TEST(same_bytes(logits_of(*again.model), logits_of(*folder.model)));
+}
+
+// Ids of all fixtures, with and without special tokens. The format has no word for a space that Metaspace puts before a
+// text only where there is none: those texts, and texts behind a special token, are left out.
+BOOST_AUTO_TEST_CASE(tokenizers_survive_a_file) {
+  const std::vector<nlohmann::json> lines = golden_lines("strings.jsonl");
+  for (const std::string name : {"gpt2", "neox", "llama3", "qwen2", "smollm", "llama2", "llama2_metaspace"}) {
+    BOOST_TEST_CONTEXT(name) {
+      const std::string text = golden_text(name + "/tokenizer.json");
+      const auto given = models::text::tokenizer_of_files({{"tokenizer.json", text}}, name);
+      const auto read = through_metadata(*given, given->vocab_size() + 3);
+      int different = 0;
+      for (const nlohmann::json& line : lines) {
+        const auto string = line.at("t").get<std::string>();
+        for (const bool specials : {false, true}) {
+          if (name == "llama2_metaspace" && (specials || string.starts_with(" ") || string.starts_with("\u2581")))
+            continue;
+          const auto ids = given->encode(string, specials);
+          different += read->encode(string, specials) != ids || read->decode(ids) != given->decode(ids);
+        }
+      }
+      BOOST_TEST(lines.size() > 100u);
+      BOOST_TEST(different == 0);
+      BOOST_TEST(models::text::template_begin(*read) == models::text::template_begin(*given));
+      BOOST_TEST(read->eos_id() == given->eos_id());
+    }
+  }
+  const models::text::ByteTokenizer bytes;
+  const auto read = through_metadata(bytes, 258);
+  BOOST_TEST(read->encode("a\u00e9 \n<|endoftext|>", true) == bytes.encode("a\u00e9 \n<|endoftext|>", true));
+  BOOST_TEST(read->eos_id() == 256);
+  BOOST_TEST(read->pad_id() == 257);
+  const auto piece =
+      models::text::tokenizer_of_files({{"tokenizer.json", golden_text("unigram_t5/tokenizer.json")}}, "unigram_t5");
+  BRAID_CHECK_FAILS(models::gguf::write_tokenizer(*piece, 1000), ErrorKind::setting, "cannot hold this tokenizer");
+}
+
+BOOST_AUTO_TEST_CASE(ends_and_the_chat_template_survive) {
+  const auto given = models::text::tokenizer_of_files(
+      {{"tokenizer.json", golden_text("qwen2/tokenizer.json")},
+       {"tokenizer_config.json", R"({"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"})"},
+       {"generation_config.json", R"({"eos_token_id": [1202, 1200]})"},
+       {"chat_template.jinja", "{{ messages }}"}},
+      "qwen2");
+  const auto read = through_metadata(*given, given->vocab_size());
+  BOOST_TEST(read->end_ids() == (std::vector<int32_t>{1202, 1200}), boost::test_tools::per_element());
+  BOOST_TEST(read->pad_id() == 1200);
+  const auto files = read->files();
+  BOOST_TEST(std::ranges::count(files, std::string("{{ messages }}"), &models::text::TokenizerFile::contents) == 1);
+}
+
+BOOST_AUTO_TEST_CASE(models_without_a_name_are_refused) {
+  const ScratchFolder scratch;
+  const auto refused = [&](const std::string& preset, const models::SettingTexts& settings, const std::string& text,
+                           const std::string& type = "f32") {
+    const auto model = made(preset, settings);
+    BRAID_CHECK_FAILS(models::save_gguf(*model, nullptr, type, scratch.path() / "m.gguf"), ErrorKind::setting, text);
+    BOOST_TEST(!fs::exists(scratch.path() / "m.gguf"));
+  };
+  refused("dcformer-tiny", {}, "cannot hold a model of type dcformer");
+  refused("gemma2-tiny", {}, "cannot hold a model of type gemma2");
+  refused("llama-tiny", {{"use_dcmha", "true"}}, "cannot say use_dcmha");
+  refused("mistral-tiny", {}, "cannot say sliding_window");
+  refused("qwen2-tiny", {{"window_type", "LG"}, {"window_size", "8"}}, "cannot say");
+  refused("llama-tiny", {{"dim", "48"}, {"n_head", "3"}, {"n_kv_head", "3"}, {"head_dim", "16"}},
+          "expected rows of a multiple of 32", "q4_0");
+}
+
+BOOST_AUTO_TEST_CASE(files_of_other_models_are_refused) {
+  const ScratchFolder scratch;
+  const fs::path path = scratch.path() / "m.gguf";
+  const auto model = made("llama-tiny", {{"n_layer", "1"}});
+  models::save_gguf(*model, nullptr, "f32", path);
+  const io::GgufFile file(path.string());
+  const auto changed = [&](const std::string& key, std::optional<io::GgufValue> value, const std::string& text,
+                           const std::string& without = "") {
+    std::vector<std::pair<std::string, io::GgufValue>> metadata;
+    io::GgufMetadata all = file.metadata();
+    if (value)
+      all[key] = *value;
+    else
+      all.erase(key);
+    for (const auto& [name, v] : all) metadata.emplace_back(name, v);
+    std::vector<io::GgufSource> tensors;
+    for (const io::GgufTensor& t : file.tensors())
+      if (t.name != without) tensors.push_back({t.name, t.type->name, t.shape, [&] { return file.load(t); }});
+    const fs::path bad = scratch.path() / "bad.gguf";
+    io::write_gguf(bad.string(), metadata, tensors);
+    BRAID_CHECK_FAILS(models::load_model(bad), ErrorKind::input, text);
+  };
+  changed("general.architecture", std::string("mamba"), "expected llama, qwen2 or qwen3, found mamba");
+  changed("general.architecture", std::nullopt, "general.architecture");
+  changed("llama.block_count", std::nullopt, "llama.block_count");
+  changed("llama.block_count", std::string("four"), "expected an integer, found a string");
+  changed("llama.block_count", int64_t{2}, "model.layers.1");
+  changed("llama.attention.head_count", int64_t{0}, "sizes of at least 1");
+  changed("llama.attention.head_count_kv", int64_t{3}, "bad.gguf");
+  changed("llama.rope.dimension_count", int64_t{16}, "Braid rotates complete heads");
+  changed("llama.expert_count", int64_t{8}, "mixture of experts");
+  changed("llama.rope.scaling.type", std::string("yarn"), "none or linear");
+  changed("x", int64_t{1}, "model.layers.0.mlp.up_proj.weight is missing", "blk.0.ffn_up.weight");
+  changed("tokenizer.ggml.model", std::string("t5"), "gpt2 (byte-level BPE) or llama (SentencePiece BPE)");
+  changed("tokenizer.ggml.model", std::string("gpt2"), "as many kinds and scores");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
