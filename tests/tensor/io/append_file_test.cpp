@@ -4,6 +4,7 @@
 
 #include <boost/test/unit_test.hpp>
 #include <csignal>
+#include <filesystem>
 
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
@@ -33,6 +34,62 @@ BOOST_AUTO_TEST_CASE(what_a_full_disk_did_not_take_is_written_later) {
   file.sync();
   BOOST_TEST(folder.read("log") == "first\nsecond\nthird\nfourth\n");
   std::signal(SIGXFSZ, previous);
+}
+
+// What a full disk did not take is tried once more at the end, and the file is closed then.
+BOOST_AUTO_TEST_CASE(its_end_writes_what_is_kept) {
+  const TempFolder folder;
+  const auto previous = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  ::getrlimit(RLIMIT_FSIZE, &limit);
+  const rlim_t usual = limit.rlim_cur;
+  const auto open_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator{});
+  };
+  const auto before = open_files();
+  {
+    io::AppendFile file(folder / "log");
+    limit.rlim_cur = 3;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    BRAID_CHECK_FAILS(file.append("second\n"), ErrorKind::output, "cannot write");
+    limit.rlim_cur = usual;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  BOOST_TEST(folder.read("log") == "second\n");
+  BOOST_TEST(open_files() == before);
+  std::signal(SIGXFSZ, previous);
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_is_there_goes_on_behind_what_is_kept_of_it) {
+  const TempFolder folder;
+  folder.write("log", "12345678");
+  io::AppendFile(folder / "log").append("9");
+  BOOST_TEST(folder.read("log") == "123456789");
+  io::AppendFile(folder / "log", 4).append("x");
+  BOOST_TEST(folder.read("log") == "1234x");
+  io::AppendFile(folder / "log", 5).append("y");
+  BOOST_TEST(folder.read("log") == "1234xy");
+}
+
+// As logs are rotated: moved away, or removed, or cut to nothing.
+BOOST_AUTO_TEST_CASE(it_follows_its_name) {
+  const TempFolder folder;
+  io::AppendFile file(folder / "log");
+  file.follow("head\n");
+  file.append("1\n");
+  BOOST_TEST(folder.read("log") == "head\n1\n");
+  file.append("2\n");
+  std::filesystem::rename(folder / "log", folder / "log.1");
+  file.append("3\n");
+  BOOST_TEST(folder.read("log.1") == "head\n1\n2\n");
+  BOOST_TEST(folder.read("log") == "head\n3\n");
+  folder.write("other", "");
+  std::filesystem::rename(folder / "other", folder / "log");
+  file.append("4\n");
+  BOOST_TEST(folder.read("log") == "head\n4\n");
+  std::filesystem::resize_file(folder / "log", 0);
+  file.append("5\n");
+  BOOST_TEST(folder.read("log") == "head\n5\n");
 }
 
 BOOST_AUTO_TEST_CASE(it_may_be_synced_later_and_after_its_end) {

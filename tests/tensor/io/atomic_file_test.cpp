@@ -2,8 +2,10 @@
 
 #include "braid/tensor/io/file_system.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <boost/test/unit_test.hpp>
 #include <csignal>
@@ -65,6 +67,8 @@ BOOST_AUTO_TEST_CASE(large_and_small_writes_keep_their_order) {
     file.write(part);
   }
   BRAID_CHECK_FAILS(file.write_at(file.size() - 1, "ab", 2), ErrorKind::misuse, "outside");
+  BRAID_CHECK_FAILS(file.write_at(-1, "ab", 2), ErrorKind::misuse, "outside");
+  file.write_at(file.size() - 2, expected.data() + expected.size() - 2, 2);  // the last two
   file.commit();
   BOOST_TEST((folder.read("a.bin") == expected));
 }
@@ -136,6 +140,30 @@ BOOST_AUTO_TEST_CASE(writes_through_a_symbolic_link) {
   BOOST_TEST(std::filesystem::is_symlink(folder / "first.txt"));
   BOOST_TEST(std::filesystem::is_symlink(folder / "sub/early.txt"));
   BOOST_TEST(folder.read("later.txt") == "now");
+}
+
+BOOST_AUTO_TEST_CASE(links_in_a_circle_are_an_error) {
+  TempFolder folder;
+  std::filesystem::create_symlink("b", folder / "a");
+  std::filesystem::create_symlink("a", folder / "b");
+  BRAID_CHECK_FAILS(io::write_file(folder / "a", "x"), ErrorKind::output, folder / "a",
+                    "Too many levels of symbolic links");
+}
+
+// A file that could not be written is closed once: its number may belong to another one by then.
+BOOST_AUTO_TEST_CASE(a_failure_closes_no_file_of_others) {
+  TempFolder folder;
+  BOOST_TEST(test::in_child([&] {
+    const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (::dup2(null, 0) != 0) return false;
+    FileSizeLimit limit(4096);
+    try {
+      io::write_file(folder / "a.bin", std::string(5000, 'x'));
+    } catch (const Error&) {
+      return ::fcntl(0, F_GETFD) >= 0;
+    }
+    return false;
+  }));
 }
 
 BOOST_AUTO_TEST_CASE(pipes_and_devices_stay_what_they_are) {

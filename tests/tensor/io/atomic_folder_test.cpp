@@ -37,6 +37,7 @@ BOOST_AUTO_TEST_CASE(a_new_folder_appears_at_commit) {
   temp.write("file", "x");
   BRAID_CHECK_FAILS(io::AtomicFolder(temp.path / "file", "last"), ErrorKind::setting,
                     "expected a folder, found a file");
+  BRAID_CHECK_FAILS(io::AtomicFolder("/", "last"), ErrorKind::setting, "cannot write '/': name a folder");
 }
 
 BOOST_AUTO_TEST_CASE(a_folder_that_is_there_keeps_its_own_files) {

@@ -113,6 +113,7 @@ BOOST_AUTO_TEST_CASE(other_types_are_named) {
   rejects_type("'<M8[ns]'", "dates or times ('<M8[ns]')");
   rejects_type("'|V2'", "raw bytes ('|V2')");
   rejects_type("[('a', '<f4'), ('b', '<i2')]", "a structured type");
+  rejects_type("'<i'", "int ('<i')");
   rejects_type("'__import__'", "the type ('__import__')");
   rejects_type("''", "the type ('')");
   rejects_type("'<i4611686018427387904'", "int ('<i4611686018427387904')");

@@ -116,6 +116,7 @@ BOOST_AUTO_TEST_CASE(mistakes_in_the_header_name_the_tensor) {
   rejects(one("\"F32\"", "[2]", "[-1, 8]"), "two integers");
   rejects(one("\"F32\"", "[2]", "[0.0, 8.0]"), "two integers");
   rejects(one("\"F32\"", "[2]", "[0]"), "two integers");
+  rejects(one("\"F32\"", "[2]", "[0, \"8\"]"), "two integers, found [0,\"8\"]");
   rejects(one("\"F33\"", "[2]", "[0, 8]"), "a known dtype, found \"F33\"");
   rejects(one("7", "[2]", "[0, 8]"), "a known dtype, found 7");
   rejects(one("\"F32\"", "[-2]", "[0, 8]"), "integers");
@@ -137,7 +138,7 @@ BOOST_AUTO_TEST_CASE(mistakes_in_the_header_name_the_tensor) {
           "\"x\" twice");
   rejects(R"({"__metadata__": 5})", "bad __metadata__", "");
   rejects(R"({"__metadata__": {"a": 5}})", "an object of strings, found 5", "");
-  rejects("[]", "a JSON object, from its first byte on", "");
+  rejects("[]", "a JSON object, from its first byte on, found \"[]\"", "");
   rejects(" {}", "a JSON object, from its first byte on, found \" {}\"", "");
   rejects("\xef\xbb\xbf{}", "a JSON object, from its first byte on", "");
   rejects("{\"x\"", "at byte 12", "");

@@ -126,6 +126,38 @@ BOOST_AUTO_TEST_CASE(deflated_data_must_be_what_the_directory_says) {
   rejects_data("\xff\xff\xff", 3, "invalid block type");
 }
 
+// A directory need not list entries by their places.
+BOOST_AUTO_TEST_CASE(entries_in_any_order) {
+  Parts a, b;
+  b.name = b.local_name = "b", b.data = "cba", b.crc = 0xd8aef480;
+  a.count = 2;
+  const std::string front = a.head() + a.data + b.head() + b.data;
+  b.offset = static_cast<uint32_t>(a.head().size() + a.data.size());
+  const std::string directory = b.directory() + a.directory();
+  const std::string bytes = front + directory + a.end(directory.size(), front.size());
+  const ZipFile file(std::as_bytes(std::span(bytes)), "a.zip");
+  BOOST_TEST(read(file, 0) == "cba");
+  BOOST_TEST(read(file, 1) == "abc");
+  std::string bad = bytes;
+  bad[front.size() + b.directory().size()] = 'X';  // the second entry
+  BRAID_CHECK_FAILS(read_file(bad), ErrorKind::input, str("at byte ", front.size() + b.directory().size()),
+                    "expected an entry of the directory");
+}
+
+// More compressed data than are read at once, asked for in two parts.
+BOOST_AUTO_TEST_CASE(deflated_data_of_several_pieces) {
+  TempFolder folder;
+  std::string text(400'000, '\0');
+  uint32_t state = 1;
+  for (char& c : text) c = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  io::ZipWriter writer(folder / "a.zip", 10'000'000);
+  writer.add("a", {std::as_bytes(std::span(text))}, true);
+  writer.commit();
+  const ZipFile file(folder / "a.zip");
+  BOOST_TEST(file.entries()[0].compressed > 3 * 65536);
+  BOOST_TEST((read(file) == text));
+}
+
 BOOST_AUTO_TEST_CASE(entries_share_no_bytes) {
   Parts inner, outer;
   inner.name = inner.local_name = "b";
