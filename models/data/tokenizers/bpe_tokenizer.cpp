@@ -13,6 +13,12 @@ constexpr size_t largest_kept_text = 1 << 20;
 const Section& checked(const Section& root) {
   if (!root.value().is_object()) root.fail("", "an object");
   if (root.has("version") && root.value().at("version") != "1.0") root.fail("version", "\"1.0\"");
+  static constexpr std::string_view known[] = {"version",        "truncation", "padding",
+                                               "added_tokens",   "normalizer", "pre_tokenizer",
+                                               "post_processor", "decoder",    "model"};
+  for (const auto& [name, value] : root.value().items())  // a misspelled one would be a part that is missing
+    if (std::ranges::find(known, name) == std::end(known))
+      root.fail("", "only members of the format", "'" + name + "'");
   const Section model = root.at("model");
   if (!model.value().is_object()) root.fail("model", "an object");
   return root;

@@ -17,7 +17,9 @@ WordPiece::WordPiece(const Section& section, bool byte_level) : whole_(section.t
       vocabulary.fail(token, str("an id from 0 to ", Bpe::max_id), id.dump());
     const auto entry = ids_.emplace(token, id.get<int32_t>()).first;
     if (entry->second >= id_limit()) tokens_.resize(static_cast<size_t>(entry->second) + 1);
-    tokens_[static_cast<size_t>(entry->second)] = &entry->first;
+    const std::string*& place = tokens_[static_cast<size_t>(entry->second)];
+    if (place) section.fail("vocab", "one token with id " + id.dump(), "'" + *place + "' and '" + token + "'");
+    place = &entry->first;
   }
   const std::string unk = section.text("unk_token");
   unk_ = id_of(unk);

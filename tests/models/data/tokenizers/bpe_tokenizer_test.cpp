@@ -86,6 +86,18 @@ BOOST_AUTO_TEST_CASE(a_tokenizer_without_an_end_says_so) {
   BRAID_CHECK_FAILS(t->token_bytes(3), ErrorKind::input, "expected 0 to 2", "found 3");
 }
 
+// Whatever is quoted from a file is printable.
+BOOST_AUTO_TEST_CASE(what_is_found_is_quoted_in_ascii) {
+  BRAID_CHECK_FAILS(small({}, {{"version", "\u00fc"}}), ErrorKind::input,
+                    "version: expected \"1.0\", found \"\\u00fc\"");
+}
+
+// A misspelled normalizer would be none.
+BOOST_AUTO_TEST_CASE(members_that_the_format_does_not_have_are_rejected) {
+  BRAID_CHECK_FAILS(small({}, {{"normalizers", {{"type", "NFC"}}}}), ErrorKind::input,
+                    "bad tokenizer in small: expected only members of the format, found 'normalizers'");
+}
+
 BOOST_AUTO_TEST_CASE(truncation_and_padding_are_ignored_with_a_note) {
   const auto t = small({}, {{"truncation", {{"max_length", 1}}}, {"padding", json::object()}});
   BOOST_TEST(t->encode("abc").size() == 3u);
@@ -109,6 +121,11 @@ BOOST_AUTO_TEST_CASE(what_stands_around_an_unknown_character_merges) {
   const auto t = small({{"▁", "▁"}}, blanks);  // 3 ▁▁
   BOOST_TEST(t->encode("a 中 a") == (std::vector<int32_t>{0, 3, 0}), boost::test_tools::per_element());
   BOOST_TEST(t->encode("a b") == (std::vector<int32_t>{0, 4, 1}), boost::test_tools::per_element());
+  json some_bytes = blanks;  // and those of other characters vanish
+  some_bytes["model"]["byte_fallback"] = true;
+  some_bytes["model"]["vocab"]["<0x41>"] = 5;
+  const auto u = small({{"▁", "▁"}}, some_bytes);
+  BOOST_TEST(u->encode("a 中 aA") == (std::vector<int32_t>{0, 3, 0, 5}), boost::test_tools::per_element());
 }
 
 // A scan serves short words and a queue long ones: the same merges.

@@ -119,6 +119,8 @@ BOOST_AUTO_TEST_CASE(patterns_are_read_as_oniguruma_reads_them) {
   BOOST_TEST(parts("\\p{N}{1,2}+", "12345 6") == "[12345][6]");  // + repeats an interval; in PCRE2 it is possessive
   BOOST_TEST(parts("a{,2}b", "aaab") == "[aab]");
   BOOST_TEST(parts("a{b|{", "a{b{") == "[a{b][{]");
+  BOOST_TEST(parts("a{0,12345}b", "aab") == "[aab]");
+  BOOST_TEST(parts("\\x41+|\\u00E9|\\x{1f600}", "AA\u00e9\U0001F600") == "[AA][\u00e9][\U0001F600]");
   BOOST_TEST(parts("^.", "a\nb\r\nc") == "[a][b][c]");
   BOOST_TEST(parts("(?i:'S)|x", "'ſx") == "['ſ][x]");
   BOOST_TEST(parts("x*", "axxb") == "[][xx][]");
@@ -143,6 +145,8 @@ BOOST_AUTO_TEST_CASE(patterns_that_are_not_supported) {
   rejects("[a", "without ']'");
   rejects("\\X", "escape");
   rejects("a)", "without '('");
+  for (const char* number : {"\\xZ", "\\x80", "\\x{110000}", "\\x{41", "\\u12", "\\ud800"})
+    rejects(number, std::string("the code point behind '\\") + number[1] + "'");
 }
 
 BOOST_AUTO_TEST_CASE(endless_backtracking_is_an_error) {
@@ -238,6 +242,21 @@ BOOST_AUTO_TEST_CASE(a_damaged_table_of_replacements_is_no_error) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(what_is_no_unigram_is_rejected) {
+  for (const char* entry : {R"("a")", R"(["a"])", R"(["a", -1, 5])", R"([1, -1])", R"(["a", "b"])"}) {
+    nlohmann::json file = unigram_file();
+    file["model"]["vocab"].push_back(json::parse(entry));
+    BRAID_CHECK_FAILS(parse_tokenizer(file.dump(), "t.json"), ErrorKind::input,
+                      "model.vocab: expected pairs of a token and a score, found ", entry[0] == '[' ? "[" : "\"a\"");
+  }
+  for (const char* table : {"BAAA~AD8//8=", "BAAA{AD8//8=", "BAAA", "\u00fc"}) {
+    nlohmann::json file = unigram_file();
+    file["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", table}};
+    BRAID_CHECK_FAILS(parse_tokenizer(file.dump(), "t.json"), ErrorKind::input,
+                      "precompiled_charsmap: expected a double array and its texts, in base 64");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(unigram_takes_linear_time) {
   const nlohmann::json file = unigram_file();
   const BpeTokenizer tokenizer(Section(file, "t.json", ""));
@@ -273,6 +292,13 @@ BOOST_AUTO_TEST_CASE(word_piece_takes_the_longest_beginning) {
   BOOST_TEST(tokenizer->decode(ids) == "abc a [U] [U] abcbc.");
   file["model"]["unk_token"] = "none";
   BRAID_CHECK_FAILS(parse_tokenizer(file.dump(), "t.json"), ErrorKind::input, "unk_token: expected an entry");
+  file["model"]["unk_token"] = "[U]";
+  file["model"]["vocab"]["b"] = 2;  // which of the two would it decode to?
+  for (const char* type : {"WordPiece", "WordLevel"}) {
+    file["model"]["type"] = type;
+    BRAID_CHECK_FAILS(parse_tokenizer(file.dump(), "t.json"), ErrorKind::input,
+                      "model.vocab: expected one token with id 2, found 'a' and 'b'");
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
