@@ -1,6 +1,7 @@
 #include "braid/models/inference/sampling.h"
 
 #include <boost/test/unit_test.hpp>
+#include <limits>
 #include <numeric>
 
 #include "braid/tensor/base/float_mode.h"
@@ -127,6 +128,7 @@ BOOST_AUTO_TEST_CASE(logits_without_a_distribution_are_an_error) {
     fails({1, nan, 3}, "for position 7: the logit of token id 1 is NaN, 1 of 3 are not finite; ");
     fails({1, inf, -inf}, "for position 7: the logit of token id 1 is infinite, 2 of 3 are not finite; ");
     fails({-inf, -inf}, "for position 7: all 2 logits are -inf; ");
+    BOOST_TEST(models::sample_token({-inf, std::numeric_limits<float>::max()}, {}, {.temperature = temperature}) == 1);
     BOOST_TEST(models::sample_token({-inf, 2, -inf}, {}, {.temperature = temperature}) == 1);  // excluded by the caller
   }
   BOOST_TEST(models::sample_token({3e38f, 1}, std::vector<int32_t>{0}, {.repetition_penalty = 0.01}) == 0);

@@ -146,12 +146,15 @@ BOOST_AUTO_TEST_CASE(jsonl_mistakes_name_the_line) {
     BRAID_CHECK_FAILS(documents({path}), ErrorKind::input, path + " at line 3", part);
   };
   fails("{\"txt\": \"a\"}", "a field \"text\" that holds the document, found none");
+  fails(
+      R"({"n": {"no": "x"}, "a": "x", "b": "x", "c": "x", "d": "x", "e": "x", "f": "x", "g": "x", "h": "x", "i": "x"})",
+      R"(found none but text in "a", "b", "c", "d", "e", "f", "g", "h"; name the field with `text_field` a,)");
   fails("{\"text\": 5}", "a string in the field \"text\", found a number");
   fails("{\"text\": [\"a\"]}", "found an array");
   fails("{\"text\": \"a\", \"text\": \"b\"}", "found it twice");
   fails("[\"text\"]", "a JSON object, found an array");
   fails("\"text\"", "a JSON object, found a string");
-  fails("{\"text\": \"a\"", "a mistake at column 13");
+  fails("{\"text\": \"a\"", "a mistake at column 13 (syntax error while parsing object - unexpected end of input");
   fails("{\"text\": \"a\"} {}", "a mistake at column 15");
   fails("{\"text\": \"\xff\"}", "a mistake at column 11");
   fails("{\"text\": \"a\"}" + std::string("\0x", 2), "a NUL byte at column 14");

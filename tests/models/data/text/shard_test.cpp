@@ -88,8 +88,7 @@ BOOST_AUTO_TEST_CASE(damage_is_named_with_block_and_byte_when_it_is_touched) {
   const std::string path = folder.write("bad.tok", bad);
   const ShardReader r(path);
   std::vector<int32_t> one(1);
-  r.read(0, one);
-  r.read(2 * per_block, one);
+  for (const int64_t whole : {int64_t{0}, per_block - 1, 2 * per_block}) r.read(whole, one);  // up to the damage
   BRAID_CHECK_FAILS(r.read(per_block, one), ErrorKind::input, "block 1 in " + path + " at byte 1048640",
                     "braid prepare");
   BRAID_CHECK_FAILS(r.read(per_block, one), ErrorKind::input, "block 1");  // and again, not only the first time
@@ -111,17 +110,36 @@ BOOST_AUTO_TEST_CASE(truncation_and_foreign_files_are_rejected_at_once) {
     bad[byte] = value;
     return folder.write("bad.tok", reseal(bad));
   };
+  std::string unsealed = good;
+  unsealed[30] ^= 1;
+  BRAID_CHECK_FAILS(ShardReader(folder.write("bad.tok", unsealed)), ErrorKind::input, "at byte 60",
+                    "the header's checksum");
   BRAID_CHECK_FAILS(ShardReader(changed(8, 2)), ErrorKind::input, "expected version 1, found 2");
   BRAID_CHECK_FAILS(ShardReader(changed(12, 4)), ErrorKind::input, "bytes per token");
   BRAID_CHECK_FAILS(ShardReader(changed(23, '\x80')), ErrorKind::input,
                     "number of tokens");  // a product would overflow
 
   BRAID_CHECK_FAILS(ShardReader(changed(48, 2)), ErrorKind::input, "number of blocks", "expected 1, found 2");
+  BRAID_CHECK_FAILS(ShardReader(changed(56, static_cast<char>(good[56] ^ 1))), ErrorKind::input,
+                    "the checksum of the checksum table");
+  for (const bool large : {false, true}) {  // 0 is no vocabulary, nor is 2^63
+    std::string bad = good;
+    bad[24] = bad[25] = '\0';
+    bad[31] = large ? '\x80' : '\0';
+    BRAID_CHECK_FAILS(ShardReader(folder.write("bad.tok", reseal(bad))), ErrorKind::input, "at byte 24",
+                      "vocabulary size");
+  }
+  // A block size of 0, and another one than that of this program.
+  BRAID_CHECK_FAILS(ShardReader(changed(42, 0)), ErrorKind::input, "at byte 40", "block size", "found 0");
+  BRAID_CHECK_FAILS(ShardReader(changed(42, 32)), ErrorKind::input, "block size", "expected 1048576, found 2097152");
 }
 
 BOOST_AUTO_TEST_CASE(ids_outside_the_vocabulary_are_rejected_on_both_sides) {
   TempFolder folder;
   ShardWriter w(folder / "a.tok", 258, 1);
+  for (const int64_t none : {int64_t{0}, int64_t{1} << 31})
+    BRAID_CHECK_FAILS(ShardWriter(folder / "n.tok", none, 1), ErrorKind::misuse,
+                      "size out of range: " + std::to_string(none));
   BRAID_CHECK_FAILS(w.write(std::vector<int32_t>{0, 258}), ErrorKind::misuse, "token id 258", "vocabulary of 258");
   BRAID_CHECK_FAILS(w.write(std::vector<int32_t>{-1}), ErrorKind::misuse, "token id -1");
   ShardWriter v(folder / "b.tok", 300, 1);
@@ -131,7 +149,12 @@ BOOST_AUTO_TEST_CASE(ids_outside_the_vocabulary_are_rejected_on_both_sides) {
   bad[24] = 2;  // vocabulary 300 -> 258, with a right checksum
   const ShardReader r(folder.write("c.tok", reseal(bad)));
   std::vector<int32_t> two(2);
-  BRAID_CHECK_FAILS(r.read(0, two), ErrorKind::input, "c.tok at byte 66", "an id below 258, found 299");
+  for (const int64_t first : {-1, 1, 3})
+    BRAID_CHECK_FAILS(r.read(first, two), ErrorKind::misuse,
+                      "tokens " + std::to_string(first) + " to " + std::to_string(first + 2) + " are outside");
+  for (const int64_t first : {0, 1})
+    BRAID_CHECK_FAILS(r.read(first, std::span(two).first(static_cast<size_t>(2 - first))), ErrorKind::input,
+                      "c.tok at byte 66", "an id below 258, found 299");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
