@@ -1,4 +1,4 @@
-// expect: next  merged: from left to right\n +crashed: Aborted; an index outside of its array
+// expect: next  merged: from left to right.*crashed: Aborted
 #pragma once
 #define merged merged_right
 #include "../exercise.h"
