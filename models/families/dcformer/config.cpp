@@ -197,7 +197,7 @@ int64_t DcformerConfig::keys_of_layer(int64_t layer, bool decode) const {
 }
 
 void resolve(DcformerConfig& c) {
-  for (const Setting& key : keys_of_copy(c)) {
+  for (const Setting& key : key_table(c)) {
     const Value value = key.get();
     const auto* size = std::get_if<int64_t>(&value);
     const bool unset = size && *size == 0 && key.rule.min > 0;  // set_key() takes no 0
@@ -261,7 +261,7 @@ void set_compose(DcformerConfig& c, const std::string& name) {
 }
 
 std::string compose_name(const DcformerConfig& config) {
-  return compose_name(dcformer_compose_presets(), keys_of_copy(config));
+  return compose_name(dcformer_compose_presets(), KeysOfCopy(config).list());
 }
 
 const std::vector<DerivedKey>& derived_keys() {
@@ -300,14 +300,15 @@ void set_key(DcformerConfig& config, const std::string& name, const std::string&
 }
 
 std::string get_key(const DcformerConfig& config, const std::string& name) {
-  return value_text(known_key(keys_of_copy(config), name).get());
+  return value_text(known_key(KeysOfCopy(config).list(), name).get());
 }
 
-std::string key_help(const std::string& name) { return known_key(keys_of_copy({}), name).help; }
+std::string key_help(const std::string& name) { return known_key(KeysOfCopy(DcformerConfig{}).list(), name).help; }
 
 std::vector<std::string> config_keys() {
   std::vector<std::string> names;
-  for (const Setting& key : keys_of_copy({})) names.push_back(key.name);
+  const KeysOfCopy keys(DcformerConfig{});
+  for (const Setting& key : keys.list()) names.push_back(key.name);
   return names;
 }
 

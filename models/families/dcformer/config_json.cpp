@@ -197,8 +197,8 @@ std::string rewrite_config(const std::string& text, const std::string& file, con
   const DcformerConfig was = read_config(text, file);
   if (was == config) return text;
   ordered_json object = io::parse_ordered_json(text, file), before, after;
-  const ordered_json profile = add_values(before, keys_of_copy(was), is_written);
-  const ordered_json new_profile = add_values(after, keys_of_copy(config), is_written);
+  const ordered_json profile = add_values(before, KeysOfCopy(was).list(), is_written);
+  const ordered_json new_profile = add_values(after, KeysOfCopy(config).list(), is_written);
   merge_json(object, before, after);
   if (profile != new_profile) merge_json(object["profile"], profile, new_profile);
   const std::string changed = object.dump(2) + "\n";
@@ -209,7 +209,7 @@ std::string write_config(const DcformerConfig& config) {
   if (const Dialect* dialect = find_dialect(config.model_type)) return write_dialect_config(*dialect, config);
   ordered_json object;
   object["architectures"] = {model_type_named(config.model_type).architecture};
-  const ordered_json profile = add_values(object, keys_of_copy(config), is_written);
+  const ordered_json profile = add_values(object, KeysOfCopy(config).list(), is_written);
   object["n_local_heads"] = config.n_kv_head;
   object["profile"] = profile;
   return object.dump(2) + "\n";

@@ -178,14 +178,24 @@ std::vector<Setting> key_table(DcformerConfig& c) {
   };
 }
 
-const std::vector<Setting>& keys_of_copy(const DcformerConfig& config) {
-  struct Copy {
-    DcformerConfig config;
-    std::vector<Setting> keys = key_table(config);
-  };
-  static thread_local Copy copy;
-  copy.config = config;
-  return copy.keys;
+struct KeysOfCopy::Copy {
+  DcformerConfig config;
+  std::vector<Setting> keys = key_table(config);
+  static std::vector<std::unique_ptr<Copy>>& unused() {
+    static thread_local std::vector<std::unique_ptr<Copy>> copies;
+    return copies;
+  }
+};
+
+KeysOfCopy::KeysOfCopy(const DcformerConfig& config) {
+  if (Copy::unused().empty()) Copy::unused().push_back(std::make_unique<Copy>());
+  copy_ = std::move(Copy::unused().back());
+  Copy::unused().pop_back();
+  copy_->config = config;
 }
+
+KeysOfCopy::~KeysOfCopy() { Copy::unused().push_back(std::move(copy_)); }
+
+const std::vector<Setting>& KeysOfCopy::list() const { return copy_->keys; }
 
 }  // namespace braid::models

@@ -1,6 +1,7 @@
 // The keys of a configuration as settings: set_key(), config.json reading and writing, range checks and help are all
 // made from this list.
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,19 @@ namespace braid::models {
 // Settings that read and write `config`, which must outlive them. A name is the key of config.json; "profile.x" is the
 // member x of its object "profile". The first is model_type.
 std::vector<Setting> key_table(DcformerConfig& config);
-// To read: those of a copy, made once for each thread; the next call gives the copy another configuration.
-const std::vector<Setting>& keys_of_copy(const DcformerConfig& config);
+// The same of a copy of `config`, to read. The tables of a thread are kept for the next one.
+class KeysOfCopy {
+ public:
+  explicit KeysOfCopy(const DcformerConfig& config);
+  ~KeysOfCopy();
+  KeysOfCopy(const KeysOfCopy&) = delete;
+  KeysOfCopy& operator=(const KeysOfCopy&) = delete;
+  const std::vector<Setting>& list() const;
+
+ private:
+  struct Copy;
+  std::unique_ptr<Copy> copy_;
+};
 // set_key() of the configuration that the table is of.
 void set_key(const std::vector<Setting>& table, const std::string& key, const std::string& value);
 // Sets the keys of that row of model_types(), and the defaults of the keys of all other rows.

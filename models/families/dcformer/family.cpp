@@ -66,7 +66,8 @@ bool of_context(const std::string& name) {
 
 std::vector<ModelSetting> settings_of(const DcformerConfig& config) {
   std::vector<ModelSetting> list;
-  for (const Setting& key : keys_of_copy(config))
+  const KeysOfCopy keys(config);
+  for (const Setting& key : keys.list())
     list.push_back({key.name, value_text(key.get()), key.help, in_use(config, key.name), key.rule, may_change(key.name),
                     of_context(key.name)});
   return list;
