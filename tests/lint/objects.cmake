@@ -2,7 +2,9 @@
 # program. More than max_objects of them fails: merge files, or put them into the units of their folder.
 # Usage: cmake -DBUILD=<build folder of Ninja> -P tests/lint/objects.cmake
 cmake_minimum_required(VERSION 3.25)
-set(max_objects 292)  # with the kernels of every instruction set and the dry device, and lists that programs replace
+# With the kernels of every instruction set, those of training again for strict bits (57), the dry device, and lists that
+# programs replace.
+set(max_objects 356)
 file(STRINGS ${BUILD}/build.ninja objects REGEX "^build .*[.]o: CXX_COMPILER__braid(_models|_apps|_program|_kernels_.*|_dry_cuda)?_(Release|Debug|RelWithDebInfo|MinSizeRel|) ")
 list(LENGTH objects count)
 if(NOT EXISTS ${BUILD}/.ninja_log)
