@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "braid/tensor/io/path_status.h"
@@ -83,8 +84,9 @@ void rename_path(const fs::path& from, const fs::path& to) {
 
 void remove_path(const fs::path& path) {
   std::error_code error;
+  bool again = true;  // an error of the disk may pass
   do fs::remove_all(path, error);
-  while (error == std::errc::interrupted);
+  while (error == std::errc::interrupted || (error && std::exchange(again, false)));
   check(!error, ErrorKind::output,
         [&] { return "cannot remove " + path.string() + ": " + error.message() + "; remove it by hand"; });
 }

@@ -62,7 +62,8 @@ inline void mutate_value(Json& document, Random& random) {
       }
       break;
     case 5:
-      if (at.is_number_integer()) at = at.get<int64_t>() + static_cast<int64_t>(random() % 5) - 2;
+      if (at.is_number_integer())
+        at = static_cast<int64_t>(static_cast<uint64_t>(at.get<int64_t>()) + random() % 5 - 2);
       if (at.is_number_float()) at = at.get<double>() * 2;
       if (at.is_boolean()) at = !at.get<bool>();
       break;
