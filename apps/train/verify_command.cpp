@@ -141,13 +141,13 @@ int verify(const Arguments& arguments, const Job& job) {
     const int64_t step = first_difference(steps, recorded, found);
     check(step == 0, ErrorKind::numerical, [&] {
       return str("step ", step, " of ", run.string(), " is not what its settings give: expected weights with checksum ",
-                 hash_text(recorded.at(step)), " (", file.string(), "), found ",
-                 found.contains(step) ? hash_text(found.at(step)) : "none",
+                 detail::hex(recorded.at(step), 8), " (", file.string(), "), found ",
+                 found.contains(step) ? detail::hex(found.at(step), 8) : "none",
                  "; the run had other settings, data or another program there, or a processor or memory is faulty");
     });
     std::printf("verified: steps %lld to %lld of %s have the recorded weights, %s after the last\n",
                 static_cast<long long>(steps.first + 1), static_cast<long long>(steps.last), run.c_str(),
-                hash_text(recorded.at(steps.last)).c_str());
+                detail::hex(recorded.at(steps.last), 8).c_str());
   });
   return 0;
 }

@@ -241,8 +241,7 @@ class Folder::Reader {
         const auto part = files_.groups(in_file(t.name));
         const bool rows = form.runs[i].tensor == i && form.runs[i].count == numel(t.shape);
         if (!part || !rows || (i > 0 && part->values.dim(1) != values[0].dim(1))) break;
-        values.push_back(part->values);
-        scales.push_back(part->scale);
+        values.push_back(part->values), scales.push_back(part->scale);
       }
       if (values.size() == form.tensors.size() && values.size() == form.runs.size())
         return GroupWeight{concat(values, 0), concat(scales, 0)};
@@ -323,16 +322,15 @@ std::unique_ptr<Model> Folder::read_weights(const io::TensorFiles& files, DType 
   };
   const auto groups_of = [&](const std::string& layer, const nn::Linear& linear) -> std::optional<GroupWeight> {
     const std::string name = layer + std::string(kWeight);
-    if ((!bits && !keep) || mesh.tensor.size() > 1 || !shapes.contains(name)) return {};
-    auto groups = reader.groups(name, linear.weight().shape());
+    if (mesh.tensor.size() > 1 || !shapes.contains(name)) return {};
+    const auto groups = reader.groups(name, linear.weight().shape());
     return groups && (keep || groups->bits() == bits) ? groups : std::nullopt;
   };
   if (bits || keep) {
     nn::each_module(*model, [&](const std::string& name, nn::Module& module) {
       auto* layer = dynamic_cast<nn::Linear*>(&module);
       if (!layer || !layer->weight()) return;
-      const std::optional<GroupWeight> groups = groups_of(name, *layer);
-      if (groups) layer->set_quantized(*groups);
+      if (const auto groups = groups_of(name, *layer)) layer->set_quantized(*groups);
       nn::replace_parameters(*layer,
                              [&](const std::string& own, const Tensor& old) { return read(name + "." + own, old); });
       if (bits) layer->quantize(bits);

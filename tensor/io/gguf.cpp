@@ -5,20 +5,18 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
-#include <optional>
 #include <set>
 
-#include "braid/tensor/base/integers.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
-#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/gguf_format.h"
 
 namespace braid::io {
+
 namespace {
 
-constexpr uint32_t kMagic = 0x46554747;  // "GGUF"
 constexpr const char* kDamaged = "the file is damaged or of another kind";
-constexpr int64_t kMaxName = 1 << 16, kMaxText = 1 << 28, kAlignment = 32, kMaxAlignment = 1 << 16;
+constexpr int64_t kMaxName = 1 << 16, kMaxText = 1 << 28, kMaxAlignment = 1 << 16;
 
 // The types of the format whose sizes do not change any more.
 constexpr GgufType kTypes[] = {
@@ -28,13 +26,12 @@ constexpr GgufType kTypes[] = {
     {14, "Q6_K", 256, 210}, {15, "Q8_K", 256, 292}, {24, "I8", 1, 1},       {25, "I16", 1, 2},
     {26, "I32", 1, 4},      {27, "I64", 1, 8},      {28, "F64", 1, 8},      {30, "BF16", 1, 2}};
 
-struct Value {  // types of metadata
-  enum Type : uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
-};
 constexpr int64_t kValueBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};  // at least, of a value
 
-bool is_integer(uint32_t type) { return type <= Value::i32 || type == Value::u64 || type == Value::i64; }
-bool is_number(uint32_t type) { return type == Value::f32 || type == Value::f64; }
+bool is_integer(uint32_t type) {
+  return type <= gguf::Value::i32 || type == gguf::Value::u64 || type == gguf::Value::i64;
+}
+bool is_number(uint32_t type) { return type == gguf::Value::f32 || type == gguf::Value::f64; }
 
 // 1e-5, not 9.99999974737875e-06.
 double shortest(float x) {
@@ -43,16 +40,6 @@ double shortest(float x) {
   double y = x;
   std::from_chars(digits.data(), end, y);
   return y;
-}
-
-int64_t padded(int64_t n, int64_t alignment) { return detail::ceil_div(n, alignment) * alignment; }
-
-std::optional<DType> plain_type(const GgufType& type) {
-  const std::string_view name = type.name;
-  if (name == "F32") return DType::f32;
-  if (name == "F16") return DType::f16;
-  if (name == "BF16") return DType::bf16;
-  return std::nullopt;
 }
 
 float f16_at(const char* p) {
@@ -101,27 +88,27 @@ GgufValue GgufFile::read_value(const std::string& key) {
   };
   const auto integer = [&](uint32_t of) -> int64_t {
     switch (of) {
-      case Value::u8:
+      case gguf::Value::u8:
         return file_.read<uint8_t>();
-      case Value::i8:
+      case gguf::Value::i8:
         return file_.read<int8_t>();
-      case Value::u16:
+      case gguf::Value::u16:
         return file_.read<uint16_t>();
-      case Value::i16:
+      case gguf::Value::i16:
         return file_.read<int16_t>();
-      case Value::u32:
+      case gguf::Value::u32:
         return file_.read<uint32_t>();
-      case Value::i32:
+      case gguf::Value::i32:
         return file_.read<int32_t>();
       default:
         break;
     }
     const auto x = file_.read<int64_t>();
-    if (of == Value::u64 && x < 0) bad("an integer below 2^63", std::to_string(static_cast<uint64_t>(x)));
+    if (of == gguf::Value::u64 && x < 0) bad("an integer below 2^63", std::to_string(static_cast<uint64_t>(x)));
     return x;
   };
   const auto number = [&](uint32_t of) {
-    return of == Value::f32 ? shortest(file_.read<float>()) : file_.read<double>();
+    return of == gguf::Value::f32 ? shortest(file_.read<float>()) : file_.read<double>();
   };
   const auto flag = [&]() -> bool {
     const auto x = file_.read<uint8_t>();
@@ -130,12 +117,13 @@ GgufValue GgufFile::read_value(const std::string& key) {
   };
   if (is_integer(type)) return integer(type);
   if (is_number(type)) return number(type);
-  if (type == Value::boolean) return flag();
-  if (type == Value::text) return read_text(detail::preview(key), kMaxText);
-  if (type != Value::array) bad("a type of 0 to 12", std::to_string(type));
+  if (type == gguf::Value::boolean) return flag();
+  if (type == gguf::Value::text) return read_text(detail::preview(key), kMaxText);
+  if (type != gguf::Value::array) bad("a type of 0 to 12", std::to_string(type));
   const auto of = file_.read<uint32_t>();
   const auto n = file_.read<uint64_t>();
-  if (of > Value::f64 || of == Value::array) bad("an array of numbers, flags or strings", "type " + std::to_string(of));
+  if (of > gguf::Value::f64 || of == gguf::Value::array)
+    bad("an array of numbers, flags or strings", "type " + std::to_string(of));
   if (n > static_cast<uint64_t>(file_.remaining() / kValueBytes[of]))
     bad(str("at most ", file_.remaining() / kValueBytes[of], " values, which the file can hold"), std::to_string(n));
   const auto values = [&](auto read) {
@@ -143,9 +131,9 @@ GgufValue GgufFile::read_value(const std::string& key) {
     for (uint64_t i = 0; i < n; ++i) list.push_back(read());
     return list;
   };
-  if (of == Value::text) return values([&] { return read_text(detail::preview(key), kMaxText); });
+  if (of == gguf::Value::text) return values([&] { return read_text(detail::preview(key), kMaxText); });
   if (is_number(of)) return values([&] { return number(of); });
-  return values([&] { return of == Value::boolean ? int64_t{flag()} : integer(of); });
+  return values([&] { return of == gguf::Value::boolean ? int64_t{flag()} : integer(of); });
 }
 
 void GgufFile::read_tensor(int64_t index) {
@@ -182,7 +170,7 @@ void GgufFile::read_tensor(int64_t index) {
 void GgufFile::open() {
   if (file_.size() < 24)
     file_.fail("not a GGUF file", 0, "24 bytes of header", str("a file of ", file_.size()), kDamaged);
-  if (const auto magic = file_.read<uint32_t>(); magic != kMagic)
+  if (const auto magic = file_.read<uint32_t>(); magic != gguf::kMagic)
     file_.fail("not a GGUF file", 0, "GGUF", detail::hex(magic, 8), kDamaged);
   if (const auto version = file_.read<uint32_t>(); version != 2 && version != 3)
     file_.fail("cannot read the GGUF file", 4, "version 2 or 3, little-endian", std::to_string(version),
@@ -202,27 +190,27 @@ void GgufFile::open() {
   }
   for (uint64_t i = 0; i < tensors; ++i) read_tensor(static_cast<int64_t>(i));
 
-  int64_t alignment = kAlignment;
+  int64_t alignment = gguf::kAlignment;
   if (const auto at = metadata_.find("general.alignment"); at != metadata_.end()) {
     const auto* value = std::get_if<int64_t>(&at->second);
     if (!value || *value < 1 || *value > kMaxAlignment || !std::has_single_bit(static_cast<uint64_t>(*value)))
       file_.fail("bad general.alignment", -1, str("a power of two up to ", kMaxAlignment), "another value", kDamaged);
     alignment = *value;
   }
-  const int64_t data = padded(file_.position(), alignment);
+  const int64_t data = gguf::padded(file_.position(), alignment);
   int64_t end = 0;  // of the tensors so far, behind `data`
   std::set<std::string_view> names;
   for (GgufTensor& t : tensors_) {
     if (!names.insert(t.name).second)
       file_.fail("bad GGUF header", -1, "every tensor once", detail::preview(t.name) + " twice", kDamaged);
-    if (t.offset != padded(end, alignment))
+    if (t.offset != gguf::padded(end, alignment))
       file_.fail("bad tensor " + detail::preview(t.name), -1,
-                 str("its data at ", padded(end, alignment), ", behind the tensor before"), std::to_string(t.offset),
-                 kDamaged);
+                 str("its data at ", gguf::padded(end, alignment), ", behind the tensor before"),
+                 std::to_string(t.offset), kDamaged);
     end = t.offset + t.bytes;
     t.offset += data;
   }
-  if (file_.size() < data + end || file_.size() > padded(data + end, alignment))
+  if (file_.size() < data + end || file_.size() > gguf::padded(data + end, alignment))
     file_.fail("bad end of the GGUF file", data + end, str("a file of ", data + end, " bytes, or padding behind them"),
                std::to_string(file_.size()), kDamaged);
 }
@@ -244,7 +232,7 @@ std::string GgufFile::bytes_of(const GgufTensor& t) const {
 }
 
 Tensor GgufFile::load(const GgufTensor& t) const {
-  if (const auto type = plain_type(*t.type)) {
+  if (const auto type = gguf::plain_type(*t.type)) {
     Tensor x = empty(t.shape, *type);
     file_.read_at(t.offset, x.mutable_raw(), t.bytes);
     return x;
@@ -301,104 +289,6 @@ GroupWeight GgufFile::groups(const GgufTensor& t) const {
     }
   }
   return w;
-}
-
-namespace {
-
-template <class T>
-void put(std::string& to, T value) {
-  to.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-void put_text(std::string& to, const std::string& value) {
-  put(to, static_cast<uint64_t>(value.size()));
-  to += value;
-}
-
-struct PutValue {
-  std::string& to;
-
-  void operator()(int64_t x) {
-    check(x >= 0 && x <= UINT32_MAX, "write_gguf", [&] { return str(x, " does not fit u32"); });
-    put(to, Value::u32), put(to, static_cast<uint32_t>(x));
-  }
-  void operator()(double x) { put(to, Value::f32), put(to, static_cast<float>(x)); }
-  void operator()(bool x) { put(to, Value::boolean), put(to, static_cast<uint8_t>(x)); }
-  void operator()(const std::string& x) { put(to, Value::text), put_text(to, x); }
-  void operator()(const std::vector<int64_t>& x) {
-    list(Value::i32, x, [&](int64_t n) {
-      check(n >= INT32_MIN && n <= INT32_MAX, "write_gguf", [&] { return str(n, " does not fit i32"); });
-      put(to, static_cast<int32_t>(n));
-    });
-  }
-  void operator()(const std::vector<double>& x) {
-    list(Value::f32, x, [&](double n) { put(to, static_cast<float>(n)); });
-  }
-  void operator()(const std::vector<std::string>& x) {
-    list(Value::text, x, [&](const std::string& n) { put_text(to, n); });
-  }
-  template <class T, class F>
-  void list(Value::Type type, const std::vector<T>& x, F each) {
-    put(to, Value::array), put(to, type), put(to, static_cast<uint64_t>(x.size()));
-    for (const T& n : x) each(n);
-  }
-};
-
-// The blocks of a matrix (out, in).
-std::string blocks_of(const GroupWeight& w, int64_t in) {
-  std::string bytes;
-  const int bits = w.bits();
-  for (int64_t o = 0; o < w.values.dim(0); ++o) {
-    const uint8_t* row = w.values.data<uint8_t>() + o * w.values.dim(1);
-    for (int64_t g = 0; g < in / kGroup; ++g) {
-      put(bytes, w.scale.data<float16>()[o * w.scale.dim(1) + g].bits);
-      const auto value = [&](int64_t i) { return group_value(row, bits, g * kGroup + i); };
-      for (int64_t i = 0; i < 4 * bits; ++i)
-        put(bytes, static_cast<uint8_t>(bits == 8 ? value(i) : (value(i) + 8) | (value(i + 16) + 8) << 4));
-    }
-  }
-  return bytes;
-}
-
-}  // namespace
-
-void write_gguf(const std::string& path, const std::vector<std::pair<std::string, GgufValue>>& metadata,
-                const std::vector<GgufSource>& tensors) {
-  std::string head;
-  put(head, kMagic), put(head, uint32_t{3});
-  put(head, static_cast<uint64_t>(tensors.size())), put(head, static_cast<uint64_t>(metadata.size()));
-  for (const auto& [key, value] : metadata) put_text(head, key), std::visit(PutValue{head}, value);
-  int64_t offset = 0;
-  std::vector<int64_t> sizes;
-  for (const GgufSource& t : tensors) {
-    const GgufType* type = find_gguf_type(t.type);
-    check(type && t.shape.rank() >= 1 && t.shape[-1] % type->block == 0, "write_gguf",
-          [&] { return str(t.name, " ", t.shape, " cannot be of type ", t.type); });
-    put_text(head, t.name), put(head, static_cast<uint32_t>(t.shape.rank()));
-    for (int a = t.shape.rank() - 1; a >= 0; --a) put(head, static_cast<uint64_t>(t.shape[a]));
-    put(head, type->id), put(head, static_cast<uint64_t>(offset));
-    sizes.push_back(numel(t.shape) / type->block * type->bytes);
-    offset = padded(offset + sizes.back(), kAlignment);
-  }
-  AtomicFile file(path);
-  const std::string zeros(kAlignment, '\0');
-  const auto align = [&] { file.write(zeros.data(), padded(file.size(), kAlignment) - file.size()); };
-  file.write(head);
-  align();
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const GgufSource& t = tensors[i];
-    const int64_t before = file.size();
-    if (t.groups) {
-      file.write(blocks_of(t.groups(), t.shape[-1]));
-    } else {
-      const Tensor x = t.make().detach().to(kCpu).contiguous();
-      check(plain_type(*find_gguf_type(t.type)) == x.dtype(), "write_gguf",
-            [&] { return t.name + " has another type"; });
-      file.write(x.raw(), x.numel() * size_of(x.dtype()));
-    }
-    check(file.size() - before == sizes[i], "write_gguf", [&] { return t.name + " is not what was announced"; });
-    align();
-  }
-  file.commit();
 }
 
 }  // namespace braid::io

@@ -53,12 +53,6 @@ uint32_t weight_hash(const std::vector<nn::NamedTensor>& parameters) {
   return hash;
 }
 
-std::string hash_text(uint32_t hash) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%08x", hash);
-  return text;
-}
-
 std::map<int64_t, uint32_t> read_weight_hashes(const fs::path& file) {
   std::map<int64_t, uint32_t> hashes;
   io::LineReader lines(file.string());
@@ -77,6 +71,6 @@ WeightHashes::WeightHashes(const fs::path& file, int64_t step) : file_(file.stri
   file_.follow(kHead);
 }
 
-void WeightHashes::append(int64_t step, uint32_t hash) { file_.append(str(step, ",", hash_text(hash), "\n")); }
+void WeightHashes::append(int64_t step, uint32_t hash) { file_.append(str(step, ",", detail::hex(hash, 8), "\n")); }
 
 }  // namespace braid::apps

@@ -16,7 +16,6 @@ inline constexpr const char* kWeightHashesFile = "weights.csv";
 
 // CRC-32C of names and values.
 uint32_t weight_hash(const std::vector<nn::NamedTensor>& parameters);
-std::string hash_text(uint32_t hash);  // "0a1b2c3d"
 
 // By step. Error(input) with the line that is none; an unfinished last line is none of the file's.
 std::map<int64_t, uint32_t> read_weight_hashes(const std::filesystem::path& file);

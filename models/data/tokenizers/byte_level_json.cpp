@@ -4,9 +4,9 @@ namespace braid::models::text {
 
 using nlohmann::ordered_json;
 
-ordered_json special_token_json(std::string_view content, int64_t id) {
+ordered_json special_token_json(std::string_view content, int64_t id, bool special) {
   return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
-          {"rstrip", false}, {"normalized", false}, {"special", true}};
+          {"rstrip", false}, {"normalized", false}, {"special", special}};
 }
 
 ordered_json ByteLevelJson::root() const {
@@ -20,15 +20,7 @@ ordered_json ByteLevelJson::root() const {
   if (ignore_merges) model["ignore_merges"] = *ignore_merges;
   model["vocab"] = vocab;
   model["merges"] = merges;
-  return {{"version", "1.0"},
-          {"truncation", nullptr},
-          {"padding", nullptr},
-          {"added_tokens", added},
-          {"normalizer", normalizer},
-          {"pre_tokenizer", pre_tokenizer},
-          {"post_processor", post_processor},
-          {"decoder", decoder},
-          {"model", model}};
+  return tokenizer_json(added, normalizer, pre_tokenizer, post_processor, decoder, std::move(model));
 }
 
 }  // namespace braid::models::text

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "braid/models/data/tokenizers/byte_level_json.h"
 #include "braid/models/folders/gguf/architecture.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/base/utf8.h"
@@ -52,11 +53,6 @@ const std::vector<Cut>& cuts() {
       {{"smollm"}, nullptr, sequence({{"type", "Digits"}, {"individual_digits", true}}, true)},
   };
   return list;
-}
-
-json special_token(const std::string& content, int64_t id, bool special) {
-  return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
-          {"rstrip", false}, {"normalized", false}, {"special", special}};
 }
 
 // `begin` around one text and around two.
@@ -144,7 +140,7 @@ std::map<std::string, std::string> read_tokenizer(const io::GgufFile& file) {
     vocab[token] = id;
     if (kind == kNormal) parts.emplace(token, id);
     if (kind == kControl || kind == kUserDefined || kind == kUnknown)
-      added.push_back(special_token(token, id, kind != kUserDefined));
+      added.push_back(json(text::special_token_json(token, id, kind != kUserDefined)));
   }
 
   json tokenizer_model = {{"type", "BPE"},
@@ -218,15 +214,7 @@ std::map<std::string, std::string> read_tokenizer(const io::GgufFile& file) {
   if (begin && value_of<bool>(file, kKey + "add_bos_token").value_or(begins))
     post_processor = template_of(text_of(*begin), *begin);
 
-  const json root = {{"version", "1.0"},
-                     {"truncation", nullptr},
-                     {"padding", nullptr},
-                     {"added_tokens", added},
-                     {"normalizer", normalizer},
-                     {"pre_tokenizer", pre_tokenizer},
-                     {"post_processor", post_processor},
-                     {"decoder", decoder},
-                     {"model", std::move(tokenizer_model)}};
+  const json root = text::tokenizer_json(added, normalizer, pre_tokenizer, post_processor, decoder, tokenizer_model);
   std::map<std::string, std::string> files = {{"tokenizer.json", root.dump(1) + "\n"},
                                               {"tokenizer_config.json", config.dump(1) + "\n"}};
   if (!ends.empty()) files["generation_config.json"] = json{{"eos_token_id", ends}}.dump(1) + "\n";

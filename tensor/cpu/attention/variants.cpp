@@ -1,6 +1,7 @@
 #include "braid/tensor/cpu/attention/variants.h"
 
 #include <atomic>
+#include <tuple>
 #include <vector>
 
 #include "braid/tensor/base/processor.h"
@@ -16,25 +17,23 @@ extern const Kernels<double> strict_avx512_f64, strict_avx2_f64, strict_portable
 
 namespace {
 
+// The kernels of T among those of two types.
+template <class T>
+void add(std::vector<const Kernels<T>*>& found, const Kernels<float>& single, const Kernels<double>& twice) {
+  found.push_back(&std::get<const Kernels<T>&>(std::tie(single, twice)));
+}
+
 template <class T>
 std::vector<const Kernels<T>*> find_variants() {
   std::vector<const Kernels<T>*> found;
-  constexpr bool f32 = sizeof(T) == 4;
-  auto add = [&](const Kernels<float>& single, const Kernels<double>& twice) {
-    if constexpr (f32) {
-      found.push_back(&single);
-    } else {
-      found.push_back(&twice);
-    }
-  };
 #ifdef BRAID_ATTENTION_AVX512
-  if (detail::has_avx512()) add(avx512_f32, avx512_f64);
+  if (detail::has_avx512()) add(found, avx512_f32, avx512_f64);
 #endif
 #ifdef BRAID_ATTENTION_AVX2
-  if (detail::has_avx2()) add(avx2_f32, avx2_f64);
+  if (detail::has_avx2()) add(found, avx2_f32, avx2_f64);
 #endif
 #ifdef BRAID_ATTENTION_PORTABLE
-  add(portable_f32, portable_f64);
+  add(found, portable_f32, portable_f64);
 #endif
   return found;
 }
@@ -48,20 +47,14 @@ detail::Variants<Kernels<T>>& known() {
 template <class T>
 std::vector<const Kernels<T>*> find_strict_variants() {
   std::vector<const Kernels<T>*> found;
-  const auto add = [&](const Kernels<float>& single, const Kernels<double>& twice) {
-    if constexpr (sizeof(T) == 4)
-      found.push_back(&single);
-    else
-      found.push_back(&twice);
-  };
 #ifdef BRAID_ATTENTION_STRICT_AVX512
-  if (detail::has_avx512()) add(strict_avx512_f32, strict_avx512_f64);
+  if (detail::has_avx512()) add(found, strict_avx512_f32, strict_avx512_f64);
 #endif
 #ifdef BRAID_ATTENTION_STRICT_AVX2
-  if (detail::has_avx2()) add(strict_avx2_f32, strict_avx2_f64);
+  if (detail::has_avx2()) add(found, strict_avx2_f32, strict_avx2_f64);
 #endif
 #ifdef BRAID_ATTENTION_STRICT_PORTABLE
-  add(strict_portable_f32, strict_portable_f64);
+  add(found, strict_portable_f32, strict_portable_f64);
 #endif
   return found;
 }
