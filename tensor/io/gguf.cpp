@@ -55,10 +55,10 @@ void dequantize_q6_k(const char* block, float* y) {
   const auto* scales = reinterpret_cast<const int8_t*>(high + 64);
   const float d = f16_at(block + 208);
   for (int i = 0; i < 256; ++i) {
-    const int half = i / 128, quarter = i % 128 / 32, l = i % 32;
+    const int half = i / 128, quarter = i % 128 / 32, l = i % 32, scale = scales[i / 16];
     const int lower = low[64 * half + 32 * (quarter % 2) + l] >> 4 * (quarter / 2) & 15;
     const int upper = high[32 * half + l] >> 2 * quarter & 3;
-    y[i] = d * static_cast<float>(scales[i / 16]) * static_cast<float>((lower | upper << 4) - 32);
+    y[i] = d * static_cast<float>(scale) * static_cast<float>((lower | upper << 4) - 32);
   }
 }
 
