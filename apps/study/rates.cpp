@@ -1,11 +1,15 @@
 #include "apps/study/rates.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <map>
 
 #include "apps/cli/text.h"
 #include "braid/models/study/intervals.h"
+#include "braid/tensor/error.h"
 
 namespace braid::apps {
 
@@ -19,6 +23,13 @@ void add_loss(RateCurve& curve, double rate, double loss) {
     at->second.push_back(loss);
   else
     curve.losses.insert(at, {rate, {loss}});
+}
+
+// A rate without the rounding of the product that gave it: 9e-3, not 0.009000000000000001.
+double six_digits(double rate) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.6g", rate);
+  return std::strtod(text.data(), nullptr);
 }
 
 // The settings of a variant without its rate: the key of its group.
@@ -53,6 +64,50 @@ std::string RateCurve::edge_note() const {
              largest ? "largest: try larger ones." : "smallest: try smaller ones.");
 }
 
+VariantRates rates_beyond(const Study& study, const std::vector<StudyResult>& search) {
+  VariantRates more;
+  if (!study.search) return more;
+  const Study::Search& s = *study.search;
+  for (const std::string& variant : s.variants) {
+    std::map<double, std::vector<double>> finished;
+    for (const StudyResult& r : search)
+      if (r.run.variant == variant) finished[r.run.rate.value_or(0)].push_back(r.loss);
+    std::vector<double> rates = s.rates;
+    int64_t smaller = 0, larger = 0;
+    while (true) {
+      RateCurve curve;
+      for (const double rate : rates)
+        if (finished[rate].size() == s.seeds.size()) curve.losses.emplace_back(rate, finished[rate]);
+      if (curve.losses.size() < rates.size()) break;
+      const int best = curve.best();
+      const size_t last = rates.size() - 1;
+      if (best == static_cast<int>(last) && larger++ < s.extend)
+        rates.push_back(six_digits(rates[last] * rates[last] / rates[last - 1]));
+      else if (best == 0 && smaller++ < s.extend)
+        rates.insert(rates.begin(), six_digits(rates[0] * rates[0] / rates[1]));
+      else
+        break;
+      more.emplace_back(variant, best == 0 ? rates.front() : rates.back());
+    }
+  }
+  return more;
+}
+
+VariantRates best_rates(const Study& study, const std::vector<StudyResult>& search) {
+  VariantRates best;
+  if (!study.search) return best;
+  const Study::Search& s = *study.search;
+  const size_t rates = s.variants.size() * s.rates.size() + rates_beyond(study, search).size();
+  if (search.size() < rates * s.seeds.size()) return best;
+  for (const RateCurve& curve : search_curves(study, search)) {
+    check(curve.best() >= 0, ErrorKind::numerical, [&] {
+      return "every learning rate of the search diverged for " + curve.name + ": give search.rates lower ones";
+    });
+    best.emplace_back(curve.name, curve.losses[static_cast<size_t>(curve.best())].first);
+  }
+  return best;
+}
+
 std::vector<RateCurve> search_curves(const Study& study, const std::vector<StudyResult>& search) {
   std::vector<RateCurve> curves;
   if (!study.search) return curves;
@@ -60,9 +115,7 @@ std::vector<RateCurve> search_curves(const Study& study, const std::vector<Study
     RateCurve curve{.name = variant, .losses = {}};
     curve.hue =
         static_cast<int>(std::ranges::find(study.variants, variant, &Study::Section::name) - study.variants.begin());
-    std::vector<double> rates = study.search->rates;
-    std::ranges::sort(rates);
-    for (const double rate : rates) curve.losses.push_back({rate, {}});
+    for (const double rate : study.search->rates) curve.losses.push_back({rate, {}});
     for (const StudyResult& r : search)
       if (r.run.variant == variant) add_loss(curve, r.run.rate.value_or(0), r.loss);
     curves.push_back(std::move(curve));

@@ -21,6 +21,13 @@ struct RateCurve {
   std::string edge_note() const;
 };
 
+// Rates beyond those of the file: while the best rate of a variant is at an edge of those that are finished, the next
+// one by the same factor, at most search.extend on each side.
+VariantRates rates_beyond(const Study& study, const std::vector<StudyResult>& search);
+// The learning rate of each variant of the search: that of the lowest mean validation loss. Empty until all runs of
+// the search are finished. Error(numerical) where every rate of a variant diverged.
+VariantRates best_rates(const Study& study, const std::vector<StudyResult>& search);
+
 // A curve for each variant of the search.
 std::vector<RateCurve> search_curves(const Study& study, const std::vector<StudyResult>& search);
 // A curve for each size, budget and group of two or more variants whose settings are the same but for optimizer.lr.

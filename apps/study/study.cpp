@@ -1,11 +1,13 @@
 // braid study: a table of training runs from one file, and what they show.
 #include <cstdio>
+#include <functional>
 
 #include "apps/chart/medium.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/text.h"
 #include "apps/study/metric.h"
 #include "apps/study/pace.h"
+#include "apps/study/rates.h"
 #include "apps/study/study_cost.h"
 #include "apps/study/study_report.h"
 #include "apps/train/train.h"
@@ -41,8 +43,8 @@ std::vector<StudyResult> results_of(const Study& study, const std::vector<StudyR
 int run_part(const Study& study, const std::vector<StudyRun>& runs, const Part& part, const Job& job,
              const std::string& command) {
   for (size_t i = 0; i < runs.size(); ++i) {
-    if (static_cast<int64_t>(i) % part.of != part.number - 1) continue;
     const StudyRun& run = runs[i];
+    if (run.turn % part.of != part.number - 1) continue;
     std::optional<StudyResult> done;
     at_root(job.world(), [&] { done = read_result(study, run); });
     if (job.world().any(done.has_value())) continue;
@@ -73,6 +75,25 @@ int wait_for_others(const char* which, const std::vector<StudyResult>& finished,
   return exit_stopped;
 }
 
+struct Search {
+  int code = 0;  // of the training, not 0 where it stopped
+  std::vector<StudyRun> runs;
+  std::vector<StudyResult> results;
+};
+// The search for rates, with those beyond the file's that results ask for.
+Search search_with(const Study& study, const Paces& paces,
+                   const std::function<int(const std::vector<StudyRun>&)>& train_runs) {
+  Search search{.code = 0, .runs = search_runs(study, paces, {}), .results = {}};
+  while (true) {
+    search.code = train_runs(search.runs);
+    if (search.code != 0) return search;
+    search.results = results_of(study, search.runs);
+    std::vector<StudyRun> all = search_runs(study, paces, rates_beyond(study, search.results));
+    if (all.size() == search.runs.size()) return search;
+    search.runs = std::move(all);
+  }
+}
+
 int study_with(const Arguments& arguments, const Job& job) {
   Study study = read_study(arguments.get("STUDY"));
   const Medium medium = medium_of(arguments);
@@ -87,16 +108,15 @@ int study_with(const Arguments& arguments, const Job& job) {
     at_root(job.world(), [&] {
       StepFormula formula;
       const Paces paces = planned_paces(study, paces_of(results_of(study, pace)), formula);
-      std::vector<StudyRun> all = search_runs(study, paces);
-      for (StudyRun& run : main_runs(study, best_rates(study, results_of(study, all)), paces))
-        all.push_back(std::move(run));
+      auto [code, all, searched] = search_with(study, paces, [](const auto&) { return 0; });
+      for (StudyRun& run : main_runs(study, best_rates(study, searched), paces)) all.push_back(std::move(run));
       std::fputs(study_plan(study, all, formula).c_str(), stdout);
     });
     return 0;
   }
   const bool report_only = arguments.has("report");
   at_root(job.world(), [&] {
-    std::vector<StudyRun> all = search_runs(study, {});
+    std::vector<StudyRun> all = search_runs(study, {}, {});
     for (StudyRun& run : main_runs(study, {}, {})) all.push_back(std::move(run));
     open_study(study, all);
   });
@@ -105,10 +125,10 @@ int study_with(const Arguments& arguments, const Job& job) {
   const std::vector<StudyResult> paced = results_of(study, pace);
   if (paced.size() < pace.size() && !report_only) return wait_for_others("that measure a step", paced, pace);
   const Paces paces = paces_of(paced);
-  const std::vector<StudyRun> search = search_runs(study, paces);
-  if (!report_only)
-    if (const int code = run_part(study, search, part, job, arguments.line()); code != 0) return code;
-  const std::vector<StudyResult> searched = results_of(study, search);
+  const auto [stopped, search, searched] = search_with(study, paces, [&](const std::vector<StudyRun>& runs) {
+    return report_only ? 0 : run_part(study, runs, part, job, arguments.line());
+  });
+  if (stopped != 0) return stopped;
   const auto rates = best_rates(study, searched);
   const bool waits = study.search && rates.empty();
   for (const auto& [variant, rate] : rates)

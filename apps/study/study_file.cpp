@@ -24,7 +24,7 @@ const std::vector<std::string> kUnits = {"tokens_per_parameter", "tokens", "step
 const std::vector<std::string> kStudyKeys = {
     "name",  "out",     "baseline",        "config",   "seeds",  "tokens_per_parameter", "tokens",
     "steps", "minutes", "warmup_fraction", "families", "metric", "fingerprint",          "coordinates"};
-const std::vector<std::string> kSearchKeys = {"size", "budget", "rates", "seeds", "variants"};
+const std::vector<std::string> kSearchKeys = {"size", "budget", "rates", "extend", "seeds", "variants"};
 // Settings of which a study decides, and those in which variants must agree for their losses to be comparable.
 const std::vector<std::string> kDecided = {"run.out", "run.seed", "train.steps", "train.epochs"};
 const std::vector<std::string> kShared = {"data.", "eval.", "parallel.", "train.batch_size", "train.accumulate"};
@@ -157,7 +157,12 @@ class Reader {
     Study::Search& search = *study_.search;
     if (key == "size") search.size = text(entry);
     if (key == "budget") search.budget = number(entry);
-    if (key == "rates") search.rates = numbers(entry);
+    if (key == "rates") search.rates = numbers(entry), std::ranges::sort(search.rates);
+    if (key == "extend") {
+      const auto* times = std::get_if<int64_t>(&entry.value);
+      if (!times || *times < 0) reject(entry, "an integer from 0");
+      search.extend = *times;
+    }
     if (key == "seeds") search.seeds = seeds(entry);
     if (key == "variants") {
       if (const auto* one = std::get_if<std::string>(&entry.value)) search.variants = {*one};
@@ -225,6 +230,8 @@ class Reader {
     if (!study_.search) return;
     Study::Search& search = *study_.search;
     need(!search.rates.empty(), "search.rates");
+    need(search.extend == 0 || search.rates.front() < search.rates.back(),
+         "two search.rates, between which search.extend finds its factor");
     if (search.size.empty()) search.size = sizes.front();
     if (search.budget == 0) search.budget = study_.budgets.front();
     if (search.seeds.empty()) search.seeds = {study_.seeds.front()};
@@ -332,6 +339,7 @@ std::vector<StudyRun> pace_runs(const Study& study) {
                    .steps = steps,
                    .rate = {},
                    .pace = true,
+                   .turn = std::ssize(runs),
                    .settings = settings_of(study, size.name, variant.name)};
       for (const std::string& setting :
            {str("train.steps=", steps), std::string("schedule.warmup=1"), std::string("eval.samples=1"),
@@ -342,19 +350,25 @@ std::vector<StudyRun> pace_runs(const Study& study) {
   return runs;
 }
 
-std::vector<StudyRun> search_runs(const Study& study, const Paces& paces) {
+std::vector<StudyRun> search_runs(const Study& study, const Paces& paces, const VariantRates& more) {
   std::vector<StudyRun> runs;
   if (!study.search) return runs;
   const Study::Search& search = *study.search;
+  const auto add = [&](const std::string& variant, double rate, int64_t first_turn) {
+    for (const int64_t seed : search.seeds) {
+      runs.push_back(make_run(study, search.size, variant, search.budget, seed, rate, true, paces));
+      runs.back().turn = first_turn++;
+    }
+  };
   for (const std::string& variant : search.variants)
-    for (const double rate : search.rates)
-      for (const int64_t seed : search.seeds)
-        runs.push_back(make_run(study, search.size, variant, search.budget, seed, rate, true, paces));
+    for (const double rate : search.rates) add(variant, rate, std::ssize(runs));
+  // Parts need not know the same rates at a time, so the turn of a run depends on its variant alone.
+  for (const auto& [variant, rate] : more)
+    add(variant, rate, std::ranges::find(search.variants, variant) - search.variants.begin());
   return runs;
 }
 
-std::vector<StudyRun> main_runs(const Study& study, const std::vector<std::pair<std::string, double>>& rates,
-                                const Paces& paces) {
+std::vector<StudyRun> main_runs(const Study& study, const VariantRates& rates, const Paces& paces) {
   std::vector<StudyRun> runs;
   for (const Study::Section& size : study.sizes)
     for (const double budget : study.budgets)
@@ -364,6 +378,7 @@ std::vector<StudyRun> main_runs(const Study& study, const std::vector<std::pair<
           for (const auto& [name, value] : rates)
             if (name == variant.name) rate = value;
           runs.push_back(make_run(study, size.name, variant.name, budget, seed, rate, false, paces));
+          runs.back().turn = std::ssize(runs) - 1;
         }
   return runs;
 }

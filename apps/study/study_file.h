@@ -22,7 +22,8 @@ struct Study {
   struct Search {  // of the learning rate, for each of these variants by itself
     std::string size;
     double budget = 0;
-    std::vector<double> rates;
+    std::vector<double> rates;  // rising
+    int64_t extend = 0;         // rates to add at most on each side, while the best one is at an edge
     std::vector<int64_t> seeds;
     std::vector<std::string> variants;
   };
@@ -57,6 +58,7 @@ struct StudyRun {
   std::optional<double> rate;         // of the search
   bool search = false;                // a run of the search
   bool pace = false;                  // a run that measures how long a step takes
+  int64_t turn = 0;                   // of N parts, the one with turn % N + 1 trains it
   std::vector<std::string> settings;  // of braid train, key=value; a later one counts
 };
 
@@ -71,12 +73,13 @@ struct RunSettings {
 
 // A run of a few steps for each size and variant; none unless budgets are in minutes.
 std::vector<StudyRun> pace_runs(const Study& study);
-// The runs of the search, in order; one step each where a pace is needed and not known. Error(setting) for settings
-// that train would reject.
-std::vector<StudyRun> search_runs(const Study& study, const Paces& paces);
+// Learning rates by variant.
+using VariantRates = std::vector<std::pair<std::string, double>>;
+// The runs of the search, in order, and then those of `more` rates; one step each where a pace is needed and not known.
+// Error(setting) for settings that train would reject.
+std::vector<StudyRun> search_runs(const Study& study, const Paces& paces, const VariantRates& more);
 // The runs of the study. `rates`: the learning rate of each variant of the search, empty while it is not known.
-std::vector<StudyRun> main_runs(const Study& study, const std::vector<std::pair<std::string, double>>& rates,
-                                const Paces& paces);
+std::vector<StudyRun> main_runs(const Study& study, const VariantRates& rates, const Paces& paces);
 
 // V of the data of these settings, 0 where there are none here.
 int64_t vocabulary_here(const TrainConfig& config);

@@ -329,27 +329,6 @@ class Reporter {
 
 }  // namespace
 
-std::vector<std::pair<std::string, double>> best_rates(const Study& study, const std::vector<StudyResult>& search) {
-  std::vector<std::pair<std::string, double>> best;
-  if (!study.search) return best;
-  const Study::Search& s = *study.search;
-  if (search.size() < s.variants.size() * s.rates.size() * s.seeds.size()) return best;
-  for (const std::string& variant : s.variants) {
-    double lowest = std::numeric_limits<double>::infinity(), chosen = 0;
-    for (const double rate : s.rates) {
-      double sum = 0;
-      for (const StudyResult& r : search)
-        if (r.run.variant == variant && r.run.rate == rate) sum += r.loss / static_cast<double>(s.seeds.size());
-      if (sum < lowest) lowest = sum, chosen = rate;
-    }
-    check(chosen > 0, ErrorKind::numerical, [&] {
-      return "every learning rate of the search diverged for " + variant + ": give search.rates lower ones";
-    });
-    best.emplace_back(variant, chosen);
-  }
-  return best;
-}
-
 std::string write_study_report(const Study& study, const std::vector<StudyResult>& search,
                                const std::vector<StudyResult>& results, int64_t missing, const Medium& medium) {
   return Reporter(study, search, results, medium).write(missing);

@@ -9,10 +9,6 @@
 
 namespace braid::apps {
 
-// The learning rate of each variant of the search: that of the lowest mean validation loss. Empty until all runs of
-// the search are finished.
-std::vector<std::pair<std::string, double>> best_rates(const Study& study, const std::vector<StudyResult>& search);
-
 // Writes runs.csv, losses.csv, differences.csv, multipliers.csv, law.csv, families.csv, search.csv, rates.csv,
 // curves.csv, their charts for the medium, tables.tex and report.md into study.out/report; files without rows are left
 // out. Returns the text of report.md. `missing`: runs that are not finished.

@@ -174,4 +174,31 @@ BOOST_AUTO_TEST_CASE(counts_of_values) {
   BOOST_TEST(counts.text() == "2 to 3");
 }
 
+BOOST_AUTO_TEST_CASE(rates_are_tried_beyond_an_edge_while_the_best_one_is_there) {
+  Study study = study_in("unused");
+  study.search =
+      Study::Search{.size = "a", .rates = {1e-3, 3e-3}, .extend = 2, .seeds = {1, 2}, .variants = {"plain", "full"}};
+  std::vector<StudyResult> found;
+  const auto tried = [&](const std::string& variant, double rate, double loss) {
+    for (const int64_t seed : study.search->seeds) {
+      found.push_back({.loss = loss});
+      found.back().run.variant = variant, found.back().run.rate = rate, found.back().run.seed = seed;
+    }
+  };
+  tried("plain", 1e-3, 3.0), tried("plain", 3e-3, 2.0), tried("full", 1e-3, 3.0);
+  BOOST_TEST((rates_beyond(study, found) == VariantRates{{"plain", 9e-3}}));
+  BOOST_TEST(best_rates(study, found).empty());
+  tried("plain", 9e-3, 2.5), tried("full", 3e-3, 3.5);
+  BOOST_TEST((rates_beyond(study, found) == VariantRates{{"plain", 9e-3}, {"full", 0.000333333}}));
+  tried("full", 0.000333333, 2.9);
+  BOOST_TEST(
+      (rates_beyond(study, found) == VariantRates{{"plain", 9e-3}, {"full", 0.000333333}, {"full", 0.000111111}}));
+  BOOST_TEST(best_rates(study, found).empty());
+  tried("full", 0.000111111, 2.8);  // the edge once more, but two rates were added on this side
+  BOOST_TEST(rates_beyond(study, found).size() == 3u);
+  BOOST_TEST((best_rates(study, found) == VariantRates{{"plain", 3e-3}, {"full", 0.000111111}}));
+  study.search->extend = 0;
+  BOOST_TEST(rates_beyond(study, found).empty());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -259,6 +259,17 @@ BOOST_AUTO_TEST_CASE(parts_share_a_study_and_a_search_gives_the_rates) {
   check_rejected(file, "bad value for --part: expected I/N", " --part 3/2");
 }
 
+BOOST_AUTO_TEST_CASE(a_search_goes_beyond_its_edges) {
+  const fs::path out = world().fresh();
+  const fs::path file = file_of(study_text(out) + "[search]\nrates = [\"1e-5\", \"1e-4\"]\nextend = 1\n");
+  BOOST_TEST(run("study " + file.string() + " --part 1/2").code == 75);
+  BOOST_TEST(run("study " + file.string() + " --part 2/2").code == 75);  // the part of 0.001 that is the first one's
+  BOOST_TEST(run("study " + file.string()).code == 0);
+  BOOST_TEST(rows_of(out / "report/search.csv") == 6);
+  BOOST_TEST(slurp(out / "report/report.md").find("| variant | 1e-05 | 1e-04 | 0.001 |") != std::string::npos);
+  BOOST_TEST(run("study " + file.string() + " --dry-run").code == 0);
+}
+
 BOOST_AUTO_TEST_CASE(what_does_not_belong_together_is_rejected) {
   const fs::path out = world().fresh(), file = file_of(study_text(out));
   BOOST_TEST(run("study " + file.string() + " --part 1/8").code == 0);
@@ -283,6 +294,8 @@ BOOST_AUTO_TEST_CASE(what_does_not_belong_together_is_rejected) {
   check_rejected(with("run.seed = 4\n"), "the study sets run.seed");
   check_rejected(with("[search]\nrate = [1]\n"), "unknown key 'search.rate'");
   check_rejected(with("[search]\nrates = [0]\n"), "a list of numbers above 0");
+  check_rejected(with("[search]\nrates = [1]\nextend = 1\n"), "expected two search.rates");
+  check_rejected(with("[search]\nrates = [1, 2]\nextend = -1\n"), "an integer from 0");
   check_rejected(with("[search]\nrates = [1]\nsize = \"c\"\n"), "expected one of a, b, found c");
   check_rejected(file_of(study_text(out, "tokens = [100]\n")), "found steps as well");
   std::string unmeasured = study_text(out);
