@@ -100,6 +100,12 @@ bool prefers_avx512_bf16() { return has_avx512_bf16() && (kEmulated || !__builti
 
 bool has_avx512_vnni() { return has_avx512() && (kEmulated || __builtin_cpu_supports("avx512vnni")); }
 
+bool has_amx_int8() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return has_avx512_vnni() && has_amx() &&
+         (kEmulated || (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & 1u << 25) != 0));
+}
+
 #else
 
 bool has_avx2() { return false; }
@@ -108,6 +114,7 @@ bool has_avx_vnni() { return false; }
 bool has_avx512() { return false; }
 bool has_avx512_bf16() { return false; }
 bool has_amx() { return false; }
+bool has_amx_int8() { return false; }
 bool prefers_avx512_bf16() { return false; }
 bool has_avx512_vnni() { return false; }
 

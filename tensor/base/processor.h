@@ -16,6 +16,7 @@ bool has_avx512();       // F, BW, DQ and VL, beside AVX2 and F16C
 bool has_avx512_vnni();  // beside these: sums of products of 8-bit numbers
 bool has_avx512_bf16();  // beside these: sums of products of bf16
 bool has_amx();          // beside AVX512-BF16: products of tiles of bf16, which the system was asked for
+bool has_amx_int8();     // beside AVX512-VNNI and AMX: products of tiles of 8-bit numbers
 
 // Has AVX512-BF16, and it multiplies faster than f32 does. An instruction sums 32 products where one of f32 takes 16.
 // AMD's processors (Zen 4, Zen 5) start as many of the first a cycle as of the second; Intel's Emerald Rapids was

@@ -5,6 +5,9 @@
 // ascending words; their sum is added to C. Each step is rounded to nearest even; numbers below 2^-126 count as zero.
 // A row of C depends on no other row. (Intel 64 and IA-32 Architectures Software Developer's Manual, TDPBF16PS.)
 //
+// multiply_bytes<C, A, B>: C (rows, 16) i32 += A (rows, words) B (words, 16), where a word holds four neighbouring
+// depths, bytes from 0 to 255 in A and from -128 to 127 in B (TDPBUSD).
+//
 // Instructions of their own here because GCC's intrinsics do not tell the compiler which memory they read.
 #pragma once
 #include <cstdint>
@@ -55,6 +58,10 @@ inline void zero() {
 template <int C, int A, int B>
 inline void multiply() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
+}
+template <int C, int A, int B>
+inline void multiply_bytes() {
+  asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
 }
 
 #endif

@@ -41,6 +41,7 @@ inline __m512d load_pd(const void* p) { return load<__m512d>(p); }
 inline __m512i load_si512(const void* p) { return load<__m512i>(p); }
 inline void store_ps(void* p, __m512 v) { std::memcpy(p, &v, 64); }
 inline __m512 set1_ps(float x) { return join<__m512>(_mm256_set1_ps(x), _mm256_set1_ps(x)); }
+inline __m512d set1_pd(double x) { return join<__m512d>(_mm256_set1_pd(x), _mm256_set1_pd(x)); }
 inline __m512i set1_epi32(int x) { return join<__m512i>(_mm256_set1_epi32(x), _mm256_set1_epi32(x)); }
 inline __m512 setzero_ps() { return set1_ps(0); }
 inline __m512i setzero_si512() { return set1_epi32(0); }
@@ -198,6 +199,7 @@ inline __m512i dpbusd_epi32(__m512i sum, __m512i u, __m512i s) {
 #define _mm512_or_si512 braid::emulated::or_si512
 #define _mm512_reduce_add_epi32 braid::emulated::reduce_add_epi32
 #define _mm512_set1_epi32 braid::emulated::set1_epi32
+#define _mm512_set1_pd braid::emulated::set1_pd
 #define _mm512_set1_ps braid::emulated::set1_ps
 #define _mm512_setzero_ps braid::emulated::setzero_ps
 #define _mm512_setzero_si512 braid::emulated::setzero_si512

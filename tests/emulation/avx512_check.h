@@ -125,6 +125,10 @@ const char* check_moves(Random& random) {
   for (int i = 0; i < 16; ++i) want.word[i] = as<uint32_t>(one);
   got = _mm512_set1_ps(one);
   CHECK("set1_ps", got == want);
+  const double wide = one;
+  for (int i = 0; i < 8; ++i) __builtin_memcpy(&want.word[2 * i], &wide, sizeof wide);
+  got = _mm512_set1_pd(wide);
+  CHECK("set1_pd", got == want);
   for (auto& w : want.word) w = 0;
   got = _mm512_setzero_ps();
   CHECK("setzero_ps", got == want);

@@ -70,5 +70,19 @@ template <int C, int A, int B>
   }
 }
 
+template <int C, int A, int B>
+[[gnu::noinline]] void multiply_bytes() {
+  const int words = registers.shapes.row_bytes[A] / 4;
+  for (int m = 0; m < registers.shapes.rows[C]; ++m) {
+    int32_t sums[16];
+    std::memcpy(sums, registers.row[C][m], sizeof sums);
+    for (int k = 0; k < words; ++k)
+      for (int n = 0; n < 16; ++n)
+        for (int i = 0; i < 4; ++i)
+          sums[n] += registers.row[A][m][4 * k + i] * static_cast<signed char>(registers.row[B][k][4 * n + i]);
+    std::memcpy(registers.row[C][m], sums, sizeof sums);
+  }
+}
+
 }  // namespace
 }  // namespace braid::cpu::tiles

@@ -66,6 +66,42 @@ struct Matrices {
 
 }  // namespace
 
+// How many sums of random products of bytes differ.
+int different_byte_sums() {
+  namespace tiles = braid::cpu::tiles;
+  Random random;
+  int different = 0;
+  for (int trial = 0; trial < 500; ++trial) {
+    const int rows = 1 + static_cast<int>(random.bits() % 16), words = 1 + static_cast<int>(random.bits() % 16);
+    alignas(64) uint8_t a[16][64];
+    alignas(64) int8_t b[16][64];
+    alignas(64) int32_t c[16][16], got[16][16] = {};
+    for (int i = 0; i < 1024; ++i) {
+      a[i / 64][i % 64] = static_cast<uint8_t>(trial == 0 ? 255 : random.bits() >> 24);
+      b[i / 64][i % 64] = static_cast<int8_t>(trial == 0 ? -128 : static_cast<int>(random.bits() >> 24) - 128);
+    }
+    for (auto& row : c)
+      for (auto& x : row) x = static_cast<int32_t>(random.bits() >> 8);
+    tiles::Shapes shapes;
+    shapes.set(2, rows, 64).set(4, rows, 4 * words).set(6, words, 64);
+    tiles::configure(shapes);
+    tiles::load<2>(c, 64);
+    tiles::load<4>(a, 64);
+    tiles::load<6>(b, 64);
+    tiles::multiply_bytes<2, 4, 6>();
+    tiles::store<2>(got, 64);
+    tiles::release();
+    for (int m = 0; m < rows; ++m) {
+      for (int n = 0; n < 16; ++n) {
+        int32_t sum = c[m][n];
+        for (int k = 0; k < 4 * words; ++k) sum += a[m][k] * b[k / 4][4 * n + k % 4];
+        different += got[m][n] != sum;
+      }
+    }
+  }
+  return different;
+}
+
 // How many sums of random products differ in a bit; rows and words of registers of all sizes.
 int different_sums() {
   namespace tiles = braid::cpu::tiles;

@@ -7,15 +7,19 @@ namespace braid::test {
 
 namespace emulated_tiles {
 int different_sums();
-}
+int different_byte_sums();
+}  // namespace emulated_tiles
 namespace tile_instructions {
 int different_sums();
-}
+int different_byte_sums();
+}  // namespace tile_instructions
 
 BOOST_AUTO_TEST_SUITE(emulated_tiles_suite)
 
 BOOST_AUTO_TEST_CASE(emulated_products_have_the_bits_of_plain_loops) {
-  if (detail::has_f16c()) BOOST_TEST(emulated_tiles::different_sums() == 0);
+  if (!detail::has_f16c()) return;
+  BOOST_TEST(emulated_tiles::different_sums() == 0);
+  BOOST_TEST(emulated_tiles::different_byte_sums() == 0);
 }
 
 #ifndef BRAID_EMULATE_AVX512  // which would run them whatever the processor has
@@ -25,6 +29,7 @@ BOOST_AUTO_TEST_CASE(instructions_have_the_same_bits) {
     return;
   }
   BOOST_TEST(tile_instructions::different_sums() == 0);
+  if (detail::has_amx_int8()) BOOST_TEST(tile_instructions::different_byte_sums() == 0);
 }
 #endif
 

@@ -3,7 +3,7 @@
 # says why.
 # Usage: cmake -DROOT=<tree> [-DQUIET=ON] -P tests/lint/sizes.cmake
 cmake_minimum_required(VERSION 3.25)
-set(budget_tensor 22800)
+set(budget_tensor 22900)
 set(budget_autograd 10950)
 set(budget_nn 7400)
 set(budget_cuda 12400)
@@ -11,7 +11,7 @@ set(budget_distributed 3700)
 set(budget_models 39100)
 set(budget_apps 30100)
 set(budget_course 5400)
-set(budget_tests 84200)
+set(budget_tests 84400)
 set(over "")
 set(total 0)
 set(long "")

@@ -1,6 +1,7 @@
 #include <immintrin.h>
 
 #include "braid/tensor/cpu/int8/groups.h"
+#include "braid/tensor/cpu/int8/panel.h"
 #include "braid/tensor/cpu/int8/vnni.h"
 
 namespace braid::cpu::int8 {
@@ -28,5 +29,8 @@ struct Avx512Vnni {
 
 extern constinit const Kernels avx512_vnni{"avx512-vnni", true, run_vnni<Avx512Vnni>, run_groups<Avx512Vnni, 8>,
                                            run_groups<Avx512Vnni, 4>};
+// Few rows of x are a matter of reading weights, and a group's scale comes after 32 products: half a row of a tile.
+extern constinit const Kernels amx{
+    "amx", true, run_vnni<Avx512Vnni>, run_groups<Avx512Vnni, 8>, run_groups<Avx512Vnni, 4>, run_panel};
 
 }  // namespace braid::cpu::int8

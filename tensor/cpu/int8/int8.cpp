@@ -73,36 +73,41 @@ int8_t low_byte(int32_t n) { return static_cast<int8_t>(n - 256 * high_byte(n));
 
 // Activations in 16 bits: x ~ scale a.
 struct Activations {
-  Activations(const float* x, int64_t rows, int64_t in, bool bytes_apart)
+  enum class Layout : uint8_t { numbers, bytes_apart, panels };  // int8/variants.h
+
+  Activations(const float* x, int64_t rows, int64_t in, Layout layout)
       : padded(detail::ceil_div(in, int8::kPadding) * int8::kPadding),
-        values(std::make_unique_for_overwrite<int16_t[]>(static_cast<size_t>(rows * padded))),
+        values(std::make_unique<int16_t[]>(
+            static_cast<size_t>(detail::ceil_div(rows, int8::kPanel) * int8::kPanel * padded))),
         scale(std::make_unique_for_overwrite<double[]>(static_cast<size_t>(rows))),
         sum(std::make_unique_for_overwrite<int64_t[]>(static_cast<size_t>(rows))) {
     parallel_for(rows, grain_for(4 * in), [&](int64_t begin, int64_t end) {
-      for (int64_t t = begin; t < end; ++t) row(x + t * in, in, bytes_apart, t);
+      for (int64_t t = begin; t < end; ++t) row(x + t * in, in, layout, t);
     });
   }
 
-  void row(const float* x, int64_t in, bool bytes_apart, int64_t t) {
-    int16_t* a = values.get() + t * padded;
-    auto* high = reinterpret_cast<int8_t*>(a);
-    int8_t* low = high + padded;
-    std::fill_n(a, padded, int16_t{0});
+  void row(const float* x, int64_t in, Layout layout, int64_t t) {
+    const bool panels = layout == Layout::panels;
+    const int64_t in_panel = panels ? t % int8::kPanel : 0;
+    int16_t* a = values.get() + (t - in_panel) * padded;
+    auto* high = reinterpret_cast<int8_t*>(a) + 4 * in_panel;
+    int8_t* low = high + (panels ? int8::kPanel : 1) * padded;
     int64_t total = 0;
     scale[static_cast<size_t>(t)] = round_row(x, in, [&](int64_t i, int32_t n) {
       total += n;
-      if (bytes_apart) {
-        high[i] = high_byte(n);
-        low[i] = low_byte(n);
-      } else {
+      if (layout == Layout::numbers) {
         a[i] = static_cast<int16_t>(n);
+      } else {
+        const int64_t at = panels ? i / 4 * 4 * int8::kPanel + i % 4 : i;
+        high[at] = high_byte(n);
+        low[at] = low_byte(n);
       }
     });
     sum[static_cast<size_t>(t)] = total;
   }
 
   int64_t padded;
-  std::unique_ptr<int16_t[]> values;  // (rows, padded), as the instruction set reads them
+  std::unique_ptr<int16_t[]> values;  // (rows, padded) or panels of rows, as the instruction set reads them
   std::unique_ptr<double[]> scale;    // (rows)
   std::unique_ptr<int64_t[]> sum;     // (rows): of the values, by which the 128 in the weights is undone
 };
@@ -111,7 +116,14 @@ void linear(In x, In values, In scale, In bias, Out y) {
   const int64_t rows = x.dim(0), in = x.dim(1), out = values.dim(0);
   if (y.numel() == 0) return;
   const int8::Kernels& kernels = int8::kernels();
-  const Activations a(x.data<float>(), rows, in, kernels.bytes_apart);
+  const bool panels = kernels.panel && rows >= int8::kPanel;
+  using Layout = Activations::Layout;
+  const Activations a(x.data<float>(), rows, in,
+                      panels                ? Layout::panels
+                      : kernels.bytes_apart ? Layout::bytes_apart
+                                            : Layout::numbers);
+  const auto run = panels ? kernels.panel : kernels.run;
+  const int64_t at_once = panels ? int8::kPanel : kTokens;
   const uint8_t* q = values.data<uint8_t>();
   const float *s = scale.data<float>(), *b = bias ? bias.data<float>() : nullptr;
   float* result = y.mutable_data<float>();
@@ -119,9 +131,9 @@ void linear(In x, In values, In scale, In bias, Out y) {
     int64_t sums[kRows * kTokens];
     for (int64_t o = begin * kRows; o < std::min(end * kRows, out); o += kRows) {
       const int64_t n = std::min(kRows, out - o);
-      for (int64_t t = 0; t < rows; t += kTokens) {
-        const int64_t tokens = std::min(kTokens, rows - t);
-        kernels.run({q + o * in, n, in, a.values.get() + t * a.padded, tokens, a.padded, sums});
+      for (int64_t t = 0; t < rows; t += at_once) {
+        const int64_t tokens = std::min(at_once, rows - t);
+        run({q + o * in, n, in, a.values.get() + t * a.padded, tokens, a.padded, sums});
         for (int64_t i = 0; i < tokens; ++i) {
           const auto row = static_cast<size_t>(t + i);
           const double unit = a.scale[row];

@@ -7,13 +7,14 @@
 
 namespace braid::cpu::int8 {
 
-extern const Kernels avx512_vnni, avx_vnni, avx2, portable;
+extern const Kernels amx, avx512_vnni, avx_vnni, avx2, portable;
 
 namespace {
 
 std::vector<const Kernels*> find_variants() {
   std::vector<const Kernels*> found;
 #ifdef BRAID_INT8_AVX512_VNNI
+  if (detail::has_amx_int8()) found.push_back(&amx);
   if (detail::has_avx512_vnni()) found.push_back(&avx512_vnni);
 #endif
 #ifdef BRAID_INT8_AVX_VNNI

@@ -36,6 +36,10 @@ struct GroupSums {
   float* sums;  // (tokens, rows)
 };
 
+// Rows of x that tiles (tensor/base/tiles.h) take at once, as a panel: [2][padded / 4][kPanel][4] bytes, the upper ones
+// and then the lower ones, four depths of each row side by side.
+inline constexpr int64_t kPanel = 16;
+
 struct Kernels {
   const char* name;
   // The bytes of a row of x apart: `padded` upper ones, then as many lower ones, with x = 256 high + low.
@@ -43,13 +47,14 @@ struct Kernels {
   void (*run)(const Sums& p);
   void (*groups8)(const GroupSums& p);
   void (*groups4)(const GroupSums& p);
+  void (*panel)(const Sums& p) = nullptr;  // the sums of a panel at x, of which `tokens` rows count; null: no tiles
 };
 
 // The variants that this processor can run, the best first.
 std::span<const Kernels* const> variants();
 const Kernels& kernels();  // the one in use
-// From now on use the variant of this name ("avx512-vnni", "avx-vnni", "avx2", "portable"), or again the best for "".
-// False when this processor cannot run it. Results do not depend on the choice.
+// From now on use the variant of this name ("amx", "avx512-vnni", "avx-vnni", "avx2", "portable"), or again the best
+// for "". False when this processor cannot run it. Results do not depend on the choice.
 bool use_variant(std::string_view name);
 
 }  // namespace braid::cpu::int8
