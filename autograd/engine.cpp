@@ -126,6 +126,7 @@ class Walk {
   // A node is run when all its consumers have, even if none of them sent a gradient: then it passes on nothing.
   void run(Node& node, Tensor g, Ready& ready) {
     check_not_written(node);
+    const LayerScope layer(node.layer);
     std::vector<Node::Input> inputs;
     if (keep_) inputs = node.inputs;
     Grads grads(node.inputs.size());
@@ -173,9 +174,6 @@ class Walk {
 
 constinit thread_local Walk* Walk::current = nullptr;
 
-}  // namespace
-
-namespace {
 // dy, or its default; checked against y.
 Tensor start(const char* op, const Tensor& y, Tensor dy) {
   check(requires_grad(y), op,

@@ -1,6 +1,7 @@
 #include "braid/tensor/error.h"
 
 #include "braid/tensor/called_op.h"
+#include "braid/tensor/layer_scope.h"
 
 #ifdef __FAST_MATH__
 #error "Braid must not be compiled with -ffast-math: NaN checks and bit-exact results depend on IEEE arithmetic"
@@ -15,6 +16,7 @@ std::string detail::concat(std::initializer_list<std::string_view> parts) {
 }
 
 constinit thread_local const char* detail::called_op = nullptr;
+constinit thread_local const char* detail::running_layer = "";
 
 void fail(const char* op, const std::string& message) {
   throw Error(ErrorKind::misuse, str("[", detail::called_op ? detail::called_op : op, "] ", message));

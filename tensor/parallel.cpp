@@ -246,6 +246,7 @@ class Pool {
   // Lets no further worker join the job, and waits for those that did.
   void close() {
     if (workers_in(state_.fetch_and(~kOpen, std::memory_order_acq_rel)) == 0) return;
+    const detail::WaitTimer timer;
     const auto left = [this] { return workers_in(state_.load(std::memory_order_seq_cst)) == 0; };
     if (wait_awake(left)) return;
     std::unique_lock lock(mutex_);

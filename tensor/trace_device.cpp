@@ -18,6 +18,8 @@ constexpr int64_t kSmallArea = int64_t{1}
                                << 28;  // of them where address space is limited (ulimit -v, strict overcommit)
 }  // namespace
 
+constinit thread_local TracedFlops* detail::counted_flops = nullptr;
+
 TracedFlops TracedFlops::operator-(const TracedFlops& b) const {
   return {products - b.products, attention - b.attention, low_rank - b.low_rank, diagonal - b.diagonal,
           static_proj - b.static_proj};
@@ -85,18 +87,18 @@ void TraceDevice::release(void* data, int64_t bytes) noexcept {
   areas_.erase(at);
 }
 
-void TraceDevice::add_attention(const DcmhaInputs& x, double passes) {
+void TracedFlops::add_attention(const DcmhaInputs& x, double passes) {
   const int64_t B = x.q.dim(0), T = x.q.dim(1), N = x.q.dim(2), d = x.q.dim(3), S = x.k.dim(1);
   double pairs = 0;  // of a query and an unmasked key
   for (int64_t t = 0; t < T; ++t) pairs += double(std::max<int64_t>(0, x.mask.end(t, S) - x.mask.first(t)));
   pairs *= double(B) * double(N) * passes;
-  flops_.attention += pairs * 4 * double(d);
+  attention += pairs * 4 * double(d);
   for (const HeadMixing* mixing : {&x.pre, &x.post}) {
     for (const Tensor* down : {&mixing->q_down, &mixing->k_down})
-      if (*down) flops_.low_rank += pairs * 4 * double(down->dim(3));
+      if (*down) low_rank += pairs * 4 * double(down->dim(3));
     for (const Tensor* gate : {&mixing->q_gate, &mixing->k_gate})
-      if (*gate) flops_.diagonal += pairs * 2;
-    if (mixing->base) flops_.static_proj += pairs * 2 * double(mixing->base.dim(-1));
+      if (*gate) diagonal += pairs * 2;
+    if (mixing->base) static_proj += pairs * 2 * double(mixing->base.dim(-1));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 
+#include "braid/tensor/scoped_value.h"
 #include "braid/tensor/storage.h"
 
 namespace braid {
@@ -28,7 +29,13 @@ struct TracedFlops {
   double static_proj = 0;
   double total() const { return products + attention + low_rank + diagonal + static_proj; }
   TracedFlops operator-(const TracedFlops& before) const;
+  void add_product(int64_t results, int64_t depth) { products += 2.0 * double(results) * double(depth); }
+  void add_attention(const DcmhaInputs& x, double passes);
 };
+namespace detail {
+// Where kernels that this thread calls add their FLOPs, whether they compute or not; null: nowhere.
+extern constinit thread_local TracedFlops* counted_flops;
+}  // namespace detail
 
 // Used by the thread that made it. Tensors of before must outlive it, its own must be gone before it.
 class TraceDevice final : private Allocator {
@@ -48,9 +55,6 @@ class TraceDevice final : private Allocator {
   static bool runs_loop(const char* kernel, bool is_short);
   static bool leaves_out(const Tensor& result);  // a copy or a sum that gives it
   Allocator& allocator() { return *this; }
-  // For the entries of kernels.
-  void add_product(int64_t results, int64_t depth) { flops_.products += 2.0 * double(results) * double(depth); }
-  void add_attention(const DcmhaInputs& x, double passes);
 
  private:
   struct Area {  // of address space
@@ -65,6 +69,7 @@ class TraceDevice final : private Allocator {
 
   bool gpu_;
   TracedFlops flops_;
+  ScopedValue<TracedFlops*> counted_{detail::counted_flops, &flops_};
   MemoryStats stats_;
   std::map<char*, Area> areas_;  // by their ends
   char* open_ = nullptr;         // end of the area that tensors come from

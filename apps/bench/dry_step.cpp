@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/bench/bench.h"
+#include "apps/bench/profile.h"
 #include "apps/bench/roofline.h"
 #include "apps/cli/memory_text.h"
 #include "apps/cli/text.h"
@@ -48,6 +49,19 @@ std::vector<Row> rows_of(const std::vector<DryWork>& log, const Roofline& roofli
   for (const auto& [names, row] : sums) rows.push_back(row);
   std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.seconds > b.seconds; });
   return rows;
+}
+
+// The log as a step whose launches follow each other.
+Profile predicted_profile(const std::vector<DryWork>& log, const Roofline& roofline) {
+  Profile profile{.calls = {}, .products = roofline.flops, .memory = roofline.bandwidth, .predicted = true};
+  for (const DryWork& w : log) {
+    KernelCall call{.name = w.name, .phase = w.phase, .layer = w.layer, .begin = profile.seconds};
+    call.seconds = roofline.seconds(w);
+    call.end = profile.seconds += call.seconds;
+    call.flops = w.flops, call.bytes = static_cast<double>(w.bytes);
+    profile.calls.push_back(call);
+  }
+  return profile;
 }
 
 }  // namespace
@@ -98,6 +112,8 @@ int bench_dry_step(const Arguments& arguments) {
   const double mfu =
       3 * models::forward_flops(*bench.spec, T).total() * static_cast<double>(B) / all.seconds / roofline.peak_flops;
   const std::string& reason = trainer.capture_given_up_reason();
+  const Profile profile = predicted_profile(dry.log(), roofline);
+  if (arguments.has("trace")) write_profile_trace(profile, arguments.get("trace"));
 
   if (arguments.has("json")) {
     nlohmann::ordered_json j = {{"framework", "braid"},
@@ -135,6 +151,7 @@ int bench_dry_step(const Arguments& arguments) {
                            {"bytes", r.bytes},
                            {"flops", r.flops},
                            {"predicted_seconds", r.seconds}});
+    if (arguments.has("profile")) j["profile"] = profile_json(profile);
     std::printf("%s\n", j.dump().c_str());
     return 0;
   }
@@ -170,6 +187,7 @@ int bench_dry_step(const Arguments& arguments) {
   for (const Row& r : rows) print(r);
   all.op = "all";
   print(all);
+  if (arguments.has("profile")) print_profile(profile);
   return 0;
 }
 

@@ -8,7 +8,8 @@
 #include <set>
 
 #include "apps/bench/bench.h"
-#include "apps/bench/kernel_table.h"
+#include "apps/bench/profile.h"
+#include "apps/bench/read_rate.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/memory_text.h"
 #include "apps/cli/model_flags.h"
@@ -22,6 +23,7 @@
 #include "braid/models/image_model.h"
 #include "braid/models/language_model.h"
 #include "braid/tensor/dry/graph_cost.h"
+#include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
@@ -42,8 +44,8 @@ double peak_rss_mib() { return peak_process_bytes() / (1 << 20); }
 // The flags of each WHAT, beside --threads.
 const std::map<std::string, std::set<std::string>> kFlags = {
     {"step",
-     {"preset", "batch", "seq-len", "steps", "dtype", "device", "recompute", "no-graph", "kernels", "dry", "gpu",
-      "bandwidth", "tflops", "launch", "memory", "no-cudnn", "json"}},
+     {"preset", "batch", "seq-len", "steps", "dtype", "device", "recompute", "no-graph", "kernels", "profile", "trace",
+      "dry", "gpu", "bandwidth", "tflops", "launch", "memory", "no-cudnn", "json"}},
     {"decode", {"preset", "model", "batch", "dtype", "device", "context", "tokens", "json"}},
     {"comm", {"preset", "batch", "seq-len", "steps", "megabytes", "seconds"}},
 };
@@ -72,6 +74,9 @@ int run_bench(const Arguments& arguments) {
   if (what == "decode") return bench_decode(arguments);
   check(!(arguments.has("dry") && arguments.has("kernels")), ErrorKind::setting,
         "--kernels is for a device that is there: --dry lists kernels with predicted times, leave --kernels out");
+  check(arguments.has("profile") || !arguments.has("trace"), ErrorKind::setting,
+        "--trace is a file for the calls of a profile: add --profile, or leave it out");
+  if (arguments.has("trace")) io::AtomicFile(arguments.get("trace"));  // so that it fails now, not after the steps
   if (arguments.has("dry")) return bench_dry_step(arguments);
   for (const char* flag : {"gpu", "bandwidth", "tflops", "launch", "memory", "no-cudnn"}) {
     check(!arguments.has(flag), ErrorKind::setting, [&] {
@@ -86,7 +91,10 @@ int run_bench(const Arguments& arguments) {
   config.train.recompute = arguments.has("recompute");
   const Arithmetic types = arithmetic(config);
   const Device device = device_of(arguments);
-  const bool by_kernel = arguments.has("kernels");
+  const bool by_kernel = arguments.has("kernels"), profiled = arguments.has("profile");
+  check(!profiled || device == kCpu, ErrorKind::setting, [&] {
+    return str("--profile is for the CPU and for --dry, found ", device, ": use --kernels on a GPU that is there");
+  });
   std::vector<std::string> notes;  // none: the weights are random
   const std::unique_ptr<models::Model> model = make_model(config, *bench.spec, {}, device, notes);
   models::Trainer trainer(*model, optimizer_options(config), 1.0, {}, types.compute);
@@ -107,15 +115,21 @@ int run_bench(const Arguments& arguments) {
   const std::string where = device == kCpu ? str(threads(), " threads") : str(device);
   const MemoryByUse memory = memory_by_use(device);
   const bool captured = trainer.replays_steps();
-  KernelTable kernels;
-  if (by_kernel) {
+  const double peak_tensor_mib = double(memory_stats(device).peak) / (1 << 20), peak_rss = peak_rss_mib();
+  Profile profile;
+  std::vector<CostRow> kernels;
+  if (by_kernel || profiled) {
     trainer.capture_steps(false);  // launched, not replayed
-    kernels = time_kernels(device, [&] { trainer.step({batch}, 1e-4); });
-    if (device == kCpu)
-      add_flops(kernels, [&] {
-        models::training_flops(*bench.spec, batch, {.compute = types.compute, .recompute = config.train.recompute});
-      });
+    const auto one_more = [&] { trainer.step({batch}, 1e-4); };
+    if (device == kCpu) {
+      profile = profile_step(one_more);
+      profile.products = peak, profile.memory = measured_read_rate(device);
+      kernels = kernel_rows(profile);
+    } else {
+      kernels = launch_rows(device, one_more);
+    }
   }
+  if (arguments.has("trace")) write_profile_trace(profile, arguments.get("trace"));
   if (arguments.has("json")) {
     std::printf(
         "{\"framework\": \"braid\", \"dtype\": \"%s\", \"device\": \"%s\", \"parameters\": %lld, \"batch\": %lld, "
@@ -128,14 +142,15 @@ int run_bench(const Arguments& arguments) {
         static_cast<long long>(models::model_size(*bench.spec).parameters), static_cast<long long>(B),
         static_cast<long long>(T), threads(), static_cast<long long>(count), step,
         *std::min_element(steps.begin(), steps.end()), median(forwards), bench.images ? "pictures" : "tokens",
-        double(B * T) / step, peak_rss_mib(), double(memory_stats(device).peak) / (1 << 20), flops, flops / step / peak,
-        captured ? "true" : "false", static_cast<long long>(graph_cost().nodes), graph_cost().seconds,
-        double(graph_cost().bytes) / (1 << 20), double(memory_stats(device).reserved) / (1 << 20));
+        double(B * T) / step, peak_rss, peak_tensor_mib, flops, flops / step / peak, captured ? "true" : "false",
+        static_cast<long long>(graph_cost().nodes), graph_cost().seconds, double(graph_cost().bytes) / (1 << 20),
+        double(memory_stats(device).reserved) / (1 << 20));
     std::printf(", \"capture_given_up\": %s", nlohmann::json(trainer.capture_given_up_reason()).dump().c_str());
     for (size_t i = 0; i < kMemoryUses; ++i)
       std::printf(", \"peak_%s_mib\": %.1f", name(static_cast<MemoryUse>(i)), double(memory.at_peak[i]) / (1 << 20));
     std::printf(", \"attention\": %s", attention_json().c_str());
-    if (by_kernel) std::printf(", \"kernels\": %s", kernels_json(kernels).c_str());
+    if (by_kernel) std::printf(", \"kernels\": %s", kernels_json(kernels).dump().c_str());
+    if (profiled) std::printf(", \"profile\": %s", profile_json(profile).dump().c_str());
     std::printf("}\n");
     return 0;
   }
@@ -149,14 +164,14 @@ int run_bench(const Arguments& arguments) {
   std::printf("  %-16s %s/s\n", bench.images ? "images" : "tokens", human(double(B * T) / step, 4).c_str());
   std::printf("  arithmetic       %.1f GFLOP/s, %.0f%% of this machine's %s matrix product (%.1f GFLOP/s)\n",
               flops / step / 1e9, 100 * flops / step / peak, str(types.compute).c_str(), peak / 1e9);
-  std::printf("  peak memory      %.0f MiB in tensors, %.0f MiB of the process\n",
-              double(memory_stats(device).peak) / (1 << 20), peak_rss_mib());
+  std::printf("  peak memory      %.0f MiB in tensors, %.0f MiB of the process\n", peak_tensor_mib, peak_rss);
   std::printf("                   %s\n", peak_text(memory).c_str());
   if (const std::string& reason = trainer.capture_given_up_reason(); !reason.empty())
     std::printf("  not captured     %s\n", reason.c_str());
   if (const std::string uses = text_of(attention_uses()); !uses.empty())
     std::printf("  attention        %s\n", uses.c_str());
-  if (by_kernel) print_kernels(kernels, peak);
+  if (by_kernel) print_kernels(kernels, peak, profile.memory);
+  if (profiled) print_profile(profile);
   return 0;
 }
 
@@ -239,6 +254,8 @@ Command bench_command() {
            {.name = "recompute", .help = "recompute blocks in the backward pass"},
            {.name = "no-graph", .help = "on a GPU, launch every kernel instead of replaying a captured step"},
            {.name = "kernels", .help = "also the time of each kernel, in one more step"},
+           {.name = "profile", .help = "step: also time, FLOPs and bytes by phase and kind of layer, of one more step"},
+           {.name = "trace", .value = "FILE", .help = "profile: its kernels, for Chrome's trace viewer and Perfetto"},
            integer_flag("context", "T", "decode: tokens in the cache before the timed steps", "256", 1, 1e9),
            integer_flag("tokens", "N", "decode: timed steps", "64", 1, 1e9),
            integer_flag("megabytes", "N", "comm: largest tensor", "64", 1, 1 << 20),
@@ -260,6 +277,7 @@ Command bench_command() {
           "tests/bench/compare_step.py runs this beside the same model in PyTorch, in turn, and prints both as a "
           "table.",
       .examples = {"braid bench", "braid bench step --dtype bf16 --recompute",
+                   "braid bench step --profile --trace step.json",
                    "braid bench --preset transformer-tiny --batch 4 --steps 20",
                    "braid bench step --dry --device cuda --preset dcformer-2.8b --batch 4 --dtype bf16 --gpu h200",
                    "braid bench decode --preset dcformer-405m --context 1024 --dtype bf16",

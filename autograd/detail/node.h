@@ -2,6 +2,7 @@
 #pragma once
 #include "braid/autograd/hooks.h"
 #include "braid/autograd/saved.h"
+#include "braid/tensor/layer_scope.h"
 
 namespace braid {
 
@@ -41,6 +42,7 @@ struct Node {
   };
 
   const char* op = "leaf";
+  const char* layer = detail::running_layer;
   bool used = false;
   bool differentiable = false;  // the closure, see record.h
   std::vector<Input> inputs;

@@ -11,6 +11,7 @@
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
+#include "braid/tensor/layer_scope.h"
 
 namespace braid {
 
@@ -81,6 +82,7 @@ Tensor sum_with_z(const Tensor& sum, const Tensor& top, const Tensor& log_sum, d
 
 Tensor cross_entropy_per_token(const Tensor& logits, const Tensor& targets) {
   const CalledOp called("cross_entropy_per_token");
+  const LayerScope layer("head");
   Losses saved = losses("cross_entropy_per_token", logits, targets);
   TokenLosses::keep(saved.loss);
   Tensor y = saved.loss.reshaped(targets.shape());
@@ -132,6 +134,7 @@ Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Te
                             const LinearLossOptions& options) {
   const char* op = "linear_cross_entropy";
   const CalledOp called(op);
+  const LayerScope layer("head");
   check_same(op, hidden, weight);
   check(hidden.rank() >= 1 && weight.rank() == 2 && hidden.dim(-1) == weight.dim(1), op, [&] {
     return str("hidden ", hidden.shape(), " does not fit weight ", weight.shape(), ": need (..., D) and (V, D)");

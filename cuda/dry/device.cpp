@@ -6,9 +6,11 @@
 #include "braid/cuda/device/language.h"
 // (first: cuda/runtime/launch.h needs dim3)
 #include "braid/cuda/dry/log.h"
-#include "braid/cuda/dry/measured.h"
 #include "braid/cuda/runtime/launch.h"
 #include "braid/cuda/runtime/messages.h"
+#include "braid/tensor/kernels/measured.h"
+#include "braid/tensor/layer_scope.h"
+#include "braid/tensor/trace_device.h"
 
 namespace braid {
 
@@ -72,24 +74,35 @@ DryDevice::State& state() {
   return *current;
 }
 
-OpScope::OpScope(int64_t bytes) : name_(detail::running_kernel()), bytes_(bytes), outer_(std::exchange(op, this)) {}
+OpScope::OpScope(const braid::detail::MeasuredCall& call)
+    : name_(detail::running_kernel()), phase_(call.phase), bytes_(call.bytes), outer_(std::exchange(op, this)) {
+  if (!call.attention) return;
+  TracedFlops flops;
+  flops.add_attention(*call.attention, call.backward ? 2 : 1);
+  flops_ = flops.total();
+}
 OpScope::~OpScope() {
   op = outer_;
   if (launches_.empty() || !current) return;
   std::vector<DryWork>& work = current->pool != 0 ? current->captured : current->log;
   const auto known = [&](size_t i) { return work[i].bytes > 0; };
   if (std::none_of(launches_.begin(), launches_.end(), known)) work[launches_.front()].bytes = bytes_;
+  const auto counted = [&](size_t i) { return work[i].flops > 0; };
+  const auto scores = std::ranges::find_if(launches_, [&](size_t i) { return work[i].scores > 0; });
+  if (scores != launches_.end() && std::ranges::none_of(launches_, counted)) work[*scores].flops = flops_;
 }
 
 void enqueue(DryWork work) {
   DryDevice::State& s = state();
   std::vector<DryWork>& to = s.pool != 0 ? s.captured : s.log;
+  work.layer = detail::running_layer;
   if (op) {
     op->launches_.push_back(to.size());
     if (work.name.empty()) work.name = op->name_;
     const OpScope* call = op;
     while (call->outer_) call = call->outer_;
     work.op = call->name_;
+    work.phase = call->phase_;
   }
   to.push_back(work);
 }
@@ -111,34 +124,22 @@ static void transfer(In x, Out y) {
 
 }  // namespace cuda::dry
 
+namespace {
+struct Measured {
+  static const Backend& table() { return cuda_backend(0); }
+  using Scope = cuda::dry::OpScope;
+};
+}  // namespace
+
 DryDevice::DryDevice(const DryGpu& gpu) : state_(std::make_unique<State>()) {
   check(!current, "cuda", "there is a dry device already; one at a time is possible");
   state_->gpu = gpu;
   state_->allocator =
       std::make_unique<cuda::CachingAllocator>(std::make_unique<AddressSpace>(*state_), cuda::exact_allocations());
   static const Backend table = [] {
-    using namespace cuda;
-    Backend b = cuda_backend(0);
+    Backend b = detail::measured<Measured>();
     b.name = "dry";
-    b.stream.transfer = dry::transfer;
-    b.copy = dry::measured<copy_kernels>();
-    b.pointwise = dry::measured<pointwise_kernels>();
-    b.math = dry::measured<math_kernels>();
-    b.random = dry::measured<random_kernels>();
-    b.reduce = dry::measured<reduce_kernels>();
-    b.order = dry::measured<order_kernels>();
-    b.scan = dry::measured<scan_kernels>();
-    b.matmul = dry::measured<matmul_kernels>();
-    b.softmax = dry::measured<softmax_kernels>();
-    b.norm = dry::measured<norm_kernels>();
-    b.rope = dry::measured<rope_kernels>();
-    b.index = dry::measured<index_kernels>();
-    b.loss = dry::measured<loss_kernels>();
-    b.attention = dry::measured<attention_kernels>();
-    b.compose_factors = dry::measured<compose_factors_kernels>();
-    b.split_qkv = dry::measured<split_qkv_kernels>();
-    b.optimizer = dry::measured<optimizer_kernels>();
-    b.integer = dry::measured<integer_kernels>();
+    b.stream.transfer = cuda::dry::transfer;
     return b;
   }();
   current = state_.get();

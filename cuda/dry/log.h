@@ -12,6 +12,9 @@
 namespace braid::cuda {
 struct Launch;
 }
+namespace braid::detail {
+struct MeasuredCall;
+}
 
 namespace braid::cuda::dry {
 
@@ -20,17 +23,19 @@ namespace braid::cuda::dry {
 void enqueue_kernel(const char* text, bool is_function, const Launch& shape);
 void enqueue(DryWork work);
 
-// An op of the table runs: its launches get its name and, where none of them has bytes of its own, the first one gets
-// these.
+// An op of the table runs: its launches get its name and phase and, where none of them has bytes of its own, the first
+// one gets those of the op. FLOPs of attention, where no product counts them, go to the first launch that has scores.
 class OpScope {
  public:
-  explicit OpScope(int64_t bytes);
+  explicit OpScope(const braid::detail::MeasuredCall& call);
   ~OpScope();
   OpScope(const OpScope&) = delete;
 
  private:
   const char* name_;
+  const char* phase_;
   int64_t bytes_;
+  double flops_ = 0;
   std::vector<size_t> launches_;  // places in the log
   OpScope* outer_;
   friend void enqueue(DryWork work);

@@ -5,11 +5,11 @@
 
 #include "braid/cuda/attention/sdpa_cudnn.h"
 #include "braid/cuda/dry/log.h"
-#include "braid/cuda/dry/measured.h"
 #include "braid/cuda/matmul/matmul.h"
 #include "braid/cuda/runtime/graph.h"
 #include "braid/cuda/runtime/launch_times.h"
 #include "braid/tensor/dry/graph_cost.h"
+#include "braid/tensor/kernels/measured.h"
 
 namespace braid::cuda {
 
@@ -154,7 +154,7 @@ std::optional<std::string> attention::sdpa_cudnn::run_attention(const AttentionC
   DryWork work{
       .kind = DryWork::Kind::attention, .name = backward ? "cudnn_backward" : "cudnn_forward", .dtype = call.q.dtype()};
   for (const Tensor* t : {&call.q, &call.k, &call.v, &call.y, &call.lse, &call.dy, &call.dq, &call.dk, &call.dv})
-    work.bytes += dry::bytes_of(*t);
+    work.bytes += braid::detail::bytes_of(*t);
   // Products of depth d: 2 forward, 5 backward.
   work.flops = (backward ? 5 : 2) * 2.0 * static_cast<double>(B * N * d) * pairs;
   // Backward writes dS to its workspace and another kernel reads it for dq, so that sums have one order.

@@ -3,6 +3,7 @@
 #include "braid/autograd/ops.h"
 #include "braid/nn/outputs.h"
 #include "braid/tensor/base/strings.h"
+#include "braid/tensor/layer_scope.h"
 
 namespace braid::nn {
 
@@ -55,6 +56,7 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
 }
 
 Tensor Attention::operator()(const AttentionInputs& x, const Pass& pass) const {
+  const LayerScope layer("attention");
   const AttentionOptions& o = options_;
   const Tensor all = pass.gather_rows(x.q);  // (B, T, D)
   const int64_t B = all.dim(0), T = all.dim(1), d = o.head_dim;

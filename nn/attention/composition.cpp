@@ -5,6 +5,7 @@
 
 #include "braid/autograd/ops.h"
 #include "braid/nn/attention/composition_scale.h"
+#include "braid/tensor/layer_scope.h"
 
 namespace braid::nn {
 
@@ -72,6 +73,7 @@ CompositionWeights::CompositionWeights(int64_t width, int64_t heads, const Compo
 }
 
 CompositionWeights::Stages CompositionWeights::operator()(const Tensor& x, const SampleRandom& random) const {
+  const LayerScope layer("compose");
   int64_t B = x.dim(0), T = x.dim(1), D = x.dim(2), G = groups(), R = options_.rank, M = heads_per_group_;
   int64_t C = static_cast<int64_t>(branches_.size()), K = 2 * R * M;
 

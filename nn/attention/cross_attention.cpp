@@ -2,6 +2,7 @@
 
 #include "braid/autograd/ops.h"
 #include "braid/nn/outputs.h"
+#include "braid/tensor/layer_scope.h"
 
 namespace braid::nn {
 
@@ -24,6 +25,7 @@ CrossAttention::CrossAttention(const CrossAttentionOptions& options, RandomKey k
 }
 
 CrossAttention::Source CrossAttention::source(const Tensor& states, std::vector<int64_t> lengths) const {
+  const LayerScope layer("attention");
   const int64_t B = states.dim(0), S = states.dim(1), N = options_.heads;
   const Tensor kv = reshape(kv_(states), {B, S, 2, N, head_dim_});
   const auto part = [&](int64_t i) { return reshape(slice(kv, 2, i, i + 1), {B, S, N, head_dim_}); };
@@ -35,6 +37,7 @@ CrossAttention::Source CrossAttention::source(const Tensor& states, std::vector<
 }
 
 Tensor CrossAttention::operator()(const Tensor& x, const Source& source) const {
+  const LayerScope layer("attention");
   const int64_t B = x.dim(0), T = x.dim(1), N = options_.heads;
   check(source.k && source.k.dim(0) == B, "cross_attention",
         [&] { return str("queries of ", B, " samples do not fit the source's ", source.k ? source.k.dim(0) : 0); });

@@ -2,6 +2,7 @@
 
 #include "braid/nn/init.h"
 #include "braid/nn/outputs.h"
+#include "braid/tensor/layer_scope.h"
 
 namespace braid::nn {
 
@@ -11,10 +12,12 @@ RmsNorm::RmsNorm(int64_t width, double eps, const char* name, bool offset)
 Tensor RmsNorm::gain() const { return offset_ ? cast(weight_, accumulate_type(weight_.dtype())) + 1 : weight_; }
 
 Tensor RmsNorm::operator()(const Tensor& x) const {
+  const LayerScope layer("norm");
   const DType type = offset_ ? accumulate_type(x.dtype()) : x.dtype();
   return output(*this, cast(rms_norm(cast(x, type), gain(), eps_), x.dtype()));
 }
 SumAndNorm RmsNorm::operator()(const Tensor& x, const Tensor& residual) const {
+  const LayerScope layer("norm");
   if (offset_ && accumulate_type(x.dtype()) != x.dtype()) {
     const Tensor sum = residual ? add(x, residual) : x;
     return {sum, (*this)(sum)};
@@ -29,8 +32,12 @@ LayerNorm::LayerNorm(int64_t width, double eps)
       weight_(parameter(Init::constant(1).make({width}, {}))),
       bias_(parameter(Init::constant(0).make({width}, {}))) {}
 
-Tensor LayerNorm::operator()(const Tensor& x) const { return output(*this, layer_norm(x, weight_, bias_, eps_)); }
+Tensor LayerNorm::operator()(const Tensor& x) const {
+  const LayerScope layer("norm");
+  return output(*this, layer_norm(x, weight_, bias_, eps_));
+}
 SumAndNorm LayerNorm::operator()(const Tensor& x, const Tensor& residual) const {
+  const LayerScope layer("norm");
   SumAndNorm both = add_layer_norm(x, residual, weight_, bias_, eps_);
   output(*this, both.y);
   return both;

@@ -4,10 +4,12 @@
 
 #include "braid/autograd/record.h"
 #include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/layer_scope.h"
 
 namespace braid::nn {
 
 void sum_of_squares(const std::vector<NamedTensor>& parameters, Tensor sums) {
+  const LayerScope layer("optimizer");
   std::vector<Tensor> gradients;
   for (const NamedTensor& p : parameters) {
     Tensor g = requires_grad(p.value) ? grad(p.value) : Tensor();  // frozen: none
@@ -19,6 +21,7 @@ void sum_of_squares(const std::vector<NamedTensor>& parameters, Tensor sums) {
 void sum_of_squared_values(const std::vector<NamedTensor>& parameters, Tensor sums, const std::vector<Tensor>& copies) {
   check(copies.empty() || copies.size() == parameters.size(), "sum_of_squared_values",
         [&] { return str(copies.size(), " copies do not fit ", parameters.size(), " parameters"); });
+  const LayerScope layer("optimizer");
   std::vector<Tensor> values;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const bool copied = !copies.empty() && copies[i];

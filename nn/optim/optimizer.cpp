@@ -11,6 +11,7 @@
 #include "braid/autograd/record.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/layer_scope.h"
 
 namespace braid::nn {
 
@@ -176,6 +177,7 @@ void Optimizer::prepare(const Rates& lr, double grad_scale) {
 }
 
 void Optimizer::apply(MissingGradient missing) {
+  const LayerScope layer("optimizer");
   check_gradients(missing, steps_);
   for (size_t g = 0; g < groups_.size(); ++g) {
     if (steps_ <= groups_[g].frozen_until) continue;

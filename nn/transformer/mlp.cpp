@@ -2,6 +2,7 @@
 
 #include "braid/autograd/ops.h"
 #include "braid/nn/outputs.h"
+#include "braid/tensor/layer_scope.h"
 
 namespace braid::nn {
 
@@ -46,6 +47,7 @@ Mlp::Mlp(const MlpOptions& options, RandomKey key) : options_(options) {
 }
 
 Tensor Mlp::operator()(const Tensor& x, const Pass& pass) const {
+  const LayerScope layer("feed-forward");
   const Tensor all = pass.gather_rows(x);  // (..., D)
   Tensor hidden;                           // (..., F of this rank)
   switch (options_.kind) {

@@ -8,6 +8,8 @@
 
 namespace braid::detail {
 
+constinit thread_local double* waited_seconds = nullptr;
+
 namespace {
 thread_local RecordParallelLoops* of_thread = nullptr;
 }  // namespace

@@ -9,6 +9,22 @@
 
 namespace braid::detail {
 
+// The time that this thread waits for others at the ends of its loops is added there, in seconds; null: not measured.
+extern constinit thread_local double* waited_seconds;
+class [[nodiscard]] WaitTimer {  // around a wait
+ public:
+  WaitTimer() : start_(waited_seconds ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point()) {}
+  ~WaitTimer() {
+    if (waited_seconds)
+      *waited_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  WaitTimer(const WaitTimer&) = delete;
+  WaitTimer& operator=(const WaitTimer&) = delete;
+
+ private:
+  std::chrono::steady_clock::time_point start_;
+};
+
 // One call of parallel_for, or of parallel_tasks, whose pieces any thread takes in order.
 struct ParallelLoop {
   CodeLocation where;

@@ -279,8 +279,8 @@ Tensor copied_to_rows(In z, Problem& p) {
 // bias (N), contiguous, of y's type, or an empty handle.
 void products(In x, In z, bool accumulate, In bias, Out y) {
   if (y.numel() == 0) return;
-  if (TraceDevice* trace = TraceDevice::current()) [[unlikely]]
-    trace->add_product(y.numel(), x.dim(-1));
+  if (TracedFlops* flops = detail::counted_flops) [[unlikely]]
+    flops->add_product(y.numel(), x.dim(-1));
   if (x.dim(-1) == 0) {  // an empty sum
     if (bias) return y.copy_(bias.expanded(y.shape()));
     if (!accumulate) cpu_backend().copy.fill(0, y);

@@ -31,7 +31,9 @@ struct DryGpu {
 struct DryWork {
   enum class Kind : uint8_t { kernel, product, attention };
   Kind kind = Kind::kernel;
-  std::string_view op;    // the call of the backend's table that it is a part of: "dcmha_forward"
+  std::string_view op;          // the call of the backend's table that it is a part of: "dcmha_forward"
+  const char* phase = "other";  // of that call (kernels/measured.h)
+  const char* layer = "";       // the LayerScope
   std::string_view name;  // its kernel, "dcmha_weights", or where that is not known the innermost call: "softmax";
                           // "product"; "cudnn_forward", "cudnn_backward"
   unsigned grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};   // of a kernel
@@ -40,7 +42,7 @@ struct DryWork {
   // Read and written, each tensor once; 0: not known. Where an op launches several kernels its first one has the bytes
   // of all.
   int64_t bytes = 0;
-  double flops = 0;       // of products; 0: not counted
+  double flops = 0;       // of products and attention, of whose launches the first that has scores has all of its op
   int64_t scores = 0;     // of attention that a kernel passes over, masked ones included; 0: it says nothing
   bool replayed = false;  // from a captured graph
 };

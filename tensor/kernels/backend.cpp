@@ -5,6 +5,7 @@
 #include "braid/tensor/base/recording.h"
 #include "braid/tensor/dry/dry_device.h"
 #include "braid/tensor/graph.h"
+#include "braid/tensor/kernels/kernel_meter.h"
 
 namespace braid {
 
@@ -27,7 +28,7 @@ detail::KernelScope::~KernelScope() {
 }
 
 const Backend& backend(Device device) {
-  if (device.kind == Device::Kind::cpu) return cpu_backend();
+  if (device.kind == Device::Kind::cpu) return detail::metered_backend ? *detail::metered_backend : cpu_backend();
   if (device.kind == Device::Kind::meta) return meta_backend();
   return detail::dry_backend ? *detail::dry_backend : cuda_backend(device.index);
 }

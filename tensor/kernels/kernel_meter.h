@@ -1,18 +1,29 @@
-// What kernels take of a quantity that grows, time or counted FLOPs, by name.
+// What kernels take, call by call.
 #pragma once
 #include <functional>
-#include <map>
-#include <string>
+#include <string_view>
+#include <vector>
 
 namespace braid {
 
-struct KernelAmount {
-  int64_t calls = 0;
-  double amount = 0;  // of all calls; what a kernel takes that is called inside another one counts for the inner one
+struct Backend;
+
+struct KernelCall {
+  std::string_view name;
+  const char* phase;            // of its family, as in measured.h; "other" where it is in no device's table
+  const char* layer;            // the LayerScope
+  double begin = 0, end = 0;    // seconds since the work began
+  double seconds = 0;           // between them, without kernels that it calls, which have their own
+  double waiting = 0;           // of these seconds: of this thread for others, at the ends of loops
+  double flops = 0, bytes = 0;  // as a TraceDevice counts them; operands, each once
 };
 
-// Runs the work, and reads the quantity at the beginning and end of every kernel that this thread calls meanwhile.
-std::map<std::string, KernelAmount> meter_kernels(const std::function<double()>& quantity,
-                                                  const std::function<void()>& work);
+// Runs the work, and returns the kernels of the CPU that this thread calls meanwhile, by their beginnings.
+std::vector<KernelCall> record_kernel_calls(const std::function<void()>& work);
+
+namespace detail {
+extern constinit thread_local const Backend*
+    metered_backend;  // backend(kCpu) of this thread while its calls are recorded
+}
 
 }  // namespace braid

@@ -4,7 +4,10 @@
 #include <boost/test/unit_test.hpp>
 
 #include "braid/autograd/ops.h"
+#include "braid/autograd/recompute.h"
 #include "braid/autograd/record.h"
+#include "braid/tensor/kernels/kernel_meter.h"
+#include "braid/tensor/layer_scope.h"
 
 using namespace braid;
 
@@ -50,6 +53,32 @@ BOOST_AUTO_TEST_CASE(nothing_is_kept_while_it_is_off) {
   BOOST_TEST(stop_trace().size() == 1);
   exp(ones({2}));
   BOOST_TEST(stop_trace().empty());
+}
+
+// Also of a segment that is computed again.
+BOOST_AUTO_TEST_CASE(derivatives_belong_to_the_layer_of_their_op) {
+  for (const bool again : {false, true}) {
+    Tensor x = from_values({1, 2}, {2});
+    require_grad(x);
+    const Segment layers = [](const std::vector<Tensor>& in) {
+      const LayerScope outer("attention");
+      Tensor y;
+      {
+        const LayerScope inner("norm");
+        y = softmax(in[0]);
+      }
+      return log_softmax(y);
+    };
+    const Tensor y = again ? recompute(layers, {x}) : layers({x});
+    const auto calls = record_kernel_calls([&] { backward(y, ones({2})); });
+    std::vector<std::string> found;
+    for (const KernelCall& call : calls)
+      if (call.name.find("softmax") != call.name.npos)
+        found.push_back(std::string(call.layer) + " " + std::string(call.name));
+    std::vector<std::string> expected{"attention log_softmax_backward", "norm softmax_backward"};
+    if (again) expected.insert(expected.begin(), {"norm softmax", "attention log_softmax"});
+    BOOST_TEST(found == expected, boost::test_tools::per_element());
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -82,7 +82,7 @@ set(arrows
   "apps/train/plan: apps/cli apps/train/config apps/train/log apps/train/task apps/train/run"
   "apps/train: apps/cli apps/train/config apps/train/log apps/train/task apps/train/run apps/train/plan"
   "apps/chart: apps/cli apps/train/log"
-  "apps/bench: apps/cli apps/train/config apps/train/task apps/train/plan apps/train/run"
+  "apps/bench: apps/cli apps/train/config apps/train/log apps/train/task apps/train/plan apps/train/run"
   "apps/dump: apps/cli"
   "apps/generate: apps/cli apps/train/run"
   "apps/serve: apps/cli apps/serve/http"

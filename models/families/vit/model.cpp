@@ -4,6 +4,7 @@
 
 #include "braid/autograd.h"
 #include "braid/models/families/vit/family.h"
+#include "braid/tensor/layer_scope.h"
 
 namespace braid::models {
 
@@ -70,6 +71,7 @@ Tensor sincos_positions(const Pixels& grid, int64_t width, DType dtype) {
 
 // (B, C, H, W) -> (B, T, D)
 Tensor Vit::embed(const Tensor& pixel_values) const {
+  const LayerScope layer("embedding");
   const Pixels patch = config_.stem_patch();
   const Tensor rows = unfold(stem_(cast(pixel_values, dtype())), patch, {.stride = patch});  // (B, P, C ph pw)
   Tensor x = linear(rows, reshape(patch_weight_, {config_.hidden_size, rows.dim(2)}), patch_bias_);
@@ -89,6 +91,7 @@ Tensor Vit::forward(const Tensor& pixel_values, const nn::Pass& pass) const {
   const Tensor y = pass.observe(x.with(norm_).y, "final_norm");  // (B, T, D)
   Tensor pooled = config_.class_token() ? squeeze(slice(y, 1, 0, 1), 1) : mean(y, {1});
   if (config_.rep_size) pooled = tanh(pre_logits_(pooled));
+  const LayerScope layer("head");
   return classifier_(pass.observe(pooled, "pooled"));
 }
 

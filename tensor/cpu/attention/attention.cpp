@@ -162,14 +162,14 @@ static AttentionPlan plan(const DcmhaInputs& x, bool derivative) {
   return {.forward = by_rows ? AttentionKernel::decode : AttentionKernel::generic};
 }
 
-// Counts a call that is traced. On a GPU it holds scores, their gradients and the weights of some rows instead of what
+// Counts a call. On a GPU that is traced it holds scores, their gradients and the weights of some rows instead of what
 // the kernels below allocate: true.
 static bool traced(const DcmhaInputs& x, double passes) {
-  TraceDevice* trace = TraceDevice::current();
-  if (!trace) [[likely]]
+  if (TracedFlops* flops = detail::counted_flops) [[unlikely]]
+    flops->add_attention(x, passes);
+  const TraceDevice* trace = TraceDevice::current();
+  if (!trace || !trace->gpu()) [[likely]]
     return false;
-  trace->add_attention(x, passes);
-  if (!trace->gpu()) return false;
   const int64_t scores = 3 * x.q.dim(0) * x.q.dim(1) * x.q.dim(2) * x.k.dim(1) * size_of(x.q.dtype());
   empty({std::min(scores, x.workspace > 0 ? x.workspace : kAttentionWorkspace)}, DType::u8);
   return true;

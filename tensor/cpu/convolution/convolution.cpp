@@ -18,15 +18,16 @@ using Attempt = bool(In, In, const ConvolutionShape&, Out);
 bool convolve_by(Code depthwise, [[maybe_unused]] Attempt dnnl, In a, In b, In weight, In y, const ConvolutionShape& s,
                  Out out) {
   if (a.numel() == 0 || b.numel() == 0 || out.numel() == 0) return false;
-  if (TraceDevice* trace = TraceDevice::current()) [[unlikely]] {
-    trace->add_product(y.numel(), weight.dim(1) * s.window());
-    return true;
-  }
-  if (weight.dim(1) == 1 && weight.dim(0) == s.groups) {
+  if (TraceDevice::current()) [[unlikely]] {
+    // computes nothing
+  } else if (weight.dim(1) == 1 && weight.dim(0) == s.groups) {
     depthwise(a, b, s, out);
-    return true;
+  } else if (dnnl == nullptr || a.dtype() != DType::f32 || !dnnl(a, b, s, out)) {
+    return false;
   }
-  return dnnl != nullptr && a.dtype() == DType::f32 && dnnl(a, b, s, out);
+  if (TracedFlops* flops = detail::counted_flops) [[unlikely]]
+    flops->add_product(y.numel(), weight.dim(1) * s.window());
+  return true;
 }
 
 #ifdef BRAID_HAVE_DNNL

@@ -2,6 +2,10 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "braid/tensor/kernels/kernel_meter.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
+#include "braid/tensor/kernels/update_rules.h"
+#include "braid/tensor/layer_scope.h"
 #include "tests/support/compare.h"
 
 using namespace braid;
@@ -65,6 +69,62 @@ BOOST_AUTO_TEST_CASE(calls_are_timed_by_name) {
   Tensor x = zeros({1});
   kNested.softmax.log_forward(x, x);
   BOOST_TEST((std::ranges::count(story, "log_softmax") == 1));
+}
+
+// Bytes: each operand once, what a stride of 0 repeats too; an accumulating product and an update read their results.
+BOOST_AUTO_TEST_CASE(calls_say_their_work) {
+  const Tensor x = zeros({4, 8}), w = zeros({16, 8}), row = zeros({8});
+  Tensor y = zeros({4, 16}), z = zeros({4, 8}), half = zeros({4, 16}, DType::bf16);
+  UpdateStep step{.items = {{.parameter = zeros({10}),
+                             .gradient = zeros({10}),
+                             .state = {zeros({10}), zeros({10})},
+                             .weight_decay = 0}},
+                  .constants = {0.9, 0.999, 1e-8},
+                  .scalars = zeros({4}, DType::f64)};
+  DcmhaInputs heads{.q = zeros({2, 6, 4, 8}), .k = zeros({2, 6, 4, 8}), .v = zeros({2, 6, 4, 8})};
+  heads.pre.base = zeros({1, 4, 4});
+  Tensor mixed = zeros({2, 6, 4, 8}), lse = zeros({2, 6, 4});
+  const auto calls = record_kernel_calls([&] {
+    const Backend& b = backend(kCpu);
+    b.matmul.linear(x, w, {}, y);
+    const LayerScope layer("head");
+    b.matmul.product(x, w.transposed(0, 1), true, y);
+    b.matmul.product(x.to(DType::bf16), w.to(DType::bf16).transposed(0, 1), false, half);
+    b.pointwise.binary(BinaryOp::add, x, row.expanded({4, 8}), z);
+    b.optimizer.update(UpdateRule::adamw, step);
+    b.attention.forward(b.attention.plan(heads, true), heads, mixed, lse);
+    {
+      const LayerScope inner("attention");
+      kNested.softmax.log_forward(x, z);
+    }
+    zeros({1});
+  });
+  const auto call = [&](std::string_view name, double flops, double bytes, const char* phase, const char* layer,
+                        size_t which = 0) {
+    for (const KernelCall& found : calls) {
+      if (found.name != name || which-- > 0) continue;
+      BOOST_TEST(found.flops == flops, name);
+      BOOST_TEST(found.bytes == bytes, name);
+      BOOST_TEST(found.phase == std::string(phase), name);
+      BOOST_TEST(found.layer == std::string(layer), name);
+      BOOST_TEST((found.begin <= found.end && found.waiting >= 0 && found.waiting <= found.seconds), name);
+      return;
+    }
+    BOOST_ERROR("no call of " << name);
+  };
+  const double operands = 4 * 8 + 16 * 8 + 4 * 16;
+  call("linear", 2 * 4 * 16 * 8, 4 * operands, "products", "");
+  call("matmul", 2 * 4 * 16 * 8, 4 * (operands + 4 * 16), "products", "head");
+  call("matmul", 2 * 4 * 16 * 8, 2 * operands, "products", "head", 1);
+  call("binary", 0, 4 * (2 * 4 * 8 + 8), "pointwise", "head");
+  call("optimizer_update", 0, 4 * 10 * (2 + 1 + 4), "optimizer", "head");
+  const double pairs = 2 * 4 * 21;  // 21 unmasked ones of each head
+  call("dcmha_forward", pairs * (4 * 8 + 2 * 4), 4 * (4 * 2 * 6 * 4 * 8 + 16 + 2 * 6 * 4), "attention", "head");
+  call("log_softmax", 0, 0, "other", "attention");
+  const size_t before = calls.size();
+  backend(kCpu).pointwise.binary(BinaryOp::add, x, x, z);
+  BOOST_TEST(calls.size() == before);
+  BOOST_TEST(!detail::metered_backend);
 }
 
 BOOST_AUTO_TEST_CASE(visibility_by_its_definition) {
