@@ -168,6 +168,12 @@ BOOST_AUTO_TEST_CASE(squares_of_a_list) {
   double want = 0;
   for (double v : small.to_vector<double>()) want += v * v;
   BOOST_TEST(is_close(sums.to_vector<double>(), {want, 0, 0, 25}, 1e-12));
+  for (const DType half : {DType::bf16, DType::f16}) {  // converted on the way: the bits of the values in f32
+    const Tensor x = random_tensor({900, 701}, 6, half);
+    Tensor both = empty({2}, DType::f64);
+    table.optimizer.sum_of_squares({x, x.to(DType::f32)}, both);
+    BOOST_TEST(both.to_vector<double>()[0] == both.to_vector<double>()[1]);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
@@ -181,7 +187,7 @@ BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
   }
   BOOST_TEST(same_at_any_thread_count([&] {
     Tensor y = empty({2}, DType::f64);
-    table.optimizer.sum_of_squares({x, x.sliced(0, 3, 800)}, y);
+    table.optimizer.sum_of_squares({x, x.sliced(0, 3, 800).to(DType::bf16)}, y);
     return y;
   }));
 }
