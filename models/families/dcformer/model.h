@@ -68,9 +68,12 @@ class Dcformer final : public LanguageModel {
   std::unique_ptr<const ModelSpec> spec() const override;
   int64_t vocab_size() const override { return config_.vocab_size; }
   int64_t max_sequence_length() const override { return config_.block_size; }
-  // Rows of the token table are looked up in f32 and cast, so that the gradients of a frequent token are summed in f32.
-  // A tied table is cast as a whole for the output projection; its gradients of both uses add up in f32.
-  bool keeps_f32(const std::string& parameter) const override { return parameter == "tok_embeddings.weight"; }
+  // Rows of tables by token, also those of values, are looked up in f32 and cast, so that the gradients of a frequent
+  // token are summed in f32. A tied table is cast as a whole for the output projection; its gradients of both uses add
+  // up in f32.
+  bool keeps_f32(const std::string& parameter) const override {
+    return parameter == "tok_embeddings.weight" || parameter.ends_with("value-embedding.table");
+  }
   std::vector<std::string> elementwise_parameters() const override {
     return {"tok_embeddings.*", "output.*", "*.table", "dense_bs.*", "depth.queries"};
   }
