@@ -110,8 +110,9 @@ GroupLimits group_limits(const std::string& root) {
 }
 
 double usable_memory() {
-  const double all = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  return std::min(all, group_limits().memory);
+  static const double bytes = std::min(
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)), group_limits().memory);
+  return bytes;
 }
 
 int usable_processors(int processors, double quota) {

@@ -42,12 +42,13 @@ std::vector<std::string> repetition_warnings(const std::vector<SourceUse>& use) 
 
 std::unique_ptr<TrainingTask> make_task(const TrainConfig& config) {
   const bool mixture = !config.data.sources.empty();  // of text
-  if (!holds_preferences(config)) check_no_preference_settings(config);
+  const bool preferences = holds_preferences(config);
+  if (!preferences) check_no_preference_settings(config);
   if (!mixture && models::vision::holds_images(config.data.path)) return std::make_unique<ImageTask>(config);
   check_no_image_settings(config);
   if (const auto pairs = models::PairTask::of_path(config.data.path))
     return std::make_unique<PairTrainingTask>(config, *pairs);
-  if (holds_preferences(config)) return std::make_unique<PreferenceTask>(config);
+  if (preferences) return std::make_unique<PreferenceTask>(config);
   return std::make_unique<TextTask>(config);
 }
 

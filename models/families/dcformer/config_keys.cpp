@@ -1,6 +1,7 @@
 #include "braid/models/families/dcformer/config_keys.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "braid/models/families/dcformer/model_types.h"
 #include "braid/models/families/layer_pattern.h"
@@ -181,20 +182,31 @@ std::vector<Setting> key_table(DcformerConfig& c) {
 struct KeysOfCopy::Copy {
   DcformerConfig config;
   std::vector<Setting> keys = key_table(config);
-  static std::vector<std::unique_ptr<Copy>>& unused() {
-    static thread_local std::vector<std::unique_ptr<Copy>> copies;
-    return copies;
+  struct Unused {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<Copy>> copies;
+  };
+  static Unused& unused() {
+    static Unused all;
+    return all;
   }
 };
 
 KeysOfCopy::KeysOfCopy(const DcformerConfig& config) {
-  if (Copy::unused().empty()) Copy::unused().push_back(std::make_unique<Copy>());
-  copy_ = std::move(Copy::unused().back());
-  Copy::unused().pop_back();
+  Copy::Unused& unused = Copy::unused();
+  if (const std::lock_guard lock(unused.mutex); !unused.copies.empty()) {
+    copy_ = std::move(unused.copies.back());
+    unused.copies.pop_back();
+  }
+  if (!copy_) copy_ = std::make_unique<Copy>();
   copy_->config = config;
 }
 
-KeysOfCopy::~KeysOfCopy() { Copy::unused().push_back(std::move(copy_)); }
+KeysOfCopy::~KeysOfCopy() {
+  Copy::Unused& unused = Copy::unused();
+  const std::lock_guard lock(unused.mutex);
+  unused.copies.push_back(std::move(copy_));
+}
 
 const std::vector<Setting>& KeysOfCopy::list() const { return copy_->keys; }
 

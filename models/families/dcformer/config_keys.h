@@ -14,7 +14,7 @@ namespace braid::models {
 // Settings that read and write `config`, which must outlive them. A name is the key of config.json; "profile.x" is the
 // member x of its object "profile". The first is model_type.
 std::vector<Setting> key_table(DcformerConfig& config);
-// The same of a copy of `config`, to read. The tables of a thread are kept for the next one.
+// The same of a copy of `config`, to read. The tables are kept for the next ones.
 class KeysOfCopy {
  public:
   explicit KeysOfCopy(const DcformerConfig& config);

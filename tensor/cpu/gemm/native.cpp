@@ -6,6 +6,7 @@
 //   dot    A and B both contiguous along k: C[i,j] += sum_p A[i,p] B[j,p], W partial sums, few rows only.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -153,7 +154,7 @@ void rows_form(const Gemm<T>& g) {
   // Copying a strip pays when enough rows read it; the last strip may need zero padding.
   const bool pack_all = g.tb || g.m > 6 * kMaxRows;
   const int64_t depth_step = std::min(g.k, kStrip<T> / strip_width<T>(g.n));
-  thread_local Strip<T> strip;
+  thread_local const auto strip = std::make_unique_for_overwrite<Strip<T>>();
   // Depth outermost: a slice of A stays in the second-level cache while all strips of B pass by.
   for (int64_t p = 0; p < g.k; p += depth_step) {
     const int64_t depth = std::min(depth_step, g.k - p);
@@ -167,8 +168,8 @@ void rows_form(const Gemm<T>& g) {
       const T* b = g.b + p * g.ldb + j;
       int64_t ldb = g.ldb;
       if (pack_all || columns < width) {
-        pack(g, p, depth, j, columns, width, strip.values);
-        b = strip.values;
+        pack(g, p, depth, j, columns, width, strip->values);
+        b = strip->values;
         ldb = width;
       }
       const int64_t height = max_rows(int(width / kWidth<T>)), blocks = detail::ceil_div(g.m, height);
