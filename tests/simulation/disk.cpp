@@ -1,6 +1,7 @@
 #include "tests/simulation/disk.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,12 +20,14 @@ constexpr size_t kSector = 512;
 }  // namespace
 
 std::string Disk::bytes_of(const std::string& path) {
-  std::string bytes;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  char block[1 << 14];
-  for (ssize_t n = 0; fd >= 0 && (n = ::read(fd, block, sizeof block)) > 0;)
-    bytes.append(block, static_cast<size_t>(n));
-  if (fd >= 0) ::close(fd);
+  if (fd < 0) return "";
+  struct stat status {};
+  ::fstat(fd, &status);
+  std::string bytes(static_cast<size_t>(status.st_size), '\0');
+  const ssize_t n = ::read(fd, bytes.data(), bytes.size());
+  bytes.resize(static_cast<size_t>(std::max<ssize_t>(n, 0)));
+  ::close(fd);
   return bytes;
 }
 
@@ -35,9 +38,9 @@ void Disk::Change::apply() const {
   if (back) from->stable_entries[from_name] = back;
 }
 
-Disk::Disk(std::string root) : root_(std::move(root)) {
+Disk::Disk(std::string root, bool loses_power) : root_(std::move(root)), loses_power_(loses_power) {
   top_->folder = true;
-  load(top_, root_);
+  if (loses_power_) load(top_, root_);
 }
 
 void Disk::load(const Entry& folder, const std::string& path) {
@@ -70,9 +73,7 @@ std::pair<Disk::Entry, std::string> Disk::parent_of(const std::string& path) con
   return {find(whole.parent_path().string()), whole.filename().string()};
 }
 
-void Disk::opened(int fd, const std::string& path) {
-  if (const Entry node = find(path)) open_[fd] = {node, path};
-}
+void Disk::opened(int fd, const std::string& path) { open_[fd] = {loses_power_ ? find(path) : nullptr, path}; }
 
 std::string Disk::path_of(int fd) const {
   const auto found = open_.find(fd);
@@ -80,6 +81,7 @@ std::string Disk::path_of(int fd) const {
 }
 
 void Disk::added(const std::string& path, bool folder) {
+  if (!loses_power_) return;
   const auto [parent, name] = parent_of(path);
   if (parent->entries.contains(name)) return;
   const Entry node = std::make_shared<Node>();
@@ -89,6 +91,7 @@ void Disk::added(const std::string& path, bool folder) {
 }
 
 void Disk::removed(const std::string& path, const std::string& bytes) {
+  if (!loses_power_) return;
   const auto [parent, name] = parent_of(path);
   const Entry node = parent->entries.at(name);
   node->last = bytes;
@@ -98,6 +101,9 @@ void Disk::removed(const std::string& path, const std::string& bytes) {
 }
 
 void Disk::renamed(const std::string& from, const std::string& to, const std::string& bytes) {
+  for (auto& [fd, open] : open_)
+    if (open.second == from || open.second.starts_with(from + "/")) open.second.replace(0, from.size(), to);
+  if (!loses_power_) return;
   const auto [parent, name] = parent_of(from);
   const auto [target, target_name] = parent_of(to);
   const Entry node = parent->entries.at(name);
@@ -108,11 +114,10 @@ void Disk::renamed(const std::string& from, const std::string& to, const std::st
   parent->entries.erase(name);
   target->entries[target_name] = node;
   changes_.push_back({parent, target, name, target_name, node});
-  for (auto& [fd, open] : open_)
-    if (open.second == from || open.second.starts_with(from + "/")) open.second.replace(0, from.size(), to);
 }
 
 void Disk::exchanged(const std::string& from, const std::string& to) {
+  if (!loses_power_) return;
   const auto [parent, name] = parent_of(from);
   const auto [target, target_name] = parent_of(to);
   Entry &one = parent->entries.at(name), &other = target->entries.at(target_name);
@@ -122,7 +127,7 @@ void Disk::exchanged(const std::string& from, const std::string& to) {
 
 void Disk::synced(int fd) {
   const auto found = open_.find(fd);
-  if (found == open_.end()) return;
+  if (found == open_.end() || !found->second.first) return;
   const auto& [node, path] = found->second;
   if (!node->folder) {
     node->stable = node->nameless ? node->last : bytes_of(path);

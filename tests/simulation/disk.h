@@ -15,8 +15,8 @@ namespace braid::simulation {
 
 class Disk {
  public:
-  // The root exists, and all that it holds is on the disk.
-  explicit Disk(std::string root);
+  // The root exists, and all that it holds is on the disk. Without `loses_power` only paths of open files are kept.
+  Disk(std::string root, bool loses_power);
 
   bool holds(const std::string& path) const { return path.starts_with(root_ + "/") || path == root_; }
 
@@ -28,13 +28,14 @@ class Disk {
   void closed(int fd) { open_.erase(fd); }
   std::string path_of(int fd) const;  // "": not of this disk
   void added(const std::string& path, bool folder);
-  // bytes: of the file that is removed or replaced, as bytes_of() gave them before.
+  // bytes: of the file that is removed or replaced, as bytes_to_lose() gave them before.
   void removed(const std::string& path, const std::string& bytes);
   void renamed(const std::string& from, const std::string& to, const std::string& bytes);
   void exchanged(const std::string& from, const std::string& to);
   void synced(int fd);
   // "" where there is no file.
   static std::string bytes_of(const std::string& path);
+  std::string bytes_to_lose(const std::string& path) const { return loses_power_ ? bytes_of(path) : ""; }
 
   // Makes `folder`, which does not exist, with what a power loss now leaves.
   void lose_power(const std::string& folder, Random& random) const;
@@ -63,8 +64,9 @@ class Disk {
   std::map<const Node*, std::string> current_bytes() const;
 
   std::string root_;
+  bool loses_power_;
   Entry top_ = std::make_shared<Node>();
-  std::map<int, std::pair<Entry, std::string>> open_;  // of files and folders
+  std::map<int, std::pair<Entry, std::string>> open_;  // files and folders; null: no power is lost
   std::vector<Change> changes_;                        // since the last fsync of their folders, in order
 };
 

@@ -26,7 +26,8 @@ Disturbance any_disturbance(Random& random, const History& of) {
   const int ranks = of.ranks();
   const bool alone = ranks == 1;
   do d.harm = static_cast<Harm>(1 + random.below(kHarms - 1));
-  while ((alone && needs_ranks(d.harm)) || (of.prepare && needs_run(d.harm)) || (of.clients > 0 && needs_disk(d.harm)));
+  while ((alone && needs_ranks(d.harm)) || (of.prepare && needs_run(d.harm)) ||
+         (of.clients > 0 && needs_disk(d.harm)) || (of.sessions.empty() && d.harm == Harm::bit_rot));
   d.moment = random.seconds(1);
   d.rank = static_cast<int>(random.below(static_cast<uint64_t>(ranks)));
   if (!alone) d.other = (d.rank + 1 + static_cast<int>(random.below(static_cast<uint64_t>(ranks - 1)))) % ranks;
@@ -71,6 +72,7 @@ std::vector<std::string> History::settings() const {
           str("checkpoint.keep=", keep),
           str("checkpoint.best=", best ? "true" : "false"),
           str("checkpoint.async=", async ? "true" : "false"),
+          str("model.use_dcmha=", composed ? "true" : "false"),
           "model.dim=8",
           "model.n_layer=1",
           "model.n_head=2",
@@ -93,10 +95,10 @@ std::string History::text() const {
   if (clients > 0)
     all += str("serve with ", clients, " clients");
   else
-    all += prepare
-               ? "prepare"
-               : str(data, " x ", context, " x ", tensor, " ranks, ", steps, " steps, a checkpoint every ", interval,
-                     ", ", keep, " kept", best ? ", and the best" : "", async ? ", written beside the steps" : "");
+    all += prepare ? "prepare"
+                   : str(data, " x ", context, " x ", tensor, " ranks, ", composed ? "composed heads, " : "", steps,
+                         " steps, a checkpoint every ", interval, ", ", keep, " kept", best ? ", and the best" : "",
+                         async ? ", written beside the steps" : "");
   for (const Disturbance& d : sessions) all += "; " + d.text();
   return all;
 }
@@ -108,11 +110,14 @@ History history_of(uint64_t seed) {
     int data, context, tensor;
   };
   Mesh mesh{1, 1, 1};
-  if (random.one_in(2)) mesh = random.any_of(std::array<Mesh, 3>{{{2, 1, 1}, {1, 2, 1}, {1, 1, 2}}});
-  if (random.one_in(16)) mesh = random.one_in(4) ? Mesh{2, 2, 2} : Mesh{2, 1, 2};
+  if (random.one_in(3)) mesh = random.any_of(std::array<Mesh, 3>{{{2, 1, 1}, {1, 2, 1}, {1, 1, 2}}});
+  if (random.one_in(32)) mesh = random.one_in(4) ? Mesh{2, 2, 2} : Mesh{2, 1, 2};
   h.data = mesh.data, h.context = mesh.context, h.tensor = mesh.tensor;
+  // Most are small: their number finds more than their size.
+  h.composed = random.one_in(8);
+  h.steps = h.composed ? 6 : 4;
   h.interval = static_cast<int>(1 + random.below(3));
-  h.keep = static_cast<int>(2 + random.below(2));
+  h.keep = h.interval == 1 ? 3 : 2;
   h.best = random.one_in(3);
   h.async = random.one_in(3);
   if (random.one_in(5)) h.prepare = true, h.data = h.context = h.tensor = 1;

@@ -41,6 +41,7 @@ struct History {
   int clients = 0;                        // braid serve with so many of them, and one more
   std::optional<int> alone = {};          // the only request of the only client
   int data = 1, context = 1, tensor = 1;  // the mesh
+  bool composed = false;                  // the heads of the model
   int steps = 5, interval = 2, keep = 2;
   bool best = false, async = false;   // checkpoint.best, checkpoint.async
   std::vector<Disturbance> sessions;  // the last, undisturbed one not included

@@ -75,9 +75,9 @@ std::map<std::string, std::string> Judge::result_of(const History& history) cons
 }
 
 const Judge::Reference& Judge::reference(const History& history) {
-  if (history.clients > 0 && !history.alone && !references_.contains("serve"))
+  if (history.clients > 0 && !history.alone && !references_.contains("serve 1 0"))
     for (int kind = 0; kind < kRequests; ++kind) reference({.clients = 1, .alone = kind});
-  const std::string key = history.clients > 0 ? str("serve", history.alone ? str(" ", *history.alone) : "")
+  const std::string key = history.clients > 0 ? str("serve ", history.clients, " ", history.alone.value_or(-1))
                           : history.prepare   ? "prepare"
                                               : apps::join(history.settings(), " ");
   const auto found = references_.find(key);
@@ -124,7 +124,9 @@ std::string Judge::judge(const History& history, bool trace) {
   int flips = 0;
   bool lost = false;       // all checkpoints may be damaged
   bool rows_lost = false;  // a disk that took no rows of the log until the end, and said so
+  bool complete = false;   // the last session was not disturbed
   for (const Disturbance& d : sessions) {
+    if (complete && d.harm == Harm::none) break;
     if (d.harm == Harm::bit_rot) {
       const int checkpoints = rot(random, trace);
       if (checkpoints == 1 && safe >= 2 * history.interval) return "one checkpoint is left, of two that were finished";
@@ -148,6 +150,7 @@ std::string Judge::judge(const History& history, bool trace) {
       return str("the checkpoint of step ", safe, " was finished, but the next session resumed after step ",
                  result.resumed);
     rows_lost = rows_lost || (d.harm == Harm::disk && result.code == 4);
+    complete = !result.harmed;
     safe = std::max(safe, result.safe);
     if (result.code == 75) safe = std::max(safe, result.last);
   }

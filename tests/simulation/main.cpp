@@ -25,15 +25,16 @@ namespace {
 constexpr const char* kUsage =
     "usage: braid-sim [--seeds A..B] [--seconds S] [--first] [--folder DIR]\n"
     "           runs the histories of these seeds, for so long at most, or until the first wrong one\n"
-    "       braid-sim --every DxT\n"
-    "           each disturbance at each system call and message, on D data x T tensor ranks\n"
+    "       braid-sim --every DxT [--stride K]\n"
+    "           each disturbance at each system call and message, on D data x T tensor ranks, or at each K-th of\n"
+    "           them, from another one on for the next disturbance\n"
     "       braid-sim --rot N\n"
     "           flips each bit of the headers and small files of a checkpoint and a data set, and N others\n"
     "       braid-sim --replay SEED [--shrink]\n"
     "           prints one as a timeline, or the smallest one made from it that goes wrong too\n";
 
-// Inputs of prepare, and the data set of all runs.
-void make_data(const Folders& folders) {
+// Inputs of prepare, and the data set of all runs, whose shards each session reads.
+void make_data(const Folders& folders, int64_t shard_tokens) {
   std::filesystem::create_directories(folders.texts);
   Random random(5);
   for (int file = 0; file < 6; ++file) {
@@ -41,8 +42,7 @@ void make_data(const Folders& folders) {
     for (int i = 0; i < 120; ++i) text += std::to_string(random.below(100)) + " ";
     std::ofstream(str(folders.texts, "/", file, ".txt")) << text;
   }
-  const int code = in_child([&] { return prepare_data(folders.texts, folders.data), 0; });
-  if (code != 0) throw std::runtime_error(str("cannot prepare the data: code ", code));
+  prepare_data(folders.texts, folders.data, shard_tokens);
 }
 
 void print_table(const Judge& judge) {
@@ -80,7 +80,7 @@ int run(uint64_t first, uint64_t last, double seconds, bool to_first, Judge& jud
 }
 
 // Each disturbance at each point of a run, with its checkpoints in the background or not, and of a preparation.
-int every(int data, int tensor, Judge& judge) {
+int every(int data, int tensor, uint64_t stride, Judge& judge) {
   const History train{.data = data, .tensor = tensor, .steps = 4}, prepare{.prepare = true};
   History beside = train;
   beside.async = true;
@@ -99,7 +99,7 @@ int every(int data, int tensor, Judge& judge) {
                                  {"its rank frozen, 2 s", {.harm = Harm::freeze_rank, .rank = -1, .seconds = 2}},
                                  {"its rank frozen, 30 s", {.harm = Harm::freeze_rank, .rank = -1, .seconds = 30}},
                                  {"a link of it cut", {.harm = Harm::cut_link, .rank = -1, .seconds = 30}}});
-  uint64_t wrong = 0;
+  uint64_t wrong = 0, first = 0;
   std::printf("%-36s %-24s %8s %8s\n", "program", "at each call or message", "places", "wrong");
   for (const History* program : {&train, static_cast<const History*>(&beside), &prepare}) {
     if (program == &prepare && train.ranks() > 1) continue;
@@ -114,9 +114,9 @@ int every(int data, int tensor, Judge& judge) {
       // What stops all ranks, or a call, is tried at calls: between two of them no message changes the disk.
       const bool messages =
           harm.harm == Harm::kill_rank || harm.harm == Harm::freeze_rank || harm.harm == Harm::cut_link;
-      uint64_t places = 0, faults = 0;
+      uint64_t seen = first++, places = 0, faults = 0;
       for (uint64_t n = 0; n < undisturbed.points; ++n) {
-        if (!messages && !undisturbed.on_disk[n]) continue;
+        if ((!messages && !undisturbed.on_disk[n]) || seen++ % stride != 0) continue;
         ++places;
         History history = *program;
         history.sessions = {harm};
@@ -145,7 +145,7 @@ int replay(uint64_t seed, bool shrink, Judge& judge) {
   return fault.empty() ? 0 : 1;
 }
 
-// A process whose allocator keeps what is freed.
+// A process whose allocator keeps what is freed, and in which no session looks for the functions of libraries.
 void keep_memory(char** arguments) {
   const char* name = "GLIBC_TUNABLES";
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
@@ -154,6 +154,7 @@ void keep_memory(char** arguments) {
            "glibc.malloc.arena_max=1:glibc.malloc.tcache_count=4000:glibc.malloc.tcache_max=4096:"
            "glibc.malloc.mmap_threshold=100000000:glibc.malloc.top_pad=4194304",
            1);
+  ::setenv("LD_BIND_NOW", "1", 1);
   ::execv(program.c_str(), arguments);
 }
 
@@ -161,7 +162,7 @@ void keep_memory(char** arguments) {
 
 int main(int count, char** arguments) {
   keep_memory(arguments);
-  uint64_t first = 0, last = 999, seed = 0, rot = 0;
+  uint64_t first = 0, last = 999, seed = 0, rot = 0, stride = 1;
   double seconds = 0;
   int data = 0, tensor = 0;
   bool replays = false, shrinks = false, to_first = false;
@@ -179,6 +180,8 @@ int main(int count, char** arguments) {
       replays = true, seed = std::strtoull(value.c_str(), nullptr, 10), ++i;
     } else if (name == "--every" && std::sscanf(value.c_str(), "%dx%d", &data, &tensor) == 2) {
       ++i;
+    } else if (name == "--stride" && std::strtoull(value.c_str(), nullptr, 10) > 0) {
+      stride = std::strtoull(value.c_str(), nullptr, 10), ++i;
     } else if (name == "--rot" && !value.empty()) {
       rot = std::strtoull(value.c_str(), nullptr, 10), ++i;
     } else if (name == "--first") {
@@ -194,12 +197,11 @@ int main(int count, char** arguments) {
   const Folders folders{own / "texts", own / "data", own / "model", own / "answers", own / "disk"};
   int code = 1;
   try {
-    make_data(folders);
+    make_data(folders, rot > 0 ? 512 : 1 << 20);
     make_model(folders);
-    make_tables(folders);
     Judge judge(folders);
     code = rot > 0    ? (corrupt_each_bit(folders, judge, rot) > 0 ? 1 : 0)
-           : data > 0 ? every(data, tensor, judge)
+           : data > 0 ? every(data, tensor, stride, judge)
            : replays  ? replay(seed, shrinks, judge)
                       : run(first, last, seconds, to_first, judge);
   } catch (const std::exception& e) {

@@ -12,12 +12,14 @@ namespace braid::simulation {
 
 // Without the spinning of std::binary_semaphore, which on one processor keeps the other thread from running.
 void Turn::take() {
-  while (given_.exchange(0) == 0) ::syscall(SYS_futex, &given_, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
+  uint32_t before = none;
+  if (state_.compare_exchange_strong(before, awaited))
+    while (state_ == awaited) ::syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, awaited, nullptr, nullptr, 0);
+  state_ = none;
 }
 
 void Turn::give() {
-  given_ = 1;
-  ::syscall(SYS_futex, &given_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  if (state_.exchange(given) == awaited) ::syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
 thread_local Scheduler::Thread* Scheduler::own = nullptr;
@@ -32,6 +34,7 @@ void Scheduler::live(Thread& thread, const std::function<void()>& body) {
   notify(&thread);
   own = nullptr;
   pass_on();
+  Turn().take();  // the end of a thread would run beside the others, take locks, and free its memory piece by piece
 }
 
 void Scheduler::run(const std::vector<std::function<void()>>& bodies, std::function<void()> on_stuck) {
@@ -42,12 +45,10 @@ void Scheduler::run(const std::vector<std::function<void()>>& bodies, std::funct
   ::sched_setaffinity(0, sizeof one, &one);
   frozen_.resize(bodies.size());
   for (size_t r = 0; r < bodies.size(); ++r) threads_.push_back(std::make_unique<Thread>(static_cast<int>(r), true));
-  std::vector<std::thread> ranks;
   for (size_t r = 0; r < bodies.size(); ++r)
-    ranks.emplace_back([this, thread = threads_[r].get(), &body = bodies[r]] { live(*thread, body); });
+    std::thread([this, thread = threads_[r].get(), &body = bodies[r]] { live(*thread, body); }).detach();
   pass_on();
   all_ended_.take();
-  for (std::thread& rank : ranks) rank.join();
 }
 
 void Scheduler::pass_on() {
@@ -101,12 +102,14 @@ void Scheduler::add_thread(std::function<void()> body, const std::function<pthre
   thread.wake = now_;
 }
 
-void Scheduler::join(pthread_t handle) {
+bool Scheduler::join(pthread_t handle) {
   for (size_t i = 0; i < threads_.size(); ++i) {
     const Thread& thread = *threads_[i];
     if (thread.first || ::pthread_equal(thread.handle, handle) == 0) continue;
     while (!thread.ended) wait_on(&thread, kNever);
+    return true;
   }
+  return false;
 }
 
 void Scheduler::freeze(int rank, double until) {

@@ -23,15 +23,16 @@ class Turn {
   void give();
 
  private:
-  std::atomic<uint32_t> given_{0};
+  enum State : uint32_t { none, awaited, given };
+  std::atomic<uint32_t> state_{none};
 };
 
 class Scheduler {
  public:
   explicit Scheduler(uint64_t seed) : random_(seed) {}
 
-  // Runs the bodies as ranks 0, 1, ... and returns when all have ended. on_stuck: called when no thread can ever run
-  // again (those that have not ended are dead); it does not return.
+  // Runs the bodies as ranks 0, 1, ... and returns when all have ended; their threads sleep until the process ends.
+  // on_stuck: called when no thread can ever run again (those that have not ended are dead); it does not return.
   void run(const std::vector<std::function<void()>>& bodies, std::function<void()> on_stuck);
 
   // The rank whose thread calls; -1: a thread that is not of the job.
@@ -48,7 +49,7 @@ class Scheduler {
 
   // Another thread of the caller's rank. `begin` starts it, with a function that it calls, and returns its handle.
   void add_thread(std::function<void()> body, const std::function<pthread_t(std::function<void()>)>& begin);
-  void join(pthread_t handle);  // returns at once for threads that are none of the job
+  bool join(pthread_t handle);  // until its body has ended; false at once for threads that are none of the job
 
   void freeze(int rank, double until);  // kNever: it is dead
   // Whether the rank runs, or may run before `time`.
@@ -65,7 +66,7 @@ class Scheduler {
     const void* waits_on = nullptr;  // null: it sleeps or runs
     bool ended = false;
   };
-  void live(Thread& thread, const std::function<void()>& body);  // from its first turn to its end
+  void live(Thread& thread, const std::function<void()>& body);  // from its first turn on
   void pass_on();  // gives the turn to a thread that can run; time jumps to it
 
   static thread_local Thread* own;

@@ -30,7 +30,7 @@ std::string request_text(const std::string& body) {
 std::string request(int kind) {
   return request_text(nlohmann::json{
       {"prompt", str(17 * kind, " ", kind)},
-      {"max_tokens", 4 + 9 * kind},
+      {"max_tokens", 4 + 4 * kind},
       {"seed", kind},
       {"n", kind % 3 == 0 ? 2 : 1},
       {"ignore_eos", true},
@@ -181,7 +181,7 @@ void Serving::last() {
   };
   while (open_ > 0) world_.scheduler.sleep_until(world_.scheduler.now() + 0.05);
   // All of the cache is needed: none of it is lost.
-  const std::string whole = request_text(R"({"prompt": "1", "max_tokens": 60, "n": 2, "ignore_eos": true})");
+  const std::string whole = request_text(R"({"prompt": "1", "max_tokens": 28, "n": 2, "ignore_eos": true})");
   for (int attempt = 0; attempt < 20 && !over_ && stopped_ == kNever; ++attempt) {
     Connection connection(world_);
     if (!connection.open() || ask(connection, whole, false).empty()) {

@@ -38,11 +38,22 @@ struct Settings {
   }
 };
 
+// The settings of this history and of the next ones like it, read before its sessions are forked.
+const Settings* settings_of(const History& history, const Folders& folders) {
+  static std::vector<std::string> texts;
+  static std::unique_ptr<const Settings> settings;
+  if (history.prepare || history.clients > 0) return nullptr;
+  if (!settings || texts != history.settings()) settings = std::make_unique<Settings>(history, folders);
+  texts = history.settings();
+  return settings.get();
+}
+
 class Session {
  public:
-  Session(const Folders& folders, const History& history, const Disturbance& disturbance, uint64_t seed,
-          uint64_t points, bool trace, SessionResult& shared)
+  Session(const Folders& folders, const Settings* settings, const History& history, const Disturbance& disturbance,
+          uint64_t seed, uint64_t points, bool trace, SessionResult& shared)
       : folders_(folders),
+        settings_(settings),
         history_(history),
         disturbance_(disturbance),
         at_(static_cast<uint64_t>(disturbance.moment * static_cast<double>(points))),
@@ -50,12 +61,13 @@ class Session {
         shared_(shared),
         random_(seed),
         scheduler_(random_.next()),
-        disk_(folders.root),
+        disk_(folders.root, disturbance.harm == Harm::power_loss),
         network_(scheduler_, random_.next(), history.ranks(), [this](const char* call) { message_sent(call); }),
         world_{scheduler_,
                disk_,
                Random(random_.next()),
                [this](const char* call, const std::string& path) { return before(call, path); },
+               static_cast<int>(1 + random_.below(99'999)),
                !history.prepare,
                history.clients > 0},
         serving_(folders, history, world_, shared, random_.next()) {}
@@ -77,11 +89,10 @@ class Session {
     int code = 70;
     std::string message;
     try {
-      if (history_.prepare) return prepare_data(folders_.texts, folders_.prepared()), 0;
+      if (history_.prepare) return prepare_data(folders_.texts, folders_.prepared(), 512), 0;
       dist::Communicator world;
       if (history_.ranks() > 1) world = dist::Communicator(network_.transport(r));
-      const Settings settings(history_, folders_);
-      return apps::train(settings.config, settings.schema, apps::Job(world), "braid train",
+      return apps::train(settings_->config, settings_->schema, apps::Job(world), "braid train",
                          [this, r](const apps::LogRow& row) {
                            if (r == 0) observe(row.step);
                            return true;
@@ -192,6 +203,7 @@ class Session {
   }
 
   const Folders& folders_;
+  const Settings* const settings_;  // of training
   const History& history_;
   const Disturbance& disturbance_;
   const uint64_t at_;
@@ -209,30 +221,27 @@ class Session {
 
 }  // namespace
 
-void prepare_data(const std::string& texts, const std::string& output) {
+void prepare_data(const std::string& texts, const std::string& output, int64_t shard_tokens) {
   models::text::prepare({.inputs = {texts},
                          .val_inputs = {},
                          .output = output,
                          .tokenizer = "",
                          .val_fraction = 0.2,
-                         .shard_tokens = 512,
+                         .shard_tokens = shard_tokens,
                          .dedup = true});
 }
 
 void make_model(const Folders& folders) {
   std::filesystem::create_directories(folders.answers);
-  const int code = in_child([&] {
-    if (!std::freopen("/dev/null", "w", stdout)) return 70;
-    const Settings settings({}, folders, {"run.out=" + folders.model, "model.block_size=64"});
-    return apps::train(settings.config, settings.schema, apps::Job(dist::Communicator()), "braid train", {});
-  });
+  const Settings settings({}, folders, {"run.out=" + folders.model, "model.block_size=32"});
+  std::fflush(stdout);
+  const int out = ::dup(STDOUT_FILENO);
+  std::freopen("/dev/null", "w", stdout);
+  const int code = apps::train(settings.config, settings.schema, apps::Job(dist::Communicator()), "braid train", {});
+  std::fflush(stdout);
+  ::dup2(out, STDOUT_FILENO);
+  ::close(out);
   if (code != 0) throw std::runtime_error(str("cannot train the model of serve: code ", code));
-}
-
-void make_tables(const Folders& folders) {
-  const Settings settings({}, folders);
-  apps::settings_in_effect(settings.config);
-  apps::program_fingerprint();
 }
 
 int in_child(const std::function<int()>& body) {
@@ -250,11 +259,12 @@ SessionResult run_session(const Folders& folders, const History& history, const 
   static SessionResult& shared = *static_cast<SessionResult*>(
       ::mmap(nullptr, sizeof(SessionResult), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   new (&shared) SessionResult;
+  const Settings* const settings = settings_of(history, folders);
   shared.code = in_child([&]() -> int {
     ::alarm(60);
     if (!trace && !std::freopen("/dev/null", "w", stdout)) return 70;
     if (!trace && history.clients > 0 && !std::freopen("/dev/null", "w", stderr)) return 70;
-    Session(folders, history, disturbance, seed, points, trace, shared).run();
+    Session(folders, settings, history, disturbance, seed, points, trace, shared).run();
   });
   if (shared.code == kPowerLost) {
     std::filesystem::remove_all(folders.root);

@@ -37,14 +37,11 @@ struct SessionResult {
 SessionResult run_session(const Folders& folders, const History& history, const Disturbance& disturbance, uint64_t seed,
                           uint64_t points, bool trace);
 
-// Trains the model of serve.
+// Trains the model of serve, in this process, which makes tables that each session, forked from it, would make.
 void make_model(const Folders& folders);
 
-// What `braid prepare` does, in small shards.
-void prepare_data(const std::string& texts, const std::string& output);
-
-// Makes tables that each session would make, before sessions are forked.
-void make_tables(const Folders& folders);
+// What `braid prepare` does, in shards of so many tokens.
+void prepare_data(const std::string& texts, const std::string& output, int64_t shard_tokens);
 
 // Runs `body` in a child process and gives its exit code, or 128 + the signal that ended it.
 int in_child(const std::function<int()>& body);

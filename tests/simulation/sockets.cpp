@@ -25,7 +25,7 @@ constexpr uint16_t kPort = 8000;
 // The name for a process, which no file has.
 sockaddr_un address() {
   sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
-  std::snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "braid-sim-%d", ::getpid());
+  std::snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "braid-sim-%ld", ::syscall(SYS_getpid));
   return name;
 }
 

@@ -61,22 +61,24 @@ int open_at(int folder, const char* name, int flags, mode_t mode) {
 
 int remove_at(int folder, const char* name, int flags) {
   const std::string path = path_at(folder, name);
+  const World* w = entered();
   std::string bytes;
   return simulate(
       "remove", path,
       [&](bool) {
-        if (inside && flags == 0) bytes = Disk::bytes_of(path);
+        if (inside && flags == 0) bytes = w->disk.bytes_to_lose(path);
         return static_cast<int>(::syscall(SYS_unlinkat, folder, name, flags));
       },
       [&](Disk& disk, int) { disk.removed(path, bytes); });
 }
 
 int rename_with(const char* from, const char* to, unsigned flags) {
+  const World* w = entered();
   std::string bytes;
   return simulate(
       "rename", to,
       [&](bool) {
-        if (inside) bytes = Disk::bytes_of(to);
+        if (inside) bytes = w->disk.bytes_to_lose(to);
         return static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags));
       },
       [&](Disk& disk, int) {
@@ -206,9 +208,9 @@ int remove(const char* path) noexcept {
 }
 
 int clock_gettime(clockid_t clock, timespec* time) noexcept {
-  const long result = ::syscall(SYS_clock_gettime, clock, time);
   World* w = entered();
-  if (!w || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME)) return static_cast<int>(result);
+  if (!w || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME))
+    return static_cast<int>(::syscall(SYS_clock_gettime, clock, time));
   const int64_t now = std::llround(w->scheduler.now() * 1e9);  // the moment to which a thread slept is reached
   time->tv_sec = first_second(clock) + now / 1'000'000'000;
   time->tv_nsec = now % 1'000'000'000;
@@ -221,6 +223,11 @@ int nanosleep(const timespec* time, timespec* left) {
 int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* left) {
   if (entered() && flags == 0) return sleep_for(time);
   return ::syscall(SYS_clock_nanosleep, clock, flags, time, left) == 0 ? 0 : errno;
+}
+
+pid_t getpid() noexcept {
+  const World* w = entered();
+  return w ? w->process + Scheduler::self() : static_cast<pid_t>(::syscall(SYS_getpid));
 }
 
 ssize_t getrandom(void* bytes, size_t n, unsigned flags) {

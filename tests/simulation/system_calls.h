@@ -22,6 +22,7 @@ struct World {
   Random random;
   // Before each call on a file: its name and path. May end the process.
   std::function<Outcome(const char* call, const std::string& path)> before;
+  int process = 1;       // the number of the process of rank 0, part of the names of files
   bool threads = true;   // those that a rank starts are of the job too
   bool sockets = false;  // those of rank 0 are
 };

@@ -84,8 +84,8 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
 
 int pthread_join(pthread_t thread, void** result) {
   static auto* const join = real("pthread_join", &pthread_join);
-  if (World* w = entered()) w->scheduler.join(thread);
-  return join(thread, result);
+  World* w = entered();
+  return w && w->scheduler.join(thread) ? 0 : join(thread, result);
 }
 
 int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
