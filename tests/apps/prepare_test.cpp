@@ -160,6 +160,9 @@ BOOST_AUTO_TEST_CASE(an_error_of_the_disk_leaves_no_strange_file) {
     }
   }
   BOOST_TEST(names("") == (std::set<std::string>{"in.txt", "whole", "once"}), boost::test_tools::per_element());
+  const auto again = run(command("whole"), fault("open", "whole/dataset.json", 0, 1, EIO));
+  BOOST_TEST(again.code == 3, again.output);  // not 2: nothing is known of the data that are there
+  BOOST_TEST(again.output.find(std::strerror(EIO)) != std::string::npos, again.output);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

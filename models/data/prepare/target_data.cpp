@@ -34,6 +34,8 @@ void check_replaceable(const PrepareOptions& options, const std::string& target,
     const Manifest older = read_manifest(target);
     found = str("data with fingerprint ", older.fingerprint, " (", older.train.tokens, " training tokens)");
     same = complete ? older.fingerprint == summary.manifest.fingerprint : same_options(older, summary.manifest);
+  } catch (const io::SystemError&) {  // the disk says nothing about the data
+    throw;
   } catch (const Error& e) {
     found += str(": ", e.what());
   }
