@@ -331,6 +331,8 @@ bool TrainingRun::finish_measurements() {
 
 void TrainingRun::log(LogRow& row) {
   row["eta_s"] = work_.seconds() / double(state_.step - saves_.first_step) * double(config_.train.steps - state_.step);
+  const bool first_replica = mesh_.data.rank() == 0 && mesh_.context.rank() == 0;
+  const uint32_t hash = config_.run.strict && first_replica ? weight_hash(trainer_) : 0;
   if (!root()) return;
   if (std::string uses = text_of(attention_uses()); uses != attention_) {
     attention_ = std::move(uses);
@@ -343,7 +345,7 @@ void TrainingRun::log(LogRow& row) {
     files_.append_event(capture_given_up_event(row.step, reason));
   }
   files_.append(row);
-  if (config_.run.strict) files_.append_hash(row.step, weight_hash(trainer_.parameters()));
+  if (config_.run.strict) files_.append_hash(row.step, hash);
   progress_.update({.step = row.step,
                     .total = config_.train.steps,
                     .loss = row["loss"],

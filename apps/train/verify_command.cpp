@@ -172,8 +172,8 @@ Command verify_command() {
       .overrides = "settings of the layout, such as parallel.data=1; those of the run otherwise",
       .keys = train_setting_names,
       .details =
-          "The weights after each step are compared with RUN/weights.csv. Any number of data ranks, threads and\n"
-          "micro-batches and any instruction set gives the same bits. Code 0: all are equal; 5: a step differs.\n"
+          "The weights after each step are compared with RUN/weights.csv. Any mesh of ranks, any number of threads\n"
+          "and micro-batches and any instruction set gives the same bits. Code 0: all are equal; 5: a step differs.\n"
           "The settings are those of the checkpoint. It trains in a temporary folder (TMPDIR), which it removes.",
       .examples =
           {"braid verify out/run --steps 100..120", "mpirun -np 4 braid verify out/run --steps 0..50",

@@ -244,17 +244,21 @@ void DataParallel::finish(TreeSum own, const std::vector<nn::NamedTensor>& param
   MemoryScope scope(MemoryUse::gradients);
   std::map<std::string, size_t> index;
   for (const nn::NamedTensor& p : parameters) index.emplace(p.name, index.size());
-  std::vector<TreeNode> nodes;  // of all holders
-  Partition of_rank;            // of them
+  std::vector<TreeNode> nodes;  // of all replicas
+  std::vector<Range> of_replica;
   for (const Range& range : samples) {
     const std::vector<TreeNode> part = tree_nodes(range);
     nodes.insert(nodes.end(), part.begin(), part.end());
-    of_rank.ranges.push_back({{std::ssize(nodes) - std::ssize(part), std::ssize(nodes)}});
+    of_replica.push_back({std::ssize(nodes) - std::ssize(part), std::ssize(nodes)});
   }
   for (Bucket& bucket : buckets_) {
     if (bucket.frozen) continue;
+    const int holders = bucket.holders.size(), each = holders / static_cast<int>(samples.size());
+    Partition of_rank;  // of the nodes: the first holder of a replica sends its terms
+    for (int r = 0; r < holders; ++r)
+      of_rank.ranges.push_back({r % each == 0 ? of_replica.at(static_cast<size_t>(r / each)) : Range{}});
     const Tensor& any = bucket.entries[0].parameter.value;
-    const Tensor terms = zeros({std::ssize(own.sums()), bucket.size}, any.dtype(), any.device());
+    const Tensor terms = zeros({of_rank.size(bucket.holders.rank()), bucket.size}, any.dtype(), any.device());
     for (int64_t k = 0; k < terms.dim(0); ++k) {
       for (const Entry& entry : bucket.entries) {
         const Tensor& g = own.sums()[static_cast<size_t>(k)].at(index.at(entry.parameter.name));

@@ -64,8 +64,9 @@ class DataParallel {
   // Waits for the sums: afterwards the gradient of each piece is the sum over ranks.
   void finish();
   // Instead of both: the gradient of each piece becomes the total of the terms of all holders, one of each of
-  // `parameters`. samples: of every holder, in the order of ranks; own.sums() are those of this one. The sum has the
-  // same bits however the samples are spread.
+  // `parameters`. samples: of every replica of the model, in the order of ranks; own.sums() are those of this one.
+  // Where P ranks hold its shards, all P have the terms of what is not sharded. The sum has the same bits however the
+  // samples are spread.
   void finish(TreeSum own, const std::vector<nn::NamedTensor>& parameters, const std::vector<Range>& samples);
   // After the update: every rank gets the pieces of all ranks, except those of frozen parameters, which the update did
   // not change.

@@ -3,6 +3,7 @@
 #include "braid/autograd/detail/token_losses.h"
 #include "braid/autograd/ops.h"
 #include "braid/models/training/trainer.h"
+#include "braid/tensor/strict.h"
 
 namespace braid::models {
 
@@ -23,20 +24,23 @@ Tensor loss_of(const Objective& objective, const Model& model, int64_t i, const 
   return loss;
 }
 
-// The sums over samples and ranks of loss and targets of each source -> means. Collective.
+// The sums over samples and ranks of loss and targets of each source -> means. Under StrictBits each rank has samples
+// of its own. Collective.
 std::vector<double> Trainer::source_losses(const std::vector<Batch>& batches,
                                            const std::vector<double>& of_samples) const {
   if (sources_ == 0) return {};
   const auto n = static_cast<size_t>(sources_);
   std::vector<double> sums(2 * n);  // losses, then targets
+  const bool has_loss = strict_bits() || mesh_.tensor.rank() == 0;
+  const bool has_targets = strict_bits() || (mesh_.tensor.rank() == 0 && mesh_.context.rank() == 0);
   size_t sample = 0;
   for (const Batch& b : batches) {
     int64_t i = 0;
     for (const int64_t source : b.at(kSources).to_vector<int64_t>()) {
       check(source >= 0 && source < sources_, ErrorKind::input,
             [&] { return str("a sample is from source ", source, ": expected 0 to ", sources_ - 1); });
-      sums[static_cast<size_t>(source)] += mesh_.tensor.rank() == 0 ? of_samples.at(sample) : 0.0;
-      if (mesh_.tensor.rank() == 0 && mesh_.context.rank() == 0)
+      sums[static_cast<size_t>(source)] += has_loss ? of_samples.at(sample) : 0.0;
+      if (has_targets)
         sums[n + static_cast<size_t>(source)] += static_cast<double>(model_.count_targets(b.slice(i, i + 1)));
       ++i, ++sample;
     }

@@ -29,7 +29,7 @@ Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip,
       copies_(masters_.copies_of(optimizer_->parameters())),
       step_(model.device(), optimizer_->parameters()),
       clip_(clip) {
-  check_strict_mesh(mesh);
+  if (strict_bits() && mesh.tensor.size() > 1) check_strict_shards(parameters_);
   nn::check_no_buffers(model, "checkpoints of training");
   nn::check_groups(options.groups, parameters_);
   optimizer_->set_copies(copies_);
@@ -38,17 +38,18 @@ Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip,
 }
 
 StepMetrics Trainer::forward_backward(const std::vector<Batch>& given) {
-  const std::vector<Batch> micro_batches = strict_bits() ? sample_by_sample(given) : given;
   if (parallel_.freeze(optimizer_->steps())) step_.forget();
   discard();
   StepMetrics metrics;
-  for (const Batch& b : micro_batches)
-    objective_->check_batch(model_, b), metrics.tokens += objective_->count(model_, b);
+  for (const Batch& b : given) objective_->check_batch(model_, b), metrics.tokens += objective_->count(model_, b);
   metrics.tokens = mesh_.data.sum(metrics.tokens);  // context and tensor ranks have the same targets
   check(metrics.tokens > 0, ErrorKind::input, "the batch has no target that counts: there is nothing to learn from");
   const double loss_scale = 1 / static_cast<double>(metrics.tokens);
-  const StepSums sums =
-      step_.gradients(micro_batches, loss_scale, [&](const StepBuffers& buffers) { compute_gradients(buffers); });
+  StrictShare share = strict_bits() ? strict_share(given, mesh_) : StrictShare{.batches = given};
+  StepSums sums = step_.gradients(share.batches, loss_scale, [&](const StepBuffers& buffers) {
+    strict_bits() ? compute_strict_gradients(buffers, share) : compute_gradients(buffers);
+  });
+  if (strict_bits()) drop_repeated(share, sums);
   double loss = 0, weights = 0, squares = 0;
   for (double sum : sums.losses) loss += sum * loss_scale;
   for (double sum : sums.squared_weights) weights += sum;
@@ -59,7 +60,7 @@ StepMetrics Trainer::forward_backward(const std::vector<Batch>& given) {
     metrics.grad_norm = std::sqrt(mesh_.world.sum(squares));
     if (strict_bits()) make_exact(metrics, sums, loss_scale, optimizer_->parameters(), mesh_);
   }
-  metrics.source_losses = source_losses(micro_batches, sums.sample_losses);
+  metrics.source_losses = source_losses(share.batches, sums.sample_losses);
   metrics.sample_losses = sums.sample_losses;
   grad_norm_ = metrics.grad_norm;
   return metrics;
@@ -67,7 +68,6 @@ StepMetrics Trainer::forward_backward(const std::vector<Batch>& given) {
 
 // Fills the gradients of the pieces and the metrics; nothing is read back from the device.
 void Trainer::compute_gradients(const StepBuffers& buffers) {
-  if (strict_bits()) return compute_strict_gradients(buffers);
   const SkipIndexCheck checked;
   const auto count = static_cast<int64_t>(buffers.batches.size());
   for (int64_t i = 0; i < count; ++i) {

@@ -37,7 +37,7 @@ struct StepMetrics {
   int64_t tokens = 0;      // counted targets, or what else the objective counts
   // The mean loss of each source (separate_sources()); NaN where the step has no counted target of it.
   std::vector<double> source_losses = {};
-  std::vector<double> sample_losses = {};  // sums over targets, of this data rank; with kSources or kReferenceLosses
+  std::vector<double> sample_losses = {};  // sums over targets of this rank's samples; with kSources, kReferenceLosses
 };
 
 // The options for parameters of this model: before options.groups stand those of what an optimizer of whole matrices
@@ -104,7 +104,7 @@ class Trainer {
 
  private:
   void compute_gradients(const StepBuffers& buffers);
-  void compute_strict_gradients(const StepBuffers& buffers);
+  void compute_strict_gradients(const StepBuffers& buffers, const struct StrictShare& share);
   std::vector<double> source_losses(const std::vector<Batch>& batches, const std::vector<double>& of_samples) const;
   void broadcast_parameters();
   std::shared_ptr<const nn::WholeMatrices> matrices() const;

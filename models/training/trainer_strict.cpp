@@ -1,63 +1,93 @@
 #include "braid/models/training/trainer_strict.h"
 
+#include <algorithm>
+#include <set>
+
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/record.h"
 #include "braid/distributed/parallel/tree_sum.h"
+#include "braid/models/folders/lora.h"
 #include "braid/models/training/exact_sum.h"
 #include "braid/models/training/source_losses.h"
+#include "braid/models/whole_parameters.h"
 #include "braid/nn/optim/clip.h"
-#include "braid/tensor/strict.h"
 
 namespace braid::models {
 
-void check_strict_mesh(const dist::ProcessMesh& mesh) {
-  check(!strict_bits() || mesh.context.size() * mesh.tensor.size() == 1, ErrorKind::setting, [&] {
-    return str(
-        "run.strict = true has the same bits on any number of data ranks: expected parallel.context = 1 and "
-        "parallel.tensor = 1, found ",
-        mesh.context.size(), " and ", mesh.tensor.size());
-  });
+void check_strict_shards(const std::vector<nn::NamedTensor>& parameters) {
+  std::set<std::string> names;
+  for (const nn::NamedTensor& p : parameters) names.insert(p.name);
+  for (const nn::NamedTensor& p : parameters) {
+    const std::string layer = p.name.substr(0, p.name.rfind(".lora_"));
+    check(!is_lora(p.name) || names.contains(layer + ".weight"), ErrorKind::setting, [&] {
+      return str("run.strict = true over tensor ranks gathers weights, but not ", p.name,
+                 ", LoRA of a part of one: expected parallel.tensor = 1, or lora.targets that are whole weights");
+    });
+  }
 }
 
-std::vector<Batch> sample_by_sample(const std::vector<Batch>& batches) {
-  std::vector<Batch> samples;
+StrictShare strict_share(const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
+  std::vector<Batch> all;  // of this data rank
   for (const Batch& b : batches)
-    for (int64_t i = 0; i < b.samples(); ++i) samples.push_back(b.slice(i, i + 1));
-  return samples;
+    for (int64_t i = 0; i < b.samples(); ++i) all.push_back(b.slice(i, i + 1));
+  const int ranks = mesh.data.size(), contexts = mesh.context.size(), tensors = mesh.tensor.size();
+  const std::vector<int64_t> counts =
+      mesh.data
+          .all_gather(from_vector(std::vector<int64_t>{std::ssize(all)}, {1}), 0, dist::even_partition(ranks, ranks))
+          .to_vector<int64_t>();
+  StrictShare share;
+  int64_t first = 0;  // of the samples of a data rank
+  for (int d = 0; d < ranks; ++d) {
+    const int64_t count = counts.at(static_cast<size_t>(d));
+    const dist::Partition over_context = dist::even_partition(count, contexts);
+    for (int c = 0; c < contexts; ++c) {
+      const dist::Range own = over_context.single(c);
+      share.samples.push_back({first + own.begin, first + own.end});
+      if (d != mesh.data.rank() || c != mesh.context.rank()) continue;
+      share.own = share.samples.back();
+      for (int64_t round = own.begin; round < own.end; round += tensors) {
+        const int64_t sample = round + mesh.tensor.rank();
+        share.counted += sample < own.end;
+        share.batches.push_back(all.at(static_cast<size_t>(std::min(sample, own.end - 1))));
+      }
+    }
+    first += count;
+  }
+  return share;
+}
+
+void drop_repeated(StrictShare& share, StepSums& sums) {
+  share.batches.resize(share.counted);
+  sums.losses.resize(share.counted);
+  sums.sample_losses.resize(std::min(sums.sample_losses.size(), share.counted));
 }
 
 // As compute_gradients(), of batches of one sample.
-void Trainer::compute_strict_gradients(const StepBuffers& buffers) {
+void Trainer::compute_strict_gradients(const StepBuffers& buffers, const StrictShare& share) {
   const SkipIndexCheck checked;
-  const int64_t count = std::ssize(buffers.batches), ranks = mesh_.data.size();
-  std::vector<dist::Range> samples;  // of each data rank
-  int64_t end = 0;
-  for (const int64_t n : mesh_.data
-                             .all_gather(from_vector(std::vector<int64_t>{count}, {1}), 0,
-                                         dist::even_partition(ranks, static_cast<int>(ranks)))
-                             .to_vector<int64_t>())
-    samples.push_back({end, end + n}), end += n;
-  const int64_t first = samples.at(static_cast<size_t>(mesh_.data.rank())).begin;
+  WholeParameters parameters(model_, parameters_, mesh_.tensor);
   dist::TreeSum sum;
-  for (int64_t i = 0; i < count; ++i) {
+  int64_t next = share.own.begin;
+  for (int64_t i = 0; i < std::ssize(buffers.batches); ++i) {
     MemoryScope scope(MemoryUse::activations);
     masters_.attach_cast();
+    parameters.attach();
     const Tensor loss = loss_of(*objective_, model_, i, buffers);
     backward(loss, buffers.loss_scale.to(loss.dtype()));
-    dist::TreeSum::Terms terms;
-    for (const nn::NamedTensor& p : parameters_) terms.push_back(requires_grad(p.value) ? grad(p.value) : Tensor());
-    nn::zero_grad(masters_);
-    sum.add({0, first + i}, std::move(terms));
+    for (dist::TreeSum::Terms& terms : parameters.take_gradients()) {
+      if (next < share.own.end) sum.add({0, next}, std::move(terms));
+      ++next;
+    }
   }
-  parallel_.finish(std::move(sum), parameters_, samples);
+  parallel_.finish(std::move(sum), parameters_, share.samples);
   nn::sum_of_squares(optimizer_->parameters(), buffers.squared_norms);
   nn::sum_of_squared_values(optimizer_->parameters(), buffers.squared_weights, copies_);
 }
 
 void make_exact(StepMetrics& metrics, const StepSums& sums, double loss_scale,
                 const std::vector<nn::NamedTensor>& pieces, const dist::ProcessMesh& mesh) {
-  metrics.loss = exact_sum(sums.losses, mesh.data) * loss_scale;
-  metrics.grad_norm = std::sqrt(exact_sum_of_squares(pieces, mesh.world));
+  metrics.loss = exact_sum(sums.losses, mesh.world) * loss_scale;
+  metrics.grad_norm = std::isfinite(metrics.loss) ? std::sqrt(exact_sum_of_squares(pieces, mesh.world)) : NAN;
 }
 
 }  // namespace braid::models

@@ -162,13 +162,11 @@ void move_by_last_places(models::LanguageModel& model, uint64_t salt, uint64_t s
 }
 }  // namespace
 
-namespace {
-// The unsharded tensors on every rank: elements of their owners and zeros of all others, summed.
 std::map<std::string, std::vector<double>> unsharded(const std::vector<models::LocalTensor>& tensors,
                                                      const dist::Communicator& world) {
   std::map<std::string, std::vector<double>> out;
   for (const models::LocalTensor& t : tensors) {
-    Tensor full = zeros({numel(t.shape)}, t.dtype);
+    Tensor full = zeros({numel(t.shape)}, DType::f64);
     for (const dist::Span& s : t.spans) {
       const Tensor values = t.values.reshaped({t.values.numel()}).sliced(0, s.local, s.local + s.count);
       full.sliced(0, s.full, s.full + s.count).copy_(values);
@@ -177,7 +175,6 @@ std::map<std::string, std::vector<double>> unsharded(const std::vector<models::L
   }
   return out;
 }
-}  // namespace
 
 nn::OptimizerOptions parity_optimizer(const std::string& rule) {
   return {.name = rule, .weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices};

@@ -35,6 +35,10 @@ std::unique_ptr<models::Dcformer> make_model(const models::DcformerConfig& confi
 // AdamW, or another rule, with decay of matrices.
 nn::OptimizerOptions parity_optimizer(const std::string& rule = "adamw");
 
+// The unsharded tensors on every rank: elements of their owners and zeros of all others, summed.
+std::map<std::string, std::vector<double>> unsharded(const std::vector<models::LocalTensor>& tensors,
+                                                     const dist::Communicator& world);
+
 struct Record {
   std::vector<double> losses, norms;
   std::map<std::string, std::vector<double>> gradients;  // of the first step

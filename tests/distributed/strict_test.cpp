@@ -1,10 +1,12 @@
-// StrictBits: the weights after some steps have the same bits for every number of data ranks, micro-batches and threads
-// and on every instruction set; gradients are one tree over the samples of a step.
+// StrictBits: the weights after some steps have the same bits on every mesh, for any micro-batches and threads and on
+// every instruction set; gradients are one tree over the samples of a step.
 #include "braid/tensor/strict.h"
 
 #include <boost/test/unit_test.hpp>
 
 #include "braid/distributed/comm/thread_transport.h"
+#include "braid/models/folders/lora.h"
+#include "braid/models/whole_parameters.h"
 #include "braid/nn/init.h"
 #include "braid/tensor/cpu/attention/variants.h"
 #include "braid/tensor/cpu/instruction_sets.h"
@@ -24,18 +26,22 @@ constexpr int64_t kSteps = 4, kSamples = 7, kLength = 37;
 
 struct Run {
   std::string kind = "dcformer";
-  int ranks = 1;
+  Shape3 mesh = {};
   int64_t of_micro_batch = kSamples;  // samples of a rank that the trainer gets at once
   int threads = 1;
   DType compute = DType::f32;
   std::string rule = "adamw";
   bool documents = false;
+  int64_t steps = kSteps;
+  bool recompute = false;
+  double dropout = 0;
 };
 
-// Everything that the steps leave, as bits: losses and norms, weights.
+// Everything that the steps leave, as bits: losses and norms, weights, moments.
 struct Bits {
   std::vector<double> metrics;
   uint32_t weights = 0;
+  std::map<std::string, std::vector<double>> moments;
   friend bool operator==(const Bits&, const Bits&) = default;
 };
 std::ostream& operator<<(std::ostream& to, const Bits& b) {
@@ -44,10 +50,11 @@ std::ostream& operator<<(std::ostream& to, const Bits& b) {
   return to;
 }
 
+// Collective over the tensor ranks.
 uint32_t checksum(const models::Trainer& trainer) {
   uint32_t sum = 0;
   for (const nn::NamedTensor& p : trainer.parameters()) {
-    const Tensor values = p.value.detach().contiguous();
+    const Tensor values = models::whole_parameter(trainer.model(), p, trainer.mesh().tensor).contiguous();
     sum = io::crc32c(values.raw(), values.numel() * size_of(values.dtype()), sum);
   }
   return sum;
@@ -57,23 +64,28 @@ Bits trained(const Run& run) {
   Bits bits;
   const int threads_before = threads();
   set_threads(run.threads);
-  dist::run_thread_ranks(run.ranks, [&](const dist::Communicator& world) {
+  const Shape3& s = run.mesh;
+  dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
     const StrictBits scope;
     const models::DcformerConfig config = parity_config(run.kind);
-    const dist::ProcessMesh mesh = dist::make_mesh(world, run.ranks, 1, 1);
-    const auto model = make_model(config, mesh, DType::f32);
+    const dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
+    const auto model = make_model(config, mesh, DType::f32, run.recompute);
+    model->set_dropout(run.dropout);
     models::Trainer trainer(*model, parity_optimizer(run.rule), 0.5, mesh, run.compute);
-    for (int64_t step = 0; step < kSteps; ++step) {
+    for (int64_t step = 0; step < run.steps; ++step) {
       models::Batch all = step_batch(config, step, kSamples, kLength);
       if (run.documents) all = with_documents(all);
-      const dist::Range own = dist::even_partition(kSamples, run.ranks).single(world.rank());
+      if (run.dropout > 0) all.add({models::kSampleKeys, arange(kSamples).to(DType::i64)});
+      const dist::Range own = dist::even_partition(kSamples, mesh.data.size()).single(mesh.data.rank());
       std::vector<models::Batch> batches;
       for (int64_t i = own.begin; i < own.end; i += run.of_micro_batch)
         batches.push_back(all.slice(i, std::min(own.end, i + run.of_micro_batch)));
       const models::StepMetrics metrics = trainer.step(batches, 1e-2);
       if (world.rank() == 0) bits.metrics.insert(bits.metrics.end(), {metrics.loss, metrics.grad_norm});
     }
-    if (world.rank() == 0) bits.weights = checksum(trainer);
+    const uint32_t weights = checksum(trainer);
+    auto state = unsharded(trainer.local_state().optimizer, world);
+    if (world.rank() == 0) bits.weights = weights, bits.moments = std::move(state);
   });
   set_threads(threads_before);
   return bits;
@@ -96,9 +108,9 @@ void on_every_set(Body&& body) {
 BOOST_AUTO_TEST_CASE(no_bit_depends_on_the_layout) {
   const Bits want = trained({});
   BOOST_TEST(std::isfinite(want.metrics.back()));
-  for (const int ranks : {2, 3, 4, 7}) BOOST_TEST(trained({.ranks = ranks}) == want, ranks << " ranks");
+  for (const int64_t ranks : {2, 3, 4, 7}) BOOST_TEST(trained({.mesh = {ranks}}) == want, ranks << " ranks");
   for (const int64_t samples : {1, 2, 3}) BOOST_TEST(trained({.of_micro_batch = samples}) == want);
-  for (const int threads : {2, 3}) BOOST_TEST(trained({.ranks = 2, .of_micro_batch = 2, .threads = threads}) == want);
+  for (const int threads : {2, 3}) BOOST_TEST(trained({.mesh = {2}, .of_micro_batch = 2, .threads = threads}) == want);
 }
 
 BOOST_AUTO_TEST_CASE(no_bit_of_any_model_depends_on_it) {
@@ -107,7 +119,7 @@ BOOST_AUTO_TEST_CASE(no_bit_of_any_model_depends_on_it) {
       const Bits want = trained({.kind = kind});
       cpu::use_instruction_set("portable");
       cpu::attention::use_variant("portable");
-      BOOST_TEST(trained({.kind = kind, .ranks = 3, .of_micro_batch = 2, .threads = 2}) == want);
+      BOOST_TEST(trained({.kind = kind, .mesh = {3}, .of_micro_batch = 2, .threads = 2}) == want);
       cpu::use_instruction_set("");
       cpu::attention::use_variant("");
     }
@@ -120,15 +132,15 @@ BOOST_AUTO_TEST_CASE(no_bit_depends_on_the_instruction_set) {
       Run run{.compute = compute, .documents = documents};
       const Bits want = trained(run);
       on_every_set([&] { BOOST_TEST(trained(run) == want); });
-      run.ranks = 3, run.of_micro_batch = 1, run.threads = 2;
+      run.mesh = {3}, run.of_micro_batch = 1, run.threads = 2;
       on_every_set([&] { BOOST_TEST(trained(run) == want); });
     }
 }
 
 BOOST_AUTO_TEST_CASE(no_bit_depends_on_who_updates_a_matrix) {
   const Bits want = trained({.rule = "muon"});
-  on_every_set([&] { BOOST_TEST(trained({.ranks = 2, .rule = "muon"}) == want); });
-  BOOST_TEST(trained({.ranks = 5, .rule = "muon"}) == want);
+  on_every_set([&] { BOOST_TEST(trained({.mesh = {2}, .rule = "muon"}) == want); });
+  BOOST_TEST(trained({.mesh = {5}, .rule = "muon"}) == want);
 }
 
 BOOST_AUTO_TEST_CASE(without_the_scope_layouts_differ) {
@@ -143,16 +155,48 @@ BOOST_AUTO_TEST_CASE(without_the_scope_layouts_differ) {
   BOOST_TEST(!(one == two));
 }
 
-BOOST_AUTO_TEST_CASE(ranks_of_other_kinds_are_rejected) {
-  for (const Shape3& s : {Shape3{1, 2, 1}, Shape3{1, 1, 2}}) {
-    dist::run_thread_ranks(2, [&](const dist::Communicator& world) {
-      const StrictBits scope;
-      const dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
-      const auto model = make_model(parity_config("dcformer"), mesh, DType::f32);
-      expect_error([&] { models::Trainer(*model, parity_optimizer(), 0.5, mesh); }, ErrorKind::setting,
-                   "expected parallel.context = 1 and parallel.tensor = 1");
-    });
+// More context ranks than samples of a data rank, rounds of tensor ranks that are not full, shards of unequal size.
+BOOST_AUTO_TEST_CASE(no_bit_depends_on_tensor_and_context_ranks) {
+  for (const DType compute : {DType::f32, DType::bf16}) {
+    const Bits want = trained({.compute = compute});
+    const Shape3 meshes[] = {{1, 1, 2}, {1, 1, 3}, {1, 1, 5}, {1, 2, 1}, {1, 8, 1}, {2, 1, 2}, {1, 2, 2}, {2, 2, 2}};
+    for (const Shape3& mesh : meshes)
+      BOOST_TEST(trained({.mesh = mesh, .of_micro_batch = 3, .compute = compute}) == want, str(mesh));
   }
+}
+
+BOOST_AUTO_TEST_CASE(no_bit_of_any_model_depends_on_tensor_ranks) {
+  for (const std::string& kind : parity_kinds()) {
+    BOOST_TEST_CONTEXT(kind) {
+      const DType compute = kind == "grouped" || kind == "gemma" ? DType::bf16 : DType::f32;
+      BOOST_TEST(trained({.kind = kind, .mesh = {1, 1, 2}, .compute = compute, .steps = 2}) ==
+                 trained({.kind = kind, .compute = compute, .steps = 2}));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(nor_with_other_rules_of_training) {
+  const Run runs[] = {{.rule = "muon"}, {.documents = true}, {.recompute = true}, {.dropout = 0.2}};
+  for (Run run : runs) {
+    const Bits want = trained(run);
+    run.mesh = {1, 2, 2}, run.threads = 2;
+    BOOST_TEST(trained(run) == want, run.rule << run.documents << run.recompute << run.dropout);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(two_hundred_steps_leave_no_difference) {
+  BOOST_TEST(trained({.mesh = {1, 1, 2}, .steps = 200}) == trained({.steps = 200}));
+}
+
+BOOST_AUTO_TEST_CASE(lora_of_a_part_of_a_weight_is_rejected_over_tensor_ranks) {
+  dist::run_thread_ranks(2, [&](const dist::Communicator& world) {
+    const StrictBits scope;
+    const dist::ProcessMesh mesh = dist::make_mesh(world, 1, 1, 2);
+    const auto model = make_model(parity_config("llama-folder"), mesh, DType::f32);
+    models::add_lora(*model, {.rank = 2, .targets = {"q_proj"}}, {}, mesh);
+    expect_error([&] { models::Trainer(*model, parity_optimizer(), 0.5, mesh); }, ErrorKind::setting,
+                 "expected parallel.tensor = 1, or lora.targets that are whole weights");
+  });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

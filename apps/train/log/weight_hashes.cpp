@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "apps/cli/text.h"
+#include "braid/models/training/trainer.h"
+#include "braid/models/whole_parameters.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/checksum.h"
 #include "braid/tensor/io/line_reader.h"
@@ -43,10 +45,10 @@ int64_t bytes_until(const fs::path& file, int64_t step) {
 
 }  // namespace
 
-uint32_t weight_hash(const std::vector<nn::NamedTensor>& parameters) {
+uint32_t weight_hash(const models::Trainer& trainer) {
   uint32_t hash = 0;
-  for (const nn::NamedTensor& p : parameters) {
-    const Tensor values = p.value.detach().contiguous();
+  for (const nn::NamedTensor& p : trainer.parameters()) {
+    const Tensor values = models::whole_parameter(trainer.model(), p, trainer.mesh().tensor).contiguous();
     hash = io::crc32c(p.name.data(), std::ssize(p.name), hash);
     hash = io::crc32c(values.raw(), values.numel() * size_of(values.dtype()), hash);
   }

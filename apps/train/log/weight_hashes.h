@@ -7,15 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "braid/nn/module.h"
 #include "braid/tensor/io/append_file.h"
+
+namespace braid::models {
+class Trainer;
+}
 
 namespace braid::apps {
 
 inline constexpr const char* kWeightHashesFile = "weights.csv";
 
-// CRC-32C of names and values.
-uint32_t weight_hash(const std::vector<nn::NamedTensor>& parameters);
+// CRC-32C of names and values of the unsharded parameters. Collective over the tensor ranks.
+uint32_t weight_hash(const models::Trainer& trainer);
 
 // By step. Error(input) with the line that is none; an unfinished last line is none of the file's.
 std::map<int64_t, uint32_t> read_weight_hashes(const std::filesystem::path& file);

@@ -23,6 +23,7 @@
 #include "apps/train/task/task.h"
 #include "braid/models/cost/size.h"
 #include "braid/tensor/io/path_status.h"
+#include "braid/tensor/strict.h"
 
 namespace braid::apps {
 
@@ -342,6 +343,7 @@ std::string start_comments(const TrainConfig& config) {
 
 DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t processes, int64_t processes_here,
                bool layout) {
+  const StrictBits strict(config.run.strict);  // a step of another kind, with other memory and communication
   check_relations(config);
   check_place(config.run.out);
   const bool with_data = names_data(config), here = !request.elsewhere();

@@ -85,7 +85,7 @@ class Dcformer final : public LanguageModel {
 
  private:
   Dcformer(const DcformerConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise);
-  bool one_process() const { return mesh_.tensor.size() == 1 && mesh_.context.size() == 1; }
+  bool one_process() const;                            // of the mesh, or for a time (whole_parameters.h)
   Tensor output_weight() const;                        // (V of this rank, D), of the type of the arithmetic
   Tensor output_products(const Tensor& hidden) const;  // logits before the cap, (..., V of this rank)
   Tensor capped(const Tensor& x) const { return config_.logit_softcap > 0 ? softcap(x, config_.logit_softcap) : x; }

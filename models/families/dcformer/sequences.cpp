@@ -3,9 +3,14 @@
 #include "braid/distributed/parallel/replicated_rows.h"
 #include "braid/distributed/parallel/sequence_parallel.h"
 #include "braid/models/families/dcformer/model.h"
+#include "braid/models/whole_parameters.h"
 #include "braid/tensor/strict.h"
 
 namespace braid::models {
+
+bool Dcformer::one_process() const {
+  return WholeParameters::alive() || (mesh_.tensor.size() == 1 && mesh_.context.size() == 1);
+}
 
 KvCache Dcformer::make_cache(int64_t capacity) const {
   check(capacity >= 1 && capacity <= config_.block_size, "dcformer", [&] {
