@@ -54,8 +54,8 @@ struct Block {
     return vectors_of_rows(query_tile * kQueryTileRows, query_tile * kQueryTileRows + kQueryTileRows - 1);
   }
   Range key_vectors() const { return vectors_of_rows(0, rows - 1); }
-  Range tiles() const {
-    Range s = key_vectors();
+  Range tiles() const { return tiles(key_vectors()); }
+  Range tiles(Range s) const {  // that hold these key vectors
     return s.empty() ? Range{0, 0} : Range{s.first / p.tile_vectors, detail::ceil_div(s.last, p.tile_vectors)};
   }
   // The key vectors of a tile that are unmasked for a query tile, counted from the tile's first.

@@ -82,7 +82,7 @@ class Decode {
           if (!attends(r, key, kW)) continue;
           T* probabilities = tile(r, key);
           for (int64_t m = 0; m < p.M; ++m)
-            store(probabilities + m * kW, load(probabilities + m * kW) * task.rows[r].factor[m]);
+            store(probabilities + m * kW, load(probabilities + m * kW) * task.rows[r].top[m]);
           mix_row(p.post, r, probabilities);
         }
       }

@@ -7,13 +7,10 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <vector>
 
 #include "braid/tensor/cpu/attention/packing.h"
 #include "braid/tensor/cpu/attention/variants.h"
-#include "braid/tensor/kernels/math.h"
-#include "braid/tensor/kernels/math_wide.h"
 
 namespace braid::cpu::attention {
 namespace {
@@ -53,9 +50,8 @@ class Decoding : Packing<T> {
     heads_ = detail::round_up(p_.M, W_);
   }
 
-  void run(Out y, Out lse) {
+  void run(Out y) {
     y_ = mutable_rows_of<T>(y);
-    if (lse) lse_ = lse.template mutable_data<T>();
     const int64_t vector_bytes = p_.N * W_ * int64_t{sizeof(T)}, max_bytes = kScoreBytes * threads();
     for (size_t begin = 0, end; begin < rows_.size(); begin = end) {
       int64_t vectors = 0;
@@ -81,7 +77,7 @@ class Decoding : Packing<T> {
         std::min<int64_t>(threads(), detail::ceil_div(std::ssize(pieces), grain_for(kDecodeSegment * p_.M * p_.d)));
     const auto memory = [](int64_t n) { return empty({n}, dtype_of<T>()); };
     const auto bytes = static_cast<int64_t>(code_.decode_bytes(p_));
-    Tensor e = memory(vectors * p_.N * W_), statistics = memory(segments * p_.G * 3 * heads_),
+    Tensor e = memory(vectors * p_.N * W_), statistics = memory(segments * p_.G * 2 * heads_),
            partial = memory(segments * p_.N * p_.d_padded), workspaces = empty({workers * bytes}, DType::u8);
     e_ = e.mutable_data<T>(), statistics_ = statistics.mutable_data<T>(), partial_ = partial.mutable_data<T>();
     uint8_t* const workspace = workspaces.mutable_data<uint8_t>();
@@ -97,7 +93,7 @@ class Decoding : Packing<T> {
         for (int64_t i = first; i < last; ++i) body(rows_[begin + static_cast<size_t>(i / p_.G)], i % p_.G);
       });
     };
-    each_row([&](const Row& row, int64_t g) { combine_sums(row, g); });
+    each_row([&](const Row& row, int64_t g) { find_factors(row, g); });
     each_piece(code_.decode_values);
     each_row([&](const Row& row, int64_t g) { join(row, g); });
   }
@@ -127,8 +123,8 @@ class Decoding : Packing<T> {
   int64_t index(const Row& row, int64_t g, int64_t segment) const {
     return row.segments_before * p_.G + g * row.segments() + segment - row.first_segment();
   }
-  T* statistics(const Row& row, int64_t g, int64_t segment) const {  // [top, sum, factor][M']
-    return statistics_ + index(row, g, segment) * 3 * heads_;
+  T* statistics(const Row& row, int64_t g, int64_t segment) const {  // [top, sum][M']
+    return statistics_ + index(row, g, segment) * 2 * heads_;
   }
   T* partial(const Row& row, int64_t g, int64_t segment) const {  // [M][d_padded]
     return partial_ + index(row, g, segment) * p_.M * p_.d_padded;
@@ -159,32 +155,16 @@ class Decoding : Packing<T> {
           .e = e_ + (row.vectors_before * p_.G + piece.g * row.vectors(W_) + first / W_ - row.first / W_) * p_.M * W_,
           .top = own,
           .sum = own + heads_,
-          .factor = own + 2 * heads_,
           .y = partial(row, piece.g, piece.segment)};
       task.first = std::min(task.first, first), task.last = std::max(task.last, last);
     }
     if (task.count > 0) kernel(p_, task, workspace);
   }
 
-  // From each segment's maximum and sum to the factor that turns its exponentials into probabilities; 0 where every
-  // score of the row is -inf, as in forward.
-  void combine_sums(const Row& row, int64_t g) const {
-    const int64_t from = row.first_segment(), to = from + row.segments();
-    for (int64_t m = 0; m < heads_; ++m) {
-      T top = std::numeric_limits<T>::lowest(), sum = 0;
-      for (int64_t s = from; s < to; ++s) top = std::max(top, statistics(row, g, s)[m]);
-      for (int64_t s = from; s < to; ++s) {
-        const T* own = statistics(row, g, s) + m;
-        sum += own[heads_] * math::exp(own[0] - top);
-      }
-      for (int64_t s = from; s < to; ++s) {
-        T* own = statistics(row, g, s) + m;
-        own[2 * heads_] = sum != 0 ? math::exp(own[0] - top) / sum : 0;
-      }
-      if (lse_ && m < p_.M)
-        lse_[(row.b * p_.queries + row.t) * p_.N + g * p_.M + m] =
-            sum != 0 ? top + math_wide::log(sum) : std::numeric_limits<T>::infinity();
-    }
+  void find_factors(const Row& row, int64_t g) const {
+    if (row.empty()) return;
+    T* own = statistics(row, g, row.first_segment());
+    code_.decode_join(own, own + heads_, heads_, 2 * heads_, row.segments());
   }
 
   void join(const Row& row, int64_t g) const {
@@ -205,31 +185,29 @@ class Decoding : Packing<T> {
   std::vector<Row> rows_;
   int64_t block_, heads_ = 0;  // M'
   OutputRows y_;
-  T* lse_ = nullptr;                                             // [B][T][N], or null
   T *e_ = nullptr, *statistics_ = nullptr, *partial_ = nullptr;  // of the pass
 };
 
-void run(const DcmhaInputs& x, std::vector<Row> rows, int64_t block, Out y, Out lse) {
-  if (x.q.dtype() == DType::f64) return Decoding<double>(x, std::move(rows), block).run(y, lse);
-  Decoding<float>(x, std::move(rows), block).run(y, lse);
+void run(const DcmhaInputs& x, std::vector<Row> rows, int64_t block, Out y) {
+  if (x.q.dtype() == DType::f64) return Decoding<double>(x, std::move(rows), block).run(y);
+  Decoding<float>(x, std::move(rows), block).run(y);
 }
 
 }  // namespace
 
-void decode(const DcmhaInputs& x, Out y, Out lse) {
+void decode(const DcmhaInputs& x, Out y) {
   std::vector<Row> rows;
   for (int64_t b = 0; b < x.q.dim(0); ++b)
     for (int64_t t = 0; t < x.q.dim(1); ++t)
       rows.push_back({b, t, x.mask.first(t), x.mask.end(t, x.k.dim(1)), nullptr});
-  run(x, std::move(rows), 0, y, lse);
+  run(x, std::move(rows), 0, y);
 }
 
 void paged_attention(const DcmhaInputs& x, const PagedRows& paged, Out y) {
   std::vector<Row> rows;
   for (const PagedRow& row : paged.rows)
     rows.push_back({0, static_cast<int64_t>(rows.size()), row.first, row.end, row.blocks.data()});
-  Tensor none;
-  run(x, std::move(rows), paged.block, y, none);
+  run(x, std::move(rows), paged.block, y);
 }
 
 }  // namespace braid::cpu::attention

@@ -5,8 +5,8 @@
 
 namespace braid::cpu::attention {
 
-// The keys of a sample lie one after the other, as a call of the op has them. lse as in AttentionKernels, or empty.
-void decode(const DcmhaInputs& x, Out y, Out lse);
+// The keys of a sample lie one after the other, as a call of the op has them.
+void decode(const DcmhaInputs& x, Out y);
 // They lie in blocks: AttentionKernels::paged.
 void paged_attention(const DcmhaInputs& x, const PagedRows& rows, Out y);
 

@@ -2,8 +2,11 @@
 // block's rows stay in memory between two passes over the keys:
 //
 //   pass 1, tile by tile   S = scale q k^T;  S' = compose_pre(S);  masked keys -> -inf;  e = exp(S' - u), where u is
-//                          the row's maximum so far, kept per tile;  running sum of e
-//   pass 2, tile by tile   P = e exp(u - u_last) / sum;  P' = compose_post(P);  y += P' v
+//                          the row's maximum in the tile;  sum of e in the tile
+//   pass 2, tile by tile   P = e exp(u - largest u) / sum of all;  P' = compose_post(P);  y += P' v
+//
+// A tile of strict kernels is a segment of decoding, and each score has decoding's operations (decode.h, product.h): a
+// row then has the bits that it has there.
 #pragma once
 #include "braid/tensor/base/integers.h"
 #include "braid/tensor/cpu/attention/block.h"
@@ -20,10 +23,10 @@ class Forward {
     pre_ = carver_.take<T>(p.pre.present ? rows * p.pre.items * p.M : 0);
     post_ = carver_.take<T>(p.post.present ? rows * p.post.items * p.M : 0);
     cells_.data = carver_.take<T>(tiles * cells_.tile);
-    used_ = carver_.take<T>(tiles * stats());
+    tile_tops_ = carver_.take<T>(tiles * stats());
+    tile_sums_ = carver_.take<T>(tiles * stats());
     top_ = carver_.take<T>(stats());
     sum_ = carver_.take<T>(stats());
-    factor_ = carver_.take<T>(query_tile_stats());
     const int64_t pairs = p.pre.pairs > p.post.pairs ? p.pre.pairs : p.post.pairs;
     hidden_ = carver_.take<T>(kQueryTileRows * pairs * 4 * kW);
     spare_ = carver_.take<T>(p.M * kQueryTileRows * kW);
@@ -39,10 +42,10 @@ class Forward {
       pack_rows(block, p.q, static_cast<T>(p.scale), q_);
     pack_query_factors(block, p.pre, pre_);
     pack_query_factors(block, p.post, post_);
-    for (int64_t i = 0; i < stats(); ++i) top_[i] = std::numeric_limits<T>::lowest(), sum_[i] = 0;
     for (int64_t i = 0; i < p.M * p.block_rows * p.d_padded; ++i) y_[i] = 0;
     const Range tiles = block.tiles();
     for (int64_t tile = tiles.first; tile < tiles.last; ++tile) first_pass(block, tile, tile - tiles.first);
+    for (int64_t i = 0; i < block.query_tiles(); ++i) join_tiles(block, i, tiles.first);
     for (int64_t tile = tiles.first; tile < tiles.last; ++tile) second_pass(block, tile, tile - tiles.first);
     unpack_rows(block, y_, T(1), p.y);
     if (p.lse) write_lse(block);
@@ -78,12 +81,12 @@ class Forward {
           for (int64_t m = 0; m < p.M; ++m) c[score_at<T>(m, row) + lane] = -std::numeric_limits<T>::infinity();
         });
       }
-      exponentiate(cells_.at(at, query_tile, 0), range, query_tile * query_tile_stats(), used_ + at * stats());
+      exponentiate(cells_.at(at, query_tile, 0), range, at * stats() + query_tile * query_tile_stats());
     }
   }
 
-  // e = exp(S' - max so far) for one query tile and tile, and its sum.
-  void exponentiate(T* score_tiles, Range range, int64_t stat, T* used) {
+  // e = exp(S' - maximum) for one query tile and tile, and its sum.
+  void exponentiate(T* score_tiles, Range range, int64_t stat) {
     const int64_t n = kQueryTileRows * p.M;
     for (int64_t i0 = 0; i0 < n; i0 += kW, stat += kW) {
       V<T> v[kW];
@@ -93,21 +96,31 @@ class Forward {
         const T* x = score_tiles + range.first * cells_.key_vector + (i0 + i) * kW;
         for (int64_t s = range.first; s < range.last; ++s, x += cells_.key_vector) v[i] = larger<T>(v[i], load(x));
       }
-      const V<T> before = load(top_ + stat), top = larger<T>(before, lane_maxima<T>(v));
-      store(top_ + stat, top);
-      store(used + stat, top);
+      store(tile_tops_ + stat, lane_maxima<T>(v));
       for (int64_t i = 0; i < kW; ++i) {
         v[i] = V<T>{};
         if (i0 + i >= n) continue;
         T* x = score_tiles + range.first * cells_.key_vector + (i0 + i) * kW;
-        const T u = top_[stat + i];
+        const T u = tile_tops_[stat + i];
         for (int64_t s = range.first; s < range.last; ++s, x += cells_.key_vector) {
           const V<T> e = exp(load(x) - u);
           store(x, e);
           v[i] += e;
         }
       }
-      store(sum_ + stat, load(sum_ + stat) * exp(before - top) + lane_sums<T>(v));
+      store(tile_sums_ + stat, lane_sums<T>(v));
+    }
+  }
+
+  void join_tiles(const Block<T>& block, int64_t query_tile, int64_t first_tile) {
+    const Range tiles = block.tiles(block.vectors_of_query_tile(query_tile));
+    const int64_t begin = query_tile * query_tile_stats();
+    for (int64_t stat = begin; stat < begin + query_tile_stats(); stat += kW) {
+      const int64_t at = tiles.empty() ? stat : (tiles.first - first_tile) * stats() + stat;
+      V<T> top, sum;
+      join_parts(tile_tops_ + at, tile_sums_ + at, stats(), tiles.last - tiles.first, top, sum);
+      store(top_ + stat, top);
+      store(sum_ + stat, sum);
     }
   }
 
@@ -116,10 +129,9 @@ class Forward {
     for (int64_t query_tile = 0; query_tile < block.query_tiles(); ++query_tile) {
       const Range range = block.in_tile(query_tile, tile);
       if (range.empty()) continue;
-      find_factors(query_tile * query_tile_stats(), used_ + at * stats());
       for (int64_t s = range.first; s < range.last; ++s) {
         T* c = cells_.at(at, query_tile, s);
-        normalise(c);
+        normalise(c, tile_tops_ + at * stats() + query_tile * query_tile_stats());
         if (!p.post.present) continue;
         const Factors<T> f = at_key_vector(factors_of(block, p.post, post_, query_tile), p.post, origin + s);
         mix(p.post, f, false, c, c, hidden_, spare_);
@@ -135,16 +147,9 @@ class Forward {
     }
   }
 
-  // The factors from e to P of a query tile and a key tile: factor_[head][row].
-  void find_factors(int64_t stat, const T* used) {
-    for (int64_t i = 0; i < kQueryTileRows * p.M; i += kW, stat += kW) {
-      const V<T> sum = load(sum_ + stat);
-      store(factor_ + i, sum != V<T>{} ? exp(load(used + stat) - load(top_ + stat)) / sum : V<T>{});
-    }
-  }
-  void normalise(T* score_tiles) {  // of a key vector, in the order of memory: they come from afar
+  void normalise(T* score_tiles, const T* factors) {  // of a key vector, in the order of memory: they come from afar
     for (int64_t i = 0; i < kQueryTileRows * p.M; ++i, score_tiles += kW)
-      store(score_tiles, load(score_tiles) * factor_[i]);
+      store(score_tiles, load(score_tiles) * factors[i]);
   }
 
   void write_lse(const Block<T>& block) {
@@ -162,7 +167,8 @@ class Forward {
   Arena carver_;
   T *q_, *y_, *pre_, *post_;
   ScoreTiles<T> cells_;
-  T *used_, *top_, *sum_, *factor_, *hidden_, *spare_;
+  T *tile_tops_, *tile_sums_;  // [tiles][stats()]; the first become the factors from e to P
+  T *top_, *sum_, *hidden_, *spare_;
 };
 
 }  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA

@@ -21,6 +21,10 @@ constexpr Kernels<T> kernels_named(const char* name) {
           },
           [](const Problem<T>& p) { return Decode<T>::bytes(p); },
           [](const Problem<T>& p, const DecodeTask<T>& task, void* space) { Decode<T>(p, task, space).scores(); },
+          [](T* tops, const T* sums, int64_t heads, int64_t stride, int64_t segments) {
+            V<T> top, sum;
+            for (int64_t m = 0; m < heads; m += kLanes<T>) join_parts(tops + m, sums + m, stride, segments, top, sum);
+          },
           [](const Problem<T>& p, const DecodeTask<T>& task, void* space) { Decode<T>(p, task, space).values(); }};
 }
 

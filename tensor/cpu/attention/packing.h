@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "braid/tensor/base/integers.h"
+#include "braid/tensor/base/strict_kernels.h"
 #include "braid/tensor/cpu/attention/problem.h"
 #include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/parallel.h"
@@ -58,7 +59,7 @@ class Packing {
     if (tiles) p_.tile_vectors = detail::round_up(p_.tile_vectors, 2);  // two make a tile of words
     p_.d_padded = detail::round_up(p_.d, W_);
     p_.pairs = pairs;
-    p_.key_vector_depth = pairs ? detail::ceil_div(p_.d, 2) : p_.d;
+    p_.key_vector_depth = pairs ? detail::ceil_div(p_.d, 2) : kStrict ? p_.d_padded : p_.d;
     if (tiles) p_.key_vector_depth = detail::round_up(p_.key_vector_depth, 16);
     p_.key_vector_rows = pairs ? W_ / 2 : W_;
     p_.q = rows_of<T>(x_.q), p_.k = rows_of<T>(x_.k), p_.v = rows_of<T>(x_.v);

@@ -64,7 +64,7 @@ struct Problem {
   // Where the vector code multiplies pairs of bf16, key vectors hold words of two neighbouring e, and packed rows words
   // of two neighbouring keys: half as many, and q is not scaled before it is multiplied.
   bool pairs = false;
-  int64_t key_vector_depth;  // of a key vector: d, or pairs of it, a multiple of 16 for tiles
+  int64_t key_vector_depth;  // of a key vector: d, or pairs of it, a multiple of 16 for tiles; strict: d_padded
   int64_t key_vector_rows;   // packed rows of a key vector: W, or W / 2
 
   InputRows q, k, v;  // (B, T, N), (B, S, Nkv); pairs: of bf16
@@ -122,8 +122,7 @@ struct RowSegment {
   int64_t row;          // t
   int64_t first, last;  // keys, by position; at least one
   T* e;                 // [key vectors][M][W], those from first to last, which begin at multiples of W
-  T *top, *sum;         // [M']
-  const T* factor;      // [M']: exp(top - top of all segments) / sum of all
+  T *top, *sum;         // [M']; joined, top holds exp(top - top of all segments) / sum of all
   T* y;                 // [M][d_padded]
 };
 
@@ -153,6 +152,7 @@ struct Kernels {
   void (*backward)(const Problem<T>& p, const Task& task, const Ticket& ticket, void* workspace);
   size_t (*decode_bytes)(const Problem<T>& p);
   void (*decode_scores)(const Problem<T>& p, const DecodeTask<T>& task, void* workspace);
+  void (*decode_join)(T* tops, const T* sums, int64_t heads, int64_t stride, int64_t segments);  // heads: M'
   void (*decode_values)(const Problem<T>& p, const DecodeTask<T>& task, void* workspace);
 };
 

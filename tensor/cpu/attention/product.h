@@ -20,8 +20,13 @@ inline constexpr int kUnrolled = BRAID_ATTENTION_BYTES == 16 ? 2 : 4;  // steps 
 // Key vectors that tile_scores keeps in the first-level cache.
 inline constexpr int64_t kScoreVectors = kTiles<float> ? 4 : BRAID_ATTENTION_BYTES == 32 ? 3 : 2;
 static_assert(kQueryTileRows % kBlockRows == 0);
-inline constexpr int64_t kVectorsAtOnce =
-    kTiles<float> ? 16 : 4;  // key vectors whose rows stay in the first-level cache
+// Key vectors whose rows stay in the first-level cache.
+#ifdef BRAID_ATTENTION_STRICT
+inline constexpr int64_t kVectorsAtOnce = 8;  // all of a tile: their products are one chain
+static_assert(kDecodeSegment <= kVectorsAtOnce * kLanes<double>);
+#else
+inline constexpr int64_t kVectorsAtOnce = kTiles<float> ? 16 : 4;
+#endif
 inline constexpr int64_t kMaxQueryTiles = kMaxBlockRows / kQueryTileRows;
 
 // The tile registers of a thread while it computes a block; nothing without tiles.
@@ -35,8 +40,10 @@ struct TileState {
 #endif
 };
 
-#if defined(BRAID_ATTENTION_STRICT) && !defined(__AVX512F__)
-#ifdef __AVX__
+#ifdef BRAID_ATTENTION_STRICT
+#if defined(__AVX512F__)
+inline constexpr int kRegisterBytes = 64;
+#elif defined(__AVX__)
 inline constexpr int kRegisterBytes = 32;
 #else
 inline constexpr int kRegisterBytes = 16;
@@ -47,6 +54,39 @@ struct RegisterType {
 };
 template <class T>
 using Register = typename RegisterType<T>::type;
+
+// The scores of R rows and a key vector of `depth` elements, a multiple of W, in the order of decoding (Decode::dots):
+// 16 chains (f64: 8) over every 16th element, and the tree of lane_sums. A quarter of the chains is held at a time.
+template <int R, class T>
+void chained_scores(const T* x, int64_t x_stride, const T* keys, int64_t depth, T* out) {
+  constexpr int W = kLanes<T>, Q = W / 4;
+  static_assert(Q == 4 || Q == 2);
+  for (int64_t lane = 0; lane < W; lane += kRegisterBytes / int64_t{sizeof(T)}) {
+    Register<T> quarter[4][R];
+#pragma GCC unroll 4
+    for (int q = 0; q < 4; ++q) {
+      Register<T> sum[Q][R] = {};
+      for (int64_t e = q * Q; e < depth; e += W) {
+#pragma GCC unroll 4
+        for (int l = 0; l < Q; ++l) {
+          const auto key = detail::bits_as<Register<T>>(keys + (e + l) * W + lane);
+#pragma GCC unroll 4
+          for (int r = 0; r < R; ++r) sum[l][r] += x[r * x_stride + e + l] * key;
+        }
+      }
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) {
+        quarter[q][r] = sum[0][r] + sum[1][r];
+        if constexpr (Q == 4) quarter[q][r] += sum[2][r] + sum[3][r];
+      }
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) {
+      const Register<T> total = (quarter[0][r] + quarter[1][r]) + (quarter[2][r] + quarter[3][r]);
+      __builtin_memcpy(out + r * W + lane, &total, sizeof total);
+    }
+  }
+}
 #endif
 
 // sum[r][v] += sum_k  a[r * a_row + k * a_k] * b[k * b_k + v * b_vector ...]; Pairs: of words of two values
@@ -113,6 +153,14 @@ template <class T, int NV, int R>
     for (int v = 0; v < NV; ++v) store(c + r * c_row + v * c_vector, sum[r][v]);
   }
 }
+template <class T, int NV, int R>
+[[gnu::always_inline]] inline void add(const V<T> (&sum)[R][NV], T* c, int64_t c_row, int64_t c_vector) {
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < NV; ++v) store(c + r * c_row + v * c_vector, load(c + r * c_row + v * c_vector) + sum[r][v]);
+  }
+}
 
 // Calls body.operator()<NV>(first vector) so that `vectors` vectors are covered, kMaxVectors at a time but never
 // leaving a lonely one behind where two pairs do.
@@ -135,6 +183,14 @@ void scores(const T* x, int64_t x_stride, const T* key_vectors, int64_t d, int64
 #ifdef BRAID_ATTENTION_TILES
   if constexpr (kTiles<T>)
     return scores_by_tiles(x, x_stride, key_vectors, d, count, factor, score_tiles, vector_stride);
+#endif
+#ifdef BRAID_ATTENTION_STRICT
+  constexpr int R = kManyRegisters ? 4 : 2;
+  for (int64_t s = 0; s < count; ++s)
+    for (int64_t r = 0; r < kQueryTileRows; r += R)
+      chained_scores<R>(x + r * x_stride, x_stride, key_vectors + s * d * W, d,
+                        score_tiles + s * vector_stride + r * W);
+  return;
 #endif
   for_vectors(count, [&]<int NV>(int64_t s) {
     for (int64_t r = 0; r < kQueryTileRows; r += kBlockRows) {
@@ -183,13 +239,12 @@ void rows_times(const T* score_tiles, int64_t vector_stride, int64_t count, cons
   }
   for_vectors(vectors, [&]<int NV>(int64_t v) {
     for (int64_t r = 0; r < kQueryTileRows; r += kBlockRows) {
-      V<T> sum[kBlockRows][NV];
-      take<T, NV>(sum, out + r * out_stride + v * W, out_stride, W);
+      V<T> sum[kBlockRows][NV] = {};
       for (int64_t s = 0; s < count; ++s) {
         add_products<T, NV>(sum, score_tiles + s * vector_stride + r * W, W, 1, rows + s * W * row_stride + v * W, W,
                             row_stride, W);
       }
-      put<T, NV>(sum, out + r * out_stride + v * W, out_stride, W);
+      add<T, NV>(sum, out + r * out_stride + v * W, out_stride, W);
     }
   });
 }

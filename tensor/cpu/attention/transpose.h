@@ -58,11 +58,15 @@ template <class T>
 }
 
 // One key vector: `count` rows of d values, from element `at` on, row_stride apart -> out [d][W], pairs: [d / 2][W];
-// zeros beyond, up to a multiple of 16 words for tiles.
+// zeros beyond, up to a multiple of 16 words for tiles, of W for strict kernels.
 template <class T>
 void pack_key_vector(const InputRows& rows, int64_t at, int64_t row_stride, int64_t count, int64_t d, T* out) {
   constexpr int64_t W = kLanes<T>, values = kPairs<T> ? 2 : 1;  // of a lane
+#ifdef BRAID_ATTENTION_STRICT
+  const int64_t depth = detail::round_up(d, W);
+#else
   const int64_t depth = detail::ceil_div(d, values);
+#endif
   for (int64_t i = 0; i < depth; i += W) {
     V<T> v[W];
     for (int64_t l = 0; l < W; ++l) v[l] = l < count ? load_part<T>(rows, at + l * row_stride, i * values, d) : V<T>{};

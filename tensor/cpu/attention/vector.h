@@ -232,4 +232,18 @@ inline V<T> lane_maxima(V<T>* v) {
   return fold_lanes<kLanes<T>, 1, T>(v, [](V<T> a, V<T> b) { return larger<T>(a, b); });
 }
 
+// Joins the statistics of parts of the keys, `stride` apart: the maximum of a part becomes the factor that turns its
+// exponentials into probabilities, 0 where every score of the row is -inf. top, sum: those of all parts.
+template <class T>
+inline void join_parts(T* tops, const T* sums, int64_t stride, int64_t count, V<T>& top, V<T>& sum) {
+  top = all(std::numeric_limits<T>::lowest()), sum = V<T>{};
+  for (int64_t i = 0; i < count; ++i) top = larger<T>(top, load(tops + i * stride));
+  for (int64_t i = 0; i < count; ++i) {
+    const V<T> x = exp(load(tops + i * stride) - top);
+    store(tops + i * stride, x);
+    sum += x * load(sums + i * stride);
+  }
+  for (int64_t i = 0; i < count; ++i) store(tops + i * stride, sum != V<T>{} ? load(tops + i * stride) / sum : V<T>{});
+}
+
 }  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA
