@@ -14,7 +14,7 @@ namespace braid::models {
 namespace {
 
 constexpr size_t kFolds = 3;
-constexpr int kLanes = 8;
+constexpr int kLanes = 4;  // with all folds in 16 registers
 constexpr int64_t kBlock = 512;
 using Sums = std::array<double, kFolds>;
 
@@ -38,21 +38,20 @@ struct Array {
   bool squares;
 };
 
-// Calls body(block) with all terms in blocks of f64, zeros behind the last, from all threads.
+// Calls body(block of x, whether its squares are the terms, result) for all values, zeros behind the last, from all
+// threads.
 template <class Body>
 void for_blocks(const std::vector<Array>& arrays, Body&& body) {
   for (const Array& a : arrays) {
     const int64_t size = a.values.numel(), blocks = detail::ceil_div(size, kBlock);
-    const auto run = [&](const auto* x) {
+    const auto run = [&]<class X>(const X* x) {
       parallel_for(blocks, grain_for(4 * kBlock), [&](int64_t begin, int64_t end) {
         Sums result{};
         for (int64_t b = begin; b < end; ++b) {
-          double block[kBlock];
           const int64_t n = std::min(kBlock, size - b * kBlock);
-          for (int64_t i = 0; i < n; ++i) block[i] = x[b * kBlock + i];
-          for (int64_t i = n; i < kBlock; ++i) block[i] = 0;
-          for (int64_t i = 0; a.squares && i < kBlock; ++i) block[i] *= block[i];
-          body.block(block, result);
+          X padded[kBlock];
+          if (n < kBlock) std::fill(std::copy_n(x + b * kBlock, n, padded), padded + kBlock, X(0));
+          body.block(n < kBlock ? padded : x + b * kBlock, a.squares, result);
         }
         body.merge(result);
       });
@@ -61,19 +60,23 @@ void for_blocks(const std::vector<Array>& arrays, Body&& body) {
   }
 }
 
-// The largest magnitude, and 0, or NaN where a term is no number.
+// The largest magnitude, and 0, or NaN where a term is no number. The largest square is that of the largest value.
 struct Largest {
   std::mutex lock;
   double largest = 0, finite = 0;
-  void block(const double* x, Sums& result) const {
-    double top[kLanes] = {}, rest[kLanes] = {};
-    for (int64_t i = 0; i < kBlock; i += kLanes) {
-      for (int l = 0; l < kLanes; ++l) {
+  template <class X>
+  void block(const X* x, bool squares, Sums& result) const {
+    constexpr int lanes = 16;
+    X top[lanes] = {}, rest[lanes] = {};
+    for (int64_t i = 0; i < kBlock; i += lanes) {
+      for (int l = 0; l < lanes; ++l) {
         top[l] = std::max(top[l], std::abs(x[i + l]));
         rest[l] += x[i + l] * 0;
       }
     }
-    for (int l = 0; l < kLanes; ++l) result[0] = std::max(result[0], top[l]), result[1] += rest[l];
+    const double most = *std::ranges::max_element(top);
+    result[0] = std::max(result[0], squares ? most * most : most);
+    for (const double r : rest) result[1] += r;
   }
   void merge(const Sums& result) {
     const std::lock_guard guard(lock);
@@ -85,11 +88,13 @@ struct Parts {
   Sums magic;
   std::mutex lock = {};
   Sums sums = {};
-  void block(const double* x, Sums& result) const {
+  template <class X>
+  void block(const X* x, bool squares, Sums& result) const {
     double lane[kFolds][kLanes] = {};
     for (int64_t i = 0; i < kBlock; i += kLanes) {
       double rest[kLanes];
       for (int l = 0; l < kLanes; ++l) rest[l] = x[i + l];
+      for (int l = 0; squares && l < kLanes; ++l) rest[l] *= rest[l];
       for (size_t f = 0; f < kFolds; ++f) {
         for (int l = 0; l < kLanes; ++l) {
           const double part = (rest[l] + magic[f]) - magic[f];
