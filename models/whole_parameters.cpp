@@ -1,6 +1,9 @@
 #include "braid/models/whole_parameters.h"
 
+#include <utility>
+
 #include "braid/autograd/record.h"
+#include "braid/distributed/parallel/data_parallel.h"
 #include "braid/tensor/memory.h"
 
 namespace braid::models {
@@ -15,10 +18,17 @@ Tensor leaf_like(const Tensor& values, DType type) {
 }
 }  // namespace
 
-Tensor whole_parameter(const Model& model, const nn::NamedTensor& parameter, const dist::Communicator& tensor) {
-  const dist::Shard* shard = model.shard_of(parameter.name);
-  const Tensor own = parameter.value.detach();
-  return shard ? tensor.all_gather(own, shard->axis, shard->partition) : own;
+std::vector<Tensor> whole_parameters(const Model& model, const std::vector<nn::NamedTensor>& parameters,
+                                     const dist::Communicator& tensor) {
+  std::vector<Tensor> whole;
+  std::vector<std::pair<size_t, dist::Work>> sent;  // all at once: there may be hundreds of small ones
+  for (const nn::NamedTensor& p : parameters) {
+    whole.push_back(p.value.detach());
+    if (const dist::Shard* shard = model.shard_of(p.name))
+      sent.emplace_back(whole.size() - 1, tensor.start_all_gather(whole.back(), shard->axis, shard->partition));
+  }
+  for (auto& [i, work] : sent) whole[i] = work.wait();
+  return whole;
 }
 
 bool WholeParameters::alive() { return one_lives; }
@@ -29,11 +39,11 @@ WholeParameters::WholeParameters(Model& model, const std::vector<nn::NamedTensor
   const MemoryScope scope(MemoryUse::weights);
   const std::vector<nn::NamedTensor> used = nn::parameters(model);
   check(used.size() == masters.size(), "whole_parameters", "needs a master of each parameter of the model");
+  const std::vector<Tensor> whole = whole_parameters(model, used, tensor);
   for (size_t i = 0; i < used.size(); ++i) {
     const Tensor& master = masters[i].value;
-    Parameter p{master, used[i].value, model.shard_of(masters[i].name), {}, master};
+    Parameter p{master, used[i].value, model.shard_of(used[i].name), whole[i], master};
     if (p.shard) {
-      p.whole = whole_parameter(model, used[i], tensor);
       p.leaf = p.whole.dtype() == master.dtype() ? p.whole.detach() : leaf_like(p.whole, master.dtype());
       require_grad(p.leaf, requires_grad(master));
     }
@@ -61,20 +71,31 @@ std::vector<std::vector<Tensor>> WholeParameters::take_gradients() {
   const MemoryScope scope(MemoryUse::gradients);
   const int ranks = tensor_.size();
   const dist::Partition samples = dist::even_partition(ranks, ranks);
-  std::vector<std::vector<Tensor>> of_samples(static_cast<size_t>(ranks));
-  for (const Parameter& p : parameters_) {
+  std::vector<std::vector<Tensor>> of_samples(static_cast<size_t>(ranks), std::vector<Tensor>(parameters_.size()));
+  std::vector<std::pair<size_t, dist::Work>> sent;
+  int64_t bytes = 0;  // under way
+  const auto receive = [&] {
+    for (auto& [i, work] : sent) {
+      const Tensor g = work.wait();
+      for (int r = 0; r < ranks; ++r) {
+        const Tensor part = g.sliced(0, r, r + 1).reshaped(parameters_[i].master.shape());
+        of_samples[static_cast<size_t>(r)][i] = ranks > 1 ? part.clone() : part;
+      }
+    }
+    sent.clear(), bytes = 0;
+  };
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Parameter& p = parameters_[i];
     Tensor g = requires_grad(p.leaf) ? grad(p.leaf) : Tensor();
-    if (g) {
-      zero_grad(p.leaf);
-      g = g.unsqueezed(0);
-      g = p.shard ? tensor_.all_to_all(g, p.shard->axis + 1, p.shard->partition, 0, samples)
-                  : tensor_.all_gather(g, 0, samples);
-    }
-    for (int r = 0; r < ranks; ++r) {
-      const Tensor part = g ? g.sliced(0, r, r + 1).reshaped(p.master.shape()) : g;
-      of_samples[static_cast<size_t>(r)].push_back(g && ranks > 1 ? part.clone() : part);
-    }
+    if (!g) continue;
+    zero_grad(p.leaf);
+    bytes += g.numel() * size_of(g.dtype());
+    g = g.unsqueezed(0);
+    sent.emplace_back(i, p.shard ? tensor_.start_all_to_all(g, p.shard->axis + 1, p.shard->partition, 0, samples)
+                                 : tensor_.start_all_gather(g, 0, samples));
+    if (bytes >= dist::kBucketBytes) receive();
   }
+  receive();
   return of_samples;
 }
 

@@ -13,8 +13,9 @@
 
 namespace braid::models {
 
-// The unsharded values of a parameter. Collective over the tensor ranks.
-Tensor whole_parameter(const Model& model, const nn::NamedTensor& parameter, const dist::Communicator& tensor);
+// The unsharded values of parameters. Collective over the tensor ranks.
+std::vector<Tensor> whole_parameters(const Model& model, const std::vector<nn::NamedTensor>& parameters,
+                                     const dist::Communicator& tensor);
 
 class WholeParameters {
  public:

@@ -53,8 +53,8 @@ std::ostream& operator<<(std::ostream& to, const Bits& b) {
 // Collective over the tensor ranks.
 uint32_t checksum(const models::Trainer& trainer) {
   uint32_t sum = 0;
-  for (const nn::NamedTensor& p : trainer.parameters()) {
-    const Tensor values = models::whole_parameter(trainer.model(), p, trainer.mesh().tensor).contiguous();
+  for (const Tensor& whole : models::whole_parameters(trainer.model(), trainer.parameters(), trainer.mesh().tensor)) {
+    const Tensor values = whole.contiguous();
     sum = io::crc32c(values.raw(), values.numel() * size_of(values.dtype()), sum);
   }
   return sum;
@@ -144,15 +144,40 @@ BOOST_AUTO_TEST_CASE(no_bit_depends_on_who_updates_a_matrix) {
 }
 
 BOOST_AUTO_TEST_CASE(without_the_scope_layouts_differ) {
-  Bits one, two;
-  for (const int ranks : {1, 2}) {
-    dist::run_thread_ranks(ranks, [&](const dist::Communicator& world) {
-      const Record record =
-          train(parity_config("dcformer"), dist::make_mesh(world, ranks, 1, 1), 2, 8, kLength, DType::f32);
-      if (world.rank() == 0) (ranks == 1 ? one : two).metrics = record.norms;
+  const auto norms = [](const Shape3& s) {
+    std::vector<double> found;
+    dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+      const dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
+      const Record record = train(parity_config("dcformer"), mesh, 2, 8, kLength, DType::f32);
+      if (world.rank() == 0) found = record.norms;
     });
-  }
-  BOOST_TEST(!(one == two));
+    return found;
+  };
+  const std::vector<double> one = norms({});
+  for (const Shape3& mesh : {Shape3{2, 1, 1}, Shape3{1, 2, 1}, Shape3{1, 1, 2}})
+    BOOST_TEST((norms(mesh) != one), str(mesh));
+}
+
+BOOST_AUTO_TEST_CASE(losses_of_sources_are_those_of_one_process) {
+  const auto losses = [](const Shape3& s) {
+    std::vector<double> found;
+    dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+      const StrictBits scope;
+      const models::DcformerConfig config = parity_config("dcformer");
+      const dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
+      const auto model = make_model(config, mesh, DType::f32);
+      models::Trainer trainer(*model, parity_optimizer(), 0.5, mesh);
+      trainer.separate_sources(3);
+      models::Batch all = step_batch(config, 0, kSamples, kLength);
+      all.add({models::kSources, from_vector(std::vector<int64_t>{0, 1, 0, 1, 1, 0, 1}, {kSamples})});
+      const std::vector<double> means = trainer.step({all}, 1e-2).source_losses;
+      if (world.rank() == 0) found = means;
+    });
+    return found;
+  };
+  const std::vector<double> want = losses({}), got = losses({1, 2, 2});
+  BOOST_TEST((std::isnan(want.at(2)) && std::isnan(got.at(2))));
+  for (size_t i = 0; i < 2; ++i) BOOST_TEST(got[i] == want[i], boost::test_tools::tolerance(1e-12));
 }
 
 // More context ranks than samples of a data rank, rounds of tensor ranks that are not full, shards of unequal size.

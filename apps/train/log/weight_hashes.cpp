@@ -47,9 +47,12 @@ int64_t bytes_until(const fs::path& file, int64_t step) {
 
 uint32_t weight_hash(const models::Trainer& trainer) {
   uint32_t hash = 0;
-  for (const nn::NamedTensor& p : trainer.parameters()) {
-    const Tensor values = models::whole_parameter(trainer.model(), p, trainer.mesh().tensor).contiguous();
-    hash = io::crc32c(p.name.data(), std::ssize(p.name), hash);
+  const std::vector<nn::NamedTensor>& parameters = trainer.parameters();
+  const std::vector<Tensor> whole = models::whole_parameters(trainer.model(), parameters, trainer.mesh().tensor);
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const std::string& name = parameters[i].name;
+    const Tensor values = whole[i].contiguous();
+    hash = io::crc32c(name.data(), std::ssize(name), hash);
     hash = io::crc32c(values.raw(), values.numel() * size_of(values.dtype()), hash);
   }
   return hash;
