@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "braid/autograd/dcmha.h"
+#include "braid/autograd/detail/linear_loss.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/cpu/attention/variants.h"
 #include "braid/tensor/cpu/instruction_sets.h"
@@ -58,6 +59,33 @@ BOOST_AUTO_TEST_CASE(products) {
       BOOST_TEST(same_bits(row, slice(all, 0, m - 1, m)));
       BOOST_TEST(same_bits(matmul(x, w.transposed()), matmul(x, w.transposed().clone())));
     }
+}
+
+// Few rows take a kernel of their own, with full vectors of columns, full pieces and slices of the depth, and ends.
+BOOST_AUTO_TEST_CASE(few_rows_of_a_product) {
+  for (const DType type : {DType::f32, DType::bf16})
+    for (const int64_t k : {3, 8, 191, 192, 193, 405})
+      for (const int64_t n : {5, 16, 31, 64, 83}) {
+        const Tensor x = random_tensor({16, k}, 1, type), w = random_tensor({n, k}, 2, type),
+                     b = random_tensor({n}, 3, type), before = random_tensor({16, n}, 4, type);
+        const StrictBits scope;
+        const Tensor all = linear(x, w, b), wide = detail::wide_linear(x, w);
+        Tensor sums = before.clone();
+        backend(kCpu).matmul.product(x, w.transposed(), true, sums);
+        for (const cpu::InstructionSet* set : cpu::instruction_sets()) {
+          cpu::use_instruction_set(set->name);
+          for (int64_t rows = 1; rows <= 9; ++rows) {
+            const auto of_rows = [rows](const Tensor& t) { return slice(t, 0, 5, 5 + rows).clone(); };
+            Tensor some = of_rows(before);
+            backend(kCpu).matmul.product(of_rows(x), w.transposed(), true, some);
+            const std::string what = str(set->name, ": ", rows, " rows, ", type, ", k ", k, ", n ", n);
+            BOOST_TEST(same_bits(linear(of_rows(x), w, b), of_rows(all)), what);
+            BOOST_TEST(same_bits(detail::wide_linear(of_rows(x), w), of_rows(wide)), what);
+            BOOST_TEST(same_bits(some, of_rows(sums)), what);
+          }
+        }
+        cpu::use_instruction_set("");
+      }
 }
 
 BOOST_AUTO_TEST_CASE(rows_and_sums) {

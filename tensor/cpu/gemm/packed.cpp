@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "braid/tensor/base/integers.h"
+#include "braid/tensor/base/strict_kernels.h"
+#include "braid/tensor/cpu/gemm/few_rows.h"
 #include "braid/tensor/cpu/gemm/kernels.h"
 #include "braid/tensor/cpu/gemm/vector.h"
 #include "braid/tensor/parallel.h"
@@ -332,6 +334,12 @@ template <class G, class Loop>
 void multiply(const G& g, int64_t tiles, Loop&& loop) {
   using T = SumOf<G>;
   constexpr int64_t together = kTogether * kColumns<T>, size = sizeof(T);
+  if constexpr (kStrict) {
+    if (has_few_rows(g)) {
+      const int64_t done = multiply_few_rows<kDepth>(g, tiles, loop);
+      return done == g.n ? void() : multiply(piece_of(g, 0, g.k, done, g.n - done), 1, loop);
+    }
+  }
   // Slices that go through C at once: all where C is summed elsewhere, some where C and their B' fit a cache, else as
   // many as kStripBytes hold of the fewest columns.
   const int64_t few = kSmallBytes / size / g.n / kDepth, many = kStripBytes / size / together / kDepth;
