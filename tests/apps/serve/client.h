@@ -95,7 +95,7 @@ class Client {
       answer.fields[name] = head.substr(colon + 2, end - colon - 2);
       at = end + 2;
     }
-    if (without_body) return answer;
+    if (without_body || answer.status == 204) return answer;
     if (answer.fields.count("transfer-encoding") > 0) {
       for (std::string chunk; !(chunk = take_chunk()).empty();) answer.body += chunk;
     } else if (answer.fields.count("content-length") > 0) {
