@@ -57,38 +57,6 @@ CostRow sum_of(const std::vector<CostRow>& rows, const std::string& name) {
   return sum;
 }
 
-void print_rows(const char* title, const std::vector<CostRow>& rows, double products, double memory) {
-  const CostRow all = sum_of(rows, "the step");
-  std::printf("\n  %-30s %7s %9s %6s %9s %8s %10s %9s\n", title, "calls", "ms", "%", "GFLOP", "GB", "% products",
-              "% memory");
-  const auto line = [&](const CostRow& row) {
-    std::printf("  %-30s %7s %9.3f %6.1f", row.name.c_str(), row.calls > 0 ? std::to_string(row.calls).c_str() : "",
-                1e3 * row.seconds, 100 * row.seconds / all.seconds);
-    const auto number = [](int width, int digits, double value) {
-      if (value > 0)
-        std::printf(" %*.*f", width, digits, value);
-      else
-        std::printf(" %*s", width, "");
-    };
-    number(9, 3, row.flops / 1e9), number(8, 3, row.bytes / 1e9);
-    number(10, 1, 100 * row.flops / products / row.seconds), number(9, 1, 100 * row.bytes / memory / row.seconds);
-    std::printf("\n");
-  };
-  for (const CostRow& row : rows) line(row);
-  line(all);
-}
-
-nlohmann::json rows_json(const std::vector<CostRow>& rows) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const CostRow& row : rows)
-    list.push_back({{"name", row.name},
-                    {"launches", row.calls},
-                    {"ms", 1e3 * row.seconds},
-                    {"flops", row.flops},
-                    {"bytes", row.bytes}});
-  return list;
-}
-
 }  // namespace
 
 Profile profile_step(const std::function<void()>& step) {
@@ -151,8 +119,25 @@ std::vector<CostRow> launch_rows(Device device, const std::function<void()>& ste
   return rows;
 }
 
-void print_kernels(const std::vector<CostRow>& rows, double products, double memory) {
-  print_rows("kernel", rows, products, memory);
+void print_rows(const char* title, const std::vector<CostRow>& rows, double products, double memory) {
+  const CostRow all = sum_of(rows, "the step");
+  std::printf("\n  %-30s %7s %9s %6s %9s %8s %10s %9s\n", title, "calls", "ms", "%", "GFLOP", "GB", "% products",
+              "% memory");
+  const auto line = [&](const CostRow& row) {
+    std::printf("  %-30s %7s %9.3f %6.1f", row.name.c_str(), row.calls > 0 ? std::to_string(row.calls).c_str() : "",
+                1e3 * row.seconds, 100 * row.seconds / all.seconds);
+    const auto number = [](int width, int digits, double value) {
+      if (value > 0)
+        std::printf(" %*.*f", width, digits, value);
+      else
+        std::printf(" %*s", width, "");
+    };
+    number(9, 3, row.flops / 1e9), number(8, 3, row.bytes / 1e9);
+    number(10, 1, 100 * row.flops / products / row.seconds), number(9, 1, 100 * row.bytes / memory / row.seconds);
+    std::printf("\n");
+  };
+  for (const CostRow& row : rows) line(row);
+  line(all);
 }
 
 void print_profile(const Profile& p) {
@@ -167,7 +152,16 @@ void print_profile(const Profile& p) {
         static_cast<long long>(p.page_faults), static_cast<long long>(p.major_faults), 1e3 * p.system_seconds);
 }
 
-nlohmann::json kernels_json(const std::vector<CostRow>& rows) { return rows_json(rows); }
+nlohmann::json rows_json(const std::vector<CostRow>& rows) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const CostRow& row : rows)
+    list.push_back({{"name", row.name},
+                    {"launches", row.calls},
+                    {"ms", 1e3 * row.seconds},
+                    {"flops", row.flops},
+                    {"bytes", row.bytes}});
+  return list;
+}
 
 nlohmann::json profile_json(const Profile& p) {
   nlohmann::json json = {{"seconds", p.seconds},

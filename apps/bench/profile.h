@@ -38,9 +38,10 @@ std::vector<CostRow> kernel_rows(const Profile& profile);
 std::vector<CostRow> launch_rows(Device device, const std::function<void()>& step);
 
 void print_profile(const Profile& profile);
-void print_kernels(const std::vector<CostRow>& rows, double products, double memory);
+// title: what the rows are, "kernel"; products, memory: the limits.
+void print_rows(const char* title, const std::vector<CostRow>& rows, double products, double memory);
 nlohmann::json profile_json(const Profile& profile);
-nlohmann::json kernels_json(const std::vector<CostRow>& rows);
+nlohmann::json rows_json(const std::vector<CostRow>& rows);
 // For Chrome's trace viewer and Perfetto: an event for each call. Error(output) where the file cannot be written.
 void write_profile_trace(const Profile& profile, const std::string& file);
 

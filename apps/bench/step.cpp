@@ -149,7 +149,7 @@ int run_bench(const Arguments& arguments) {
     for (size_t i = 0; i < kMemoryUses; ++i)
       std::printf(", \"peak_%s_mib\": %.1f", name(static_cast<MemoryUse>(i)), double(memory.at_peak[i]) / (1 << 20));
     std::printf(", \"attention\": %s", attention_json().c_str());
-    if (by_kernel) std::printf(", \"kernels\": %s", kernels_json(kernels).dump().c_str());
+    if (by_kernel) std::printf(", \"kernels\": %s", rows_json(kernels).dump().c_str());
     if (profiled) std::printf(", \"profile\": %s", profile_json(profile).dump().c_str());
     std::printf("}\n");
     return 0;
@@ -170,7 +170,7 @@ int run_bench(const Arguments& arguments) {
     std::printf("  not captured     %s\n", reason.c_str());
   if (const std::string uses = text_of(attention_uses()); !uses.empty())
     std::printf("  attention        %s\n", uses.c_str());
-  if (by_kernel) print_kernels(kernels, peak, profile.memory);
+  if (by_kernel) print_rows("kernel", kernels, peak, profile.memory);
   if (profiled) print_profile(profile);
   return 0;
 }

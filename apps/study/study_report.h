@@ -1,7 +1,6 @@
 // Tables and charts of a study, from the results of its finished runs.
 #pragma once
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "apps/chart/medium.h"

@@ -14,7 +14,7 @@ struct GroupLimits {
 // the paths in it are looked for.
 GroupLimits group_limits(const std::string& root = "");
 
-double usable_memory();  // bytes
+double usable_memory();  // bytes, when it is first asked for
 // Threads that run at a time: `processors`, or the quota of the groups, rounded up.
 int usable_processors(int processors, double quota = group_limits().processors);
 

@@ -21,21 +21,15 @@ struct MeasuredCall {
 // The phase of a family's kernels in a step; "pointwise" also copies, sums, lookups, the splitting of queries, keys and
 // values, and losses.
 template <class Family>
-inline constexpr const char* kPhase = "pointwise";
-template <>
-inline constexpr const char* kPhase<MatmulKernels> = "products";
-template <>
-inline constexpr const char* kPhase<ConvolutionKernels> = "products";
-template <>
-inline constexpr const char* kPhase<Int8Kernels> = "products";
-template <>
-inline constexpr const char* kPhase<AttentionKernels> = "attention";
-template <>
-inline constexpr const char* kPhase<ComposeFactorsKernels> = "mixing";
-template <>
-inline constexpr const char* kPhase<NormKernels> = "norms";
-template <>
-inline constexpr const char* kPhase<OptimizerKernels> = "optimizer";
+constexpr const char* phase_of() {
+  constexpr bool multiplies = std::is_same_v<Family, MatmulKernels> || std::is_same_v<Family, ConvolutionKernels> ||
+                              std::is_same_v<Family, Int8Kernels>;
+  if (multiplies) return "products";
+  if (std::is_same_v<Family, AttentionKernels>) return "attention";
+  if (std::is_same_v<Family, ComposeFactorsKernels>) return "mixing";
+  if (std::is_same_v<Family, NormKernels>) return "norms";
+  return std::is_same_v<Family, OptimizerKernels> ? "optimizer" : "pointwise";
+}
 
 // ---- bytes of an argument ----
 
@@ -129,7 +123,7 @@ template <class Device, auto family, size_t i, class R, class... Args>
 R measured_call(Args... args) {
   using Family = std::remove_cvref_t<decltype(std::declval<Backend>().*family)>;
   const auto function = std::bit_cast<R (*)(Args...)>(std::get<i>(entries(Device::table().*family)));
-  MeasuredCall call{kPhase<Family>, bytes_of_call<Family, std::remove_cvref_t<Args>...>(args...)};
+  MeasuredCall call{phase_of<Family>(), bytes_of_call<Family, std::remove_cvref_t<Args>...>(args...)};
   if constexpr (std::is_same_v<R, AttentionPlan>) call.bytes = 0;  // looks at shapes alone
   const auto attention = [&]<class T>(const T& x) {
     if constexpr (std::is_same_v<T, DcmhaInputs>) call.attention = &x;

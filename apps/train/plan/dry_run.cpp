@@ -364,10 +364,8 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
       here ? this_machine(request, device_here(config), type, processes_here) : machine_elsewhere(request, type);
   models::MeshShape mesh{config.parallel.data, config.parallel.context, config.parallel.tensor};
   const int64_t required = std::max<int64_t>(1, mesh.data) * mesh.context * mesh.tensor;
-  dist::complete_mesh_sizes(machine.count > 0 ? machine.count
-                            : processes > 0   ? processes
-                                              : required,
-                            mesh.data, mesh.context, mesh.tensor);
+  const int64_t ranks = machine.count > 0 ? machine.count : processes > 0 ? processes : required;
+  dist::complete_mesh_sizes(ranks, mesh.data, mesh.context, mesh.tensor);
   const SampleFlops sample = sample_flops(config, *model, batch);
   Plan plan{config,
             *model,

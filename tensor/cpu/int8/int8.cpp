@@ -78,7 +78,7 @@ struct Activations {
   Activations(const float* x, int64_t rows, int64_t in, Layout layout)
       : padded(detail::ceil_div(in, int8::kPadding) * int8::kPadding),
         values(std::make_unique<int16_t[]>(
-            static_cast<size_t>(detail::ceil_div(rows, int8::kPanel) * int8::kPanel * padded))),
+            static_cast<size_t>((layout == Layout::panels ? detail::round_up(rows, int8::kPanel) : rows) * padded))),
         scale(std::make_unique_for_overwrite<double[]>(static_cast<size_t>(rows))),
         sum(std::make_unique_for_overwrite<int64_t[]>(static_cast<size_t>(rows))) {
     parallel_for(rows, grain_for(4 * in), [&](int64_t begin, int64_t end) {

@@ -13,51 +13,63 @@ using namespace braid;
 
 BOOST_AUTO_TEST_SUITE(io_append_file)
 
+namespace {
 // A limit on the size of files stands in for a disk that is full for a moment.
+class FullDisk {
+ public:
+  FullDisk() { ::getrlimit(RLIMIT_FSIZE, &usual_); }
+  ~FullDisk() {
+    allow(usual_.rlim_cur);
+    std::signal(SIGXFSZ, previous_);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+  void full_at(rlim_t bytes) { allow(bytes); }
+  void has_room() { allow(usual_.rlim_cur); }
+
+ private:
+  void allow(rlim_t bytes) {
+    rlimit limit = usual_;
+    limit.rlim_cur = bytes;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  rlimit usual_{};
+  decltype(std::signal(SIGXFSZ, SIG_IGN)) previous_ = std::signal(SIGXFSZ, SIG_IGN);
+};
+}  // namespace
+
 BOOST_AUTO_TEST_CASE(what_a_full_disk_did_not_take_is_written_later) {
   const TempFolder folder;
-  const auto previous = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit limit{};
-  ::getrlimit(RLIMIT_FSIZE, &limit);
-  const rlim_t usual = limit.rlim_cur;
+  FullDisk disk;
   io::AppendFile file(folder / "log", 100);
   file.append("first\n");
-  limit.rlim_cur = 9;
-  ::setrlimit(RLIMIT_FSIZE, &limit);
+  disk.full_at(9);
   BRAID_CHECK_FAILS(file.append("second\n"), ErrorKind::output, "cannot write", "File too large");
   BRAID_CHECK_FAILS(file.append("third\n"), ErrorKind::output, "cannot write");
   BRAID_CHECK_FAILS(file.sync(), ErrorKind::output, "cannot write");
-  limit.rlim_cur = usual;
-  ::setrlimit(RLIMIT_FSIZE, &limit);
+  disk.has_room();
   BOOST_TEST(folder.read("log") == "first\nsec");
   file.append("fourth\n");
   file.sync();
   BOOST_TEST(folder.read("log") == "first\nsecond\nthird\nfourth\n");
-  std::signal(SIGXFSZ, previous);
 }
 
 // What a full disk did not take is tried once more at the end, and the file is closed then.
 BOOST_AUTO_TEST_CASE(its_end_writes_what_is_kept) {
   const TempFolder folder;
-  const auto previous = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit limit{};
-  ::getrlimit(RLIMIT_FSIZE, &limit);
-  const rlim_t usual = limit.rlim_cur;
+  FullDisk disk;
   const auto open_files = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator{});
   };
   const auto before = open_files();
   {
     io::AppendFile file(folder / "log");
-    limit.rlim_cur = 3;
-    ::setrlimit(RLIMIT_FSIZE, &limit);
+    disk.full_at(3);
     BRAID_CHECK_FAILS(file.append("second\n"), ErrorKind::output, "cannot write");
-    limit.rlim_cur = usual;
-    ::setrlimit(RLIMIT_FSIZE, &limit);
+    disk.has_room();
   }
   BOOST_TEST(folder.read("log") == "second\n");
   BOOST_TEST(open_files() == before);
-  std::signal(SIGXFSZ, previous);
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_is_there_goes_on_behind_what_is_kept_of_it) {
