@@ -61,7 +61,7 @@ Chart line_chart(ChartText text, std::vector<LinePanel> panels, int across);
 
 struct Bar {
   std::string name;
-  double value = 0, low = 0, high = 0;
+  double value = 0, low = 0, high = 0;  // an infinite bound is drawn to the edge
 };
 // A row for each: a dot with its interval, about a line at 0 if that is in the range or `from_zero`.
 Chart interval_chart(ChartText text, std::string unit, std::vector<Bar> bars, bool from_zero = true);

@@ -1,5 +1,6 @@
 // Values with their intervals, a row for each.
 #include <algorithm>
+#include <cmath>
 
 #include "apps/chart/chart.h"
 #include "apps/chart/parts.h"
@@ -14,7 +15,8 @@ Drawing draw_intervals(const ChartText& text, const std::string& unit, const std
   double low = 0, high = 0, left = 60;
   if (!from_zero && !bars.empty()) low = bars[0].value, high = low;
   for (const Bar& bar : bars) {
-    low = std::min({low, bar.low, bar.value}), high = std::max({high, bar.high, bar.value});
+    for (const double x : {bar.low, bar.high, bar.value})
+      if (std::isfinite(x)) low = std::min(low, x), high = std::max(high, x);
     left = std::max(left, text_width(bar.name, medium) + 24);
   }
   if (low == high) high = low + 1;
@@ -38,7 +40,8 @@ Drawing draw_intervals(const ChartText& text, const std::string& unit, const std
     const Bar& bar = bars[k];
     const double y = frame.y + (static_cast<double>(k) + 0.5) * row;
     drawing.text(left - 8, y + 4, bar.name, "small", "end");
-    drawing.line(xs.at(bar.low), y, xs.at(bar.high), y, "line c0");
+    const auto at = [&](double x) { return xs.at(std::clamp(x, low - margin, high + margin)); };
+    drawing.line(at(bar.low), y, at(bar.high), y, "line c0");
     drawing.circle(xs.at(bar.value), y, 3, "dot c0");
     drawing.text(medium.width() - 6, y + 4, human(bar.value, from_zero ? 3 : 4), "small", "end");
   }

@@ -7,6 +7,7 @@
 
 #include "apps/train/config/data_sources.h"
 #include "braid/models/data/text/dataset.h"
+#include "braid/models/data/text/manifest.h"
 #include "braid/tensor/error.h"
 
 namespace braid::apps {
@@ -15,11 +16,11 @@ namespace {
 // Bits per byte of one nat per token.
 double bits_of_a_nat(const std::string& folder) {
   using namespace models::text;
-  const Dataset data(folder, Split::val, 1);
-  check(!data.has_samples(), ErrorKind::setting, [&] {
+  check(!read_manifest(folder).samples, ErrorKind::setting, [&] {
     return "study.metric = bits-per-byte counts every token of a text: expected plain text in " + folder +
            ", found samples; use nats-per-token";
   });
+  const Dataset data(folder, Split::val, 1);
   constexpr int64_t piece = 1 << 16;
   std::vector<int32_t> ids;
   int64_t bytes = 0;

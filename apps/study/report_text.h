@@ -19,8 +19,8 @@ inline std::string fixed(double value, int decimals = 4) {
 }
 inline std::string with_sign(double value, int decimals = 4) { return (value > 0 ? "+" : "") + fixed(value, decimals); }
 inline std::string interval(const Estimate& e, int decimals = 4) {
-  if (!std::isfinite(e.low) || !std::isfinite(e.high)) return "no interval";
-  return "[" + fixed(e.low, decimals) + ", " + fixed(e.high, decimals) + "]";
+  if (!std::isfinite(e.low)) return "no interval";
+  return "[" + fixed(e.low, decimals) + ", " + (std::isfinite(e.high) ? fixed(e.high, decimals) : "no bound") + "]";
 }
 
 // How many values numbers are of: "3", or "2 to 3" where they differ.

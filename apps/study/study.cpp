@@ -103,6 +103,7 @@ int study_with(const Arguments& arguments, const Job& job) {
     study.budget_unit = "minutes", study.budgets = {minutes_of(arguments.get("budget"), "--budget")};
   if (arguments.has("metric")) study.bits_per_byte = arguments.get("metric") == "bits-per-byte";
   const Part part = part_of(arguments);
+  check_sequences(study);
   const std::vector<StudyRun> pace = pace_runs(study);
   if (arguments.has("dry-run")) {
     at_root(job.world(), [&] {

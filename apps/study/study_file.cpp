@@ -6,12 +6,7 @@
 
 #include "apps/cli/config_file.h"
 #include "apps/cli/text.h"
-#include "apps/train/config/data_sources.h"
-#include "apps/train/task/from_config.h"
-#include "apps/train/task/run_data.h"
-#include "braid/models/cost/size.h"
 #include "braid/tensor/error.h"
-#include "braid/tensor/io/path_status.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
@@ -27,7 +22,8 @@ const std::vector<std::string> kStudyKeys = {
 const std::vector<std::string> kSearchKeys = {"size", "budget", "rates", "extend", "seeds", "variants"};
 // Settings of which a study decides, and those in which variants must agree for their losses to be comparable.
 const std::vector<std::string> kDecided = {"run.out", "run.seed", "train.steps", "train.epochs"};
-const std::vector<std::string> kShared = {"data.", "eval.", "parallel.", "train.batch_size", "train.accumulate"};
+const std::vector<std::string> kShared = {"data.",           "eval.", "dpo.", "parallel.", "train.batch_size",
+                                          "train.accumulate"};
 
 class Reader {
  public:
@@ -83,7 +79,10 @@ class Reader {
     if (const auto* value = std::get_if<std::string>(&entry.value); value && !value->empty()) return *value;
     reject(entry, "a text");
   }
-  // A list of numbers: whole ones, or texts such as "3e-3".
+  static bool repeats(const auto& list) {
+    return std::ranges::any_of(list, [&](const auto& x) { return std::ranges::count(list, x) > 1; });
+  }
+  // A list of numbers: integers, or strings such as "3e-3".
   std::vector<double> numbers(const ConfigEntry& entry) const {
     std::vector<double> list;
     if (std::holds_alternative<int64_t>(entry.value) || std::holds_alternative<double>(entry.value))
@@ -97,6 +96,7 @@ class Reader {
       }
     if (list.empty() || std::ranges::any_of(list, [](double x) { return !(x > 0) || !std::isfinite(x); }))
       reject(entry, "a list of numbers above 0, [1, 2] or [\"1e-3\", \"3e-3\"]");
+    if (repeats(list)) reject(entry, "different numbers");
     return list;
   }
   std::vector<int64_t> seeds(const ConfigEntry& entry) const {
@@ -104,8 +104,7 @@ class Reader {
     if (const auto* one = std::get_if<int64_t>(&entry.value)) list = {*one};
     if (const auto* all = std::get_if<std::vector<int64_t>>(&entry.value)) list = *all;
     if (list.empty()) reject(entry, "a list of integers");
-    if (std::ranges::any_of(list, [&](int64_t s) { return s < 0 || std::ranges::count(list, s) > 1; }))
-      reject(entry, "different seeds from 0");
+    if (std::ranges::min(list) < 0 || repeats(list)) reject(entry, "different seeds from 0");
     return list;
   }
   double number(const ConfigEntry& entry) const {
@@ -167,7 +166,7 @@ class Reader {
     if (key == "variants") {
       if (const auto* one = std::get_if<std::string>(&entry.value)) search.variants = {*one};
       if (const auto* list = std::get_if<std::vector<std::string>>(&entry.value)) search.variants = *list;
-      if (search.variants.empty()) reject(entry, "a list of names of variants");
+      if (search.variants.empty() || repeats(search.variants)) reject(entry, "a list of different names of variants");
     }
   }
 
@@ -245,75 +244,9 @@ class Reader {
   Study study_;
 };
 
-const Study::Section& section_named(const std::vector<Study::Section>& sections, const std::string& name) {
-  return *std::ranges::find(sections, name, &Study::Section::name);
-}
-
-std::vector<std::string> settings_of(const Study& study, const std::string& size, const std::string& variant) {
-  std::vector<std::string> all = study.base.settings;
-  for (const auto* section : {&section_named(study.sizes, size), &section_named(study.variants, variant)})
-    all.insert(all.end(), section->settings.begin(), section->settings.end());
-  return all;
-}
-
-// Steps of a budget at a size: those of the baseline, so that all variants see the same tokens. Minutes are those of
-// the variant.
-int64_t steps_of(const Study& study, const std::string& size, const std::string& variant, double budget,
-                 const Paces& paces) {
-  if (study.budget_unit == "steps") return static_cast<int64_t>(std::llround(budget));
-  if (study.budget_unit == "minutes") {
-    const auto pace = paces.find({size, variant});
-    return pace == paces.end() ? 1 : std::max<int64_t>(1, static_cast<int64_t>(60 * budget / pace->second));
-  }
-  const RunSettings run(study, settings_of(study, size, study.baseline));
-  const auto spec = model_spec(run.config, vocabulary_here(run.config));
-  const double per_step = static_cast<double>(run.config.train.batch_size * run.config.train.accumulate *
-                                              sequence_length(run.config, *spec));
-  const double tokens =
-      study.budget_unit == "tokens" ? budget : budget * static_cast<double>(models::model_size(*spec).parameters);
-  return std::max<int64_t>(1, std::llround(tokens / per_step));
-}
-
-StudyRun make_run(const Study& study, const std::string& size, const std::string& variant, double budget, int64_t seed,
-                  std::optional<double> rate, bool search, const Paces& paces) {
-  StudyRun run{
-      .name = {}, .size = size, .variant = variant, .budget = budget, .seed = seed, .rate = rate, .search = search};
-  const std::string unit = study.budget_unit == "tokens_per_parameter" ? "x"
-                           : study.budget_unit == "steps"              ? ""
-                                                                       : study.budget_unit.substr(0, 1);
-  run.name = str(search ? "search-" : "", size, "-", variant, "-", shortest(budget), unit, "-s", seed,
-                 search ? "-lr" + shortest(*rate) : "");
-  run.steps = steps_of(study, size, variant, budget, paces);
-  run.settings = settings_of(study, size, variant);
-  if (rate) run.settings.push_back("optimizer.lr=" + shortest(*rate));
-  run.settings.push_back(str("train.steps=", run.steps));
-  if (study.warmup_fraction > 0)
-    run.settings.push_back(
-        str("schedule.warmup=", std::max<int64_t>(1, std::llround(study.warmup_fraction * double(run.steps)))));
-  if (study.coordinates) run.settings.push_back("checkpoint.keep_every=1");
-  run.settings.push_back(str("run.seed=", seed));
-  run.settings.push_back("run.out=" + (fs::path(study.out) / "runs" / run.name).string());
-  return run;
-}
-
 }  // namespace
 
 Study read_study(const fs::path& file) { return Reader(file).read(); }
-
-RunSettings::RunSettings(const Study& study, const std::vector<std::string>& settings)
-    : schema(train_schema(config, model_settings())) {
-  try {
-    load_config(schema, study.config, settings);
-  } catch (const Error& e) {  // the settings came from the study's file
-    std::string words = e.what();
-    if (const size_t at = words.find("the command line"); at != std::string::npos) words.replace(at, 16, study.file);
-    fail(e.kind(), words);
-  }
-}
-
-int64_t vocabulary_here(const TrainConfig& config) {
-  return names_data(config) && io::exists(fs::path(data_folder(config)) / "dataset.json") ? vocabulary_of(config) : 0;
-}
 
 double minutes_of(const std::string& text, const std::string& key) {
   const std::map<char, double> units = {{'s', 1.0 / 60}, {'m', 1}, {'h', 60}};
@@ -324,63 +257,6 @@ double minutes_of(const std::string& text, const std::string& key) {
     return "bad value for " + key + ": expected a time such as 90s, 10m or 2h, found '" + preview(text) + "'";
   });
   return *number * unit->second;
-}
-
-std::vector<StudyRun> pace_runs(const Study& study) {
-  std::vector<StudyRun> runs;
-  if (study.budget_unit != "minutes") return runs;
-  constexpr int64_t steps = 30;
-  for (const Study::Section& size : study.sizes)
-    for (const Study::Section& variant : study.variants) {
-      StudyRun run{.name = "pace-" + size.name + "-" + variant.name,
-                   .size = size.name,
-                   .variant = variant.name,
-                   .seed = study.seeds.front(),
-                   .steps = steps,
-                   .rate = {},
-                   .pace = true,
-                   .turn = std::ssize(runs),
-                   .settings = settings_of(study, size.name, variant.name)};
-      for (const std::string& setting :
-           {str("train.steps=", steps), std::string("schedule.warmup=1"), std::string("eval.samples=1"),
-            str("run.seed=", run.seed), "run.out=" + (fs::path(study.out) / "runs" / run.name).string()})
-        run.settings.push_back(setting);
-      runs.push_back(std::move(run));
-    }
-  return runs;
-}
-
-std::vector<StudyRun> search_runs(const Study& study, const Paces& paces, const VariantRates& more) {
-  std::vector<StudyRun> runs;
-  if (!study.search) return runs;
-  const Study::Search& search = *study.search;
-  const auto add = [&](const std::string& variant, double rate, int64_t first_turn) {
-    for (const int64_t seed : search.seeds) {
-      runs.push_back(make_run(study, search.size, variant, search.budget, seed, rate, true, paces));
-      runs.back().turn = first_turn++;
-    }
-  };
-  for (const std::string& variant : search.variants)
-    for (const double rate : search.rates) add(variant, rate, std::ssize(runs));
-  // Parts need not know the same rates at a time, so the turn of a run depends on its variant alone.
-  for (const auto& [variant, rate] : more)
-    add(variant, rate, std::ranges::find(search.variants, variant) - search.variants.begin());
-  return runs;
-}
-
-std::vector<StudyRun> main_runs(const Study& study, const VariantRates& rates, const Paces& paces) {
-  std::vector<StudyRun> runs;
-  for (const Study::Section& size : study.sizes)
-    for (const double budget : study.budgets)
-      for (const int64_t seed : study.seeds)
-        for (const Study::Section& variant : study.variants) {
-          std::optional<double> rate;
-          for (const auto& [name, value] : rates)
-            if (name == variant.name) rate = value;
-          runs.push_back(make_run(study, size.name, variant.name, budget, seed, rate, false, paces));
-          runs.back().turn = std::ssize(runs) - 1;
-        }
-  return runs;
 }
 
 }  // namespace braid::apps

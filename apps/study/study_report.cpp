@@ -18,7 +18,7 @@
 #include "apps/study/rates.h"
 #include "apps/study/report_text.h"
 #include "apps/study/report_writer.h"
-#include "braid/models/study/compute_law.h"
+#include "braid/models/study/compute_multiplier.h"
 #include "braid/models/study/scaling_law.h"
 #include "braid/tensor/error.h"
 
@@ -202,40 +202,50 @@ class Reporter {
     if (study_.sizes.size() < 2 || variants_.size() < 2) return;
     report_.title("Compute multiplier");
     const std::string what =
-        "The baseline needs so many times the FLOPs for the loss of the variant, at the FLOPs of the largest "
-        "baseline, by power laws through the runs of a budget; intervals of 95 % (bootstrap of residuals).";
+        "The baseline needs so many times the FLOPs for the loss that the variant has at this size, by pairs of equal "
+        "seeds and a curve L = E + A C^-b through the losses of the baseline; intervals of 95 %.";
     report_.text(what + "\n\n");
-    Csv csv({"budget", "variant", "runs", "flops", "multiplier", "low", "high"});
-    Table table({"budget", "variant", "runs", "multiplier", "interval", "verdict"});
+    Csv csv({"budget", "variant", "size", "pairs", "flops", "multiplier", "low", "high"});
+    Table table({"budget", "variant", "size", "pairs", "multiplier", "interval", "verdict"});
     std::vector<Bar> bars;
-    Counts runs;
+    Counts counts;
     for (const double budget : study_.budgets)
       for (const std::string& variant : variants_) {
         if (variant == study_.baseline) continue;
-        std::vector<models::ComputeRun> base, other;
-        double max = 0;
-        for (const StudyResult& r : results_) {
-          if (r.run.budget != budget) continue;
-          if (r.run.variant == study_.baseline) base.push_back({r.flops, r.loss}), max = std::max(max, r.flops);
-          if (r.run.variant == variant) other.push_back({r.flops, r.loss});
+        std::vector<models::ComputePairs> pairs;
+        std::vector<std::string> sizes;
+        for (const Study::Section& size : study_.sizes) {
+          models::ComputePairs p;
+          const auto others = cell(size.name, budget, variant);
+          for (const auto& [seed, base] : cell(size.name, budget, study_.baseline))
+            if (const auto other = others.find(seed); other != others.end()) {
+              p.baseline_compute = base->flops, p.variant_compute = other->second->flops;
+              p.baseline.push_back(base->loss), p.variant.push_back(other->second->loss);
+            }
+          if (p.baseline.size() > 1) pairs.push_back(p), sizes.push_back(size.name);
         }
         try {
-          const Estimate m = models::compute_multiplier(base, other, max, {.seed = 1});
-          csv.row({budget, variant, std::ssize(other), max, m.value, m.low, m.high});
-          runs.add(std::ssize(other));
-          table.row({shortest(budget), variant, std::to_string(other.size()), fixed(m.value, 2), interval(m, 2),
-                     m.low > 1    ? "above 1"
-                     : m.high < 1 ? "below 1"
-                                  : "not decided"});
-          bars.push_back({(study_.budgets.size() > 1 ? shortest(budget) + " " : "") + variant, m.value, m.low, m.high});
+          const std::vector<Estimate> found = models::compute_multipliers(pairs, {.seed = 1});
+          for (size_t i = 0; i < found.size(); ++i) {
+            const Estimate& m = found[i];
+            const int64_t n = std::ssize(pairs[i].baseline);
+            csv.row({budget, variant, sizes[i], n, pairs[i].variant_compute, m.value, m.low, m.high});
+            counts.add(n);
+            table.row({shortest(budget), variant, sizes[i], std::to_string(n), fixed(m.value, 2), interval(m, 2),
+                       m.low > 1    ? "above 1"
+                       : m.high < 1 ? "below 1"
+                                    : "not decided"});
+            bars.push_back({str(study_.budgets.size() > 1 ? shortest(budget) + " " : "", variant, " ", sizes[i]),
+                            m.value, m.low, m.high});
+          }
         } catch (const Error& e) {
-          table.row({shortest(budget), variant, std::to_string(other.size()), "-", "-", e.what()});
+          table.row({shortest(budget), variant, "-", "-", "-", "-", e.what()});
         }
       }
     report_.table("multipliers", table, what);
     if (bars.empty()) return;
     const std::string drawn = "Compute multiplier over " + study_.baseline +
-                              " with intervals of 95 % (bootstrap of residuals), n = " + runs.text() + " runs.";
+                              " by size with intervals of 95 %, n = " + counts.text() + " pairs.";
     report_.figure("multipliers",
                    interval_chart({study_.name + ": compute multiplier over " + study_.baseline, drawn},
                                   "times the FLOPs of " + study_.baseline, bars),

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/study/study_file.h"
+#include "apps/study/study_runs.h"
 #include "apps/train/config/flops.h"
 
 namespace braid::apps {

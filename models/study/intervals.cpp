@@ -42,6 +42,12 @@ double student_two_sided(double t, int64_t degrees) {
   return std::clamp(1 - student_between(t, degrees), 0.0, 1.0);
 }
 
+double normal_value(uint64_t i, RandomKey key) {
+  const double u = 1 - static_cast<double>(unit(random_bits(2 * i, key))),
+               v = static_cast<double>(unit(random_bits(2 * i + 1, key)));
+  return std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * v);
+}
+
 Estimate mean_with_interval(std::span<const double> values) {
   check(!values.empty(), "mean_with_interval", "needs a value");
   const auto n = static_cast<double>(values.size());

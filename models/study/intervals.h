@@ -10,6 +10,8 @@
 #include <span>
 #include <string>
 
+#include "braid/tensor/random.h"
+
 namespace braid::models {
 
 struct Estimate {
@@ -20,6 +22,8 @@ struct Estimate {
 // degrees >= 1
 double student_quantile_975(int64_t degrees);
 double student_two_sided(double t, int64_t degrees);  // P(|T| >= t) for t >= 0
+// A normal value, number i of a stream (Box and Muller).
+double normal_value(uint64_t i, RandomKey key);
 // Infinite bounds for one value. Error(misuse) for none.
 Estimate mean_with_interval(std::span<const double> values);
 // The mean of x - y, pair by pair. Error(misuse) for different lengths.

@@ -221,13 +221,6 @@ double error_of(const Quantity& q, const Spread& s) {
   return s.deviation * std::sqrt(std::max(0.0, variance));
 }
 
-// A normal value, number i of a stream (Box and Muller).
-double normal(uint64_t i, RandomKey key) {
-  const double u = 1 - static_cast<double>(unit(random_bits(2 * i, key))),
-               v = static_cast<double>(unit(random_bits(2 * i + 1, key)));
-  return std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * v);
-}
-
 ScalingLaw law_of(const Problem& p, const Vector& v) {
   return {std::exp(v[2]), std::exp(v[0] + v[3] * p.mean_x), std::exp(v[1] + v[4] * p.mean_y), v[3], v[4]};
 }
@@ -245,14 +238,18 @@ double ScalingLaw::loss(double parameters, double tokens) const {
 
 std::string scaling_problem(const std::vector<ScalingRun>& runs) {
   std::set<double> sizes, tokens;
+  std::set<std::pair<double, double>> points;
+  double low = kFar, high = 0;  // D / N
   for (const ScalingRun& run : runs) {
     if (!(run.parameters > 0 && run.tokens > 0 && run.loss > 0)) return "a law L(N, D) is of positive numbers";
-    sizes.insert(run.parameters), tokens.insert(run.tokens);
+    sizes.insert(run.parameters), tokens.insert(run.tokens), points.emplace(run.parameters, run.tokens);
+    low = std::min(low, run.tokens / run.parameters), high = std::max(high, run.tokens / run.parameters);
   }
-  if (runs.size() >= kScalingRuns && sizes.size() >= 3 && tokens.size() >= 3) return "";
-  return str("a law L(N, D) has 5 numbers: expected at least ", kScalingRuns,
-             " runs of at least 3 sizes and 3 numbers of tokens, found ", runs.size(), " of ", sizes.size(), " and ",
-             tokens.size());
+  if (points.size() >= kScalingPoints && sizes.size() >= 3 && tokens.size() >= 3 && high >= 2 * low) return "";
+  return str("a law L(N, D) has 5 numbers: expected runs at ", kScalingPoints,
+             " points (N, D) or more, of at least 3 sizes and 3 numbers of tokens, with D / N from x to 2 x at least, "
+             "found ",
+             points.size(), " points of ", sizes.size(), " and ", tokens.size());
 }
 
 ScalingLaw fit_scaling_law(const std::vector<ScalingRun>& runs, double huber_delta) {
@@ -277,7 +274,7 @@ ScalingFit fit_scaling_law_with_intervals(const std::vector<ScalingRun>& runs, R
   std::vector<double> target(mean.size());
   for (int64_t s = 0; s < samples; ++s) {
     for (size_t i = 0; i < target.size(); ++i)
-      target[i] = mean[i] + spread.deviation * normal(static_cast<uint64_t>(s) * target.size() + i, key);
+      target[i] = mean[i] + spread.deviation * normal_value(static_cast<uint64_t>(s) * target.size() + i, key);
     const Vector again = minimise(p, target, fitted.v, fitted.delta).v;
     const Spread around = spread_of(p, target, again);
     const auto found = quantities(p, again);

@@ -43,7 +43,9 @@ struct ScalingFit {
   double residual = 0;  // standard deviation of ln L about the law
 };
 
-inline constexpr size_t kScalingRuns = 9;  // at least, of at least 3 different N and 3 different D
+// Different points (N, D) at least. Where D is in proportion to N its term cannot be told from that of N, and repeated
+// points say nothing of the form of the law.
+inline constexpr size_t kScalingPoints = 9;
 
 // Why the runs do not allow a fit; "" when they do.
 std::string scaling_problem(const std::vector<ScalingRun>& runs);

@@ -3,9 +3,11 @@
 
 #include <boost/test/unit_test.hpp>
 #include <cmath>
+#include <limits>
 
 #include "apps/chart/heat.h"
 #include "apps/chart/style.h"
+#include "apps/chart/svg.h"
 
 using namespace braid::apps;
 
@@ -189,6 +191,10 @@ BOOST_AUTO_TEST_CASE(intervals_with_and_without_zero) {
   BOOST_TEST(says(zero, "95 %, n = 3"));
   BOOST_TEST(!says(near, "0"));
   check_text_inside(zero), check_text_inside(near);
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::string open = svg_of(interval_chart({"t"}, "nats", {{"a", 1, 0.5, infinity}})(kScreen));
+  BOOST_TEST(open.find("inf") == std::string::npos);
+  BOOST_TEST(open.find("nan") == std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(captions_are_broken_into_lines) {

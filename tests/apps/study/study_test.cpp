@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(runs_are_trained_once_and_collected) {
   BOOST_TEST(rows_of(out / "report/losses.csv") == 4);
   BOOST_TEST(rows_of(out / "report/differences.csv") == 2);
   const std::string page = slurp(out / "report/report.md");
-  for (const char* part : {"# tiny", "| a | 4 | full | 2 |", "expected at least 9 runs"})
+  for (const char* part : {"# tiny", "| a | 4 | full | 2 |", "expected runs at 9 points"})
     BOOST_TEST(page.find(part) != std::string::npos, page << " lacks " << part);
   for (const char* chart : {"losses.svg", "differences.svg"})
     BOOST_TEST(slurp(out / "report" / chart).starts_with("<svg"), chart);
@@ -298,10 +298,14 @@ BOOST_AUTO_TEST_CASE(what_does_not_belong_together_is_rejected) {
   check_rejected(with("run.seed = 4\n"), "the study sets run.seed");
   check_rejected(with("[search]\nrate = [1]\n"), "unknown key 'search.rate'");
   check_rejected(with("[search]\nrates = [0]\n"), "a list of numbers above 0");
+  check_rejected(with("[search]\nrates = [1, 1]\n"), "different numbers");
+  check_rejected(with("[search]\nrates = [1]\nvariants = [\"plain\", \"plain\"]\n"), "different names");
   check_rejected(with("[search]\nrates = [1]\nextend = 1\n"), "expected two search.rates");
   check_rejected(with("[search]\nrates = [1, 2]\nextend = -1\n"), "an integer from 0");
   check_rejected(with("[search]\nrates = [1]\nsize = \"c\"\n"), "expected one of a, b, found c");
   check_rejected(file_of(study_text(out, "tokens = [100]\n")), "found steps as well");
+  check_rejected(with("[variants.short]\nmodel.block_size = 16\n"), "variants are compared on the same sequences");
+  check_rejected(with("dpo.beta = \"0.5\"\n"), "variants are compared on the same data and batches");
   std::string unmeasured = study_text(out);
   unmeasured.replace(unmeasured.find("eval.interval = 4"), 17, "eval.interval = 0");
   check_rejected(file_of(unmeasured), "expected eval.interval above 0, found 0");

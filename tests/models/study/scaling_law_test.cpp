@@ -21,11 +21,8 @@ std::vector<ScalingRun> runs_of(double noise, RandomKey key) {
   uint64_t i = 0;
   for (const double n : {1e6, 4e6, 1.6e7, 6.4e7, 2.6e8})
     for (const double per_parameter : {5.0, 20.0, 80.0, 320.0, 1280.0}) {
-      const double u = static_cast<double>(unit(random_bits(2 * i, key))),
-                   v = static_cast<double>(unit(random_bits(2 * i + 1, key)));
-      const double normal = std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * v);
-      runs.push_back({n, n * per_parameter, kTruth.loss(n, n * per_parameter) * std::exp(noise * normal)});
-      ++i;
+      runs.push_back(
+          {n, n * per_parameter, kTruth.loss(n, n * per_parameter) * std::exp(noise * normal_value(i++, key))});
     }
   return runs;
 }
@@ -76,8 +73,14 @@ BOOST_AUTO_TEST_CASE(intervals_cover_the_truth) {
 BOOST_AUTO_TEST_CASE(too_few_runs) {
   std::vector<ScalingRun> runs = runs_of(0, {1, 0});
   BOOST_TEST(scaling_problem(runs).empty());
-  BRAID_CHECK_FAILS(fit_scaling_law({runs.begin(), runs.begin() + 8}), ErrorKind::setting,
-                    "expected at least 9 runs of at least 3 sizes and 3 numbers of tokens, found 8 of 2 and 5");
+  BRAID_CHECK_FAILS(fit_scaling_law({runs.begin(), runs.begin() + 8}), ErrorKind::setting, "found 8 points of 2 and 5");
+  std::vector<ScalingRun> repeated, proportional;
+  for (const ScalingRun& run : runs)
+    if (run.tokens == 20 * run.parameters) proportional.push_back(run);
+  for (int seed = 0; seed < 3; ++seed) repeated.insert(repeated.end(), proportional.begin(), proportional.end());
+  BRAID_CHECK_FAILS(fit_scaling_law(repeated), ErrorKind::setting, "found 5 points of 5 and 5");
+  for (double n = 1e6; n < 1e10; n *= 2) proportional.push_back({n, 20 * n, kTruth.loss(n, 20 * n)});
+  BRAID_CHECK_FAILS(fit_scaling_law(proportional), ErrorKind::setting, "D / N from x to 2 x");
   runs[0].loss = 0;
   BRAID_CHECK_FAILS(fit_scaling_law(runs), ErrorKind::setting, "positive numbers");
   for (ScalingRun& run : runs) run.loss = 3;  // nothing falls
