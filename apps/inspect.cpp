@@ -17,6 +17,7 @@
 #include "braid/models/data/sampler.h"
 #include "braid/models/data/text/batches.h"
 #include "braid/models/data/text/preference_data.h"
+#include "braid/models/data/vision/manifest.h"
 #include "braid/tensor/error.h"
 
 namespace braid::apps {
@@ -117,7 +118,20 @@ void print_lengths(const SplitStatistics& s, const char* noun) {
   }
 }
 
+void print_images(const std::string& folder) {
+  const models::vision::ImageManifest m = models::vision::read_image_manifest(folder);
+  std::printf("%s: images of %lld x %lld with %lld channels, fingerprint %s\n", folder.c_str(),
+              static_cast<long long>(m.height), static_cast<long long>(m.width), static_cast<long long>(m.channels),
+              m.fingerprint.c_str());
+  for (const auto& [label, info] : {std::pair{"training", &m.train}, {"validation", &m.val}})
+    std::printf("  %-12s %12lld images, %zu shards\n", label, static_cast<long long>(info->documents),
+                info->shards.size());
+  std::printf("%zu classes\n", m.classes.size());
+  for (size_t i = 0; i < m.classes.size(); ++i) std::printf("  %5zu  %s\n", i, printable(m.classes[i]).c_str());
+}
+
 void print_folder(const Arguments& arguments, const std::string& folder) {
+  if (models::vision::holds_images(folder)) return print_images(folder);
   const models::text::Manifest m = models::text::read_manifest(folder);
   const char* noun = m.samples ? "sample" : "document";
   const Split split = arguments.get("split") == "val" ? Split::val : Split::train;
@@ -275,6 +289,9 @@ int run_inspect(const Arguments& arguments) {
     for (const std::string& folder : data_folders(config)) print_folder(arguments, folder);
     return 0;
   }
+  for (const std::string& folder : data_folders(config))
+    check(!models::vision::holds_images(folder), ErrorKind::setting,
+          [&] { return "--batch is for text: " + folder + " holds images"; });
   vocabulary_of(config);  // is it a data folder?
   if (!file && config.data.seq_len == 0) config.data.seq_len = kDefaultLength;
   if (holds_preferences(config)) {

@@ -51,24 +51,22 @@ void terms(const AnalysedModel& model, const std::string& id, const FigureSink& 
 
 void heads(const AnalysedModel& model, const std::string& id, const FigureSink& sink) {
   const models::Analysis& a = model.analysis;
+  int64_t N = 0;  // heads that a layer writes
+  for (const AblationResult& r : a.ablations) N = std::max(N, r.ablation.head.value_or(-1) + 1);
+  if (N == 0) return;
   HeatPanel panel{.title = "change of the mean loss (nats per token)",
                   .rows = static_cast<int>(a.layers),
-                  .columns = static_cast<int>(a.heads),
-                  .values = std::vector<double>(static_cast<size_t>(a.layers * a.heads)),
+                  .columns = static_cast<int>(N),
+                  .values = std::vector<double>(static_cast<size_t>(a.layers * N)),
                   .row_names = numbered("layer ", a.layers),
-                  .column_names = numbered("head ", a.heads)};
-  bool found = false;
+                  .column_names = numbered("head ", N)};
   for (const AblationResult& r : a.ablations)
-    if (r.ablation.head) {
-      panel.values[static_cast<size_t>(*r.ablation.layer * a.heads + *r.ablation.head)] = r.change.mean;
-      found = true;
-    }
-  if (!found) return;
+    if (r.ablation.head) panel.values[static_cast<size_t>(*r.ablation.layer * N + *r.ablation.head)] = r.change.mean;
   sink({.section = AnalysisSection::ablation,
         .id = id + "ablation-heads",
         .caption = "One head at a time writes nothing; with Compose it is the composed head. Blue: the loss grows.",
         .chart = heat_chart({model.name + ": loss without a head"}, {panel},
-                            {.across = a.heads > 12 ? 1 : 2, .unit = "nats per token"}),
+                            {.across = N > 12 ? 1 : 2, .unit = "nats per token"}),
         .csv = table(a),
         .on_page = true,
         .of = model.name});

@@ -134,8 +134,8 @@ int run_dump(const Arguments& arguments) {
   const fs::path folder = model_folder(arguments.get("MODEL"));
   check_output_file(arguments, folder);
   std::optional<models::AttentionFolder> attention;
-  if (!models::is_gguf(folder)) {
-    const std::string file = (models::base_folder(folder, base_of(arguments)) / "config.json").string();
+  if (const fs::path base = models::base_folder(folder, base_of(arguments)); !models::is_gguf(base)) {
+    const std::string file = (base / "config.json").string();
     attention = models::read_attention_folder(io::read_text_file(file, 1 << 20), file, model_keys(arguments));
   }
   const NamedTensors out = attention ? dump_attention(arguments, folder, *attention, dtype, device)

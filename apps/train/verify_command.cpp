@@ -1,4 +1,5 @@
 // `braid verify`: trains a segment of a strict run again and compares the weights after each step.
+#include <algorithm>
 #include <cstdlib>
 
 #include "apps/cli/commands.h"
@@ -78,6 +79,17 @@ std::vector<std::string> without_measurements(const fs::path& out) {
   return all;
 }
 
+// The settings of the run after step `first`, where it may have been resumed with others: those of the next checkpoint.
+fs::path settings_after(const fs::path& run, int64_t first) {
+  for (const models::StepFolder& f : models::step_folders(run))  // rising
+    if (f.step > first) return f.path / models::kSettingsFile;
+  return run / "config.resolved.toml";
+}
+
+// Settings that reach no bit of the weights, and the place of the data.
+const std::vector<std::string> kLayout = {
+    "parallel.", "train.batch_size", "train.accumulate", "train.recompute", "run.threads", "data.path", "log."};
+
 int64_t step_samples(const TrainConfig& config) { return config.train.batch_size * config.train.accumulate; }
 
 // The first step whose weights differ; 0: none.
@@ -113,7 +125,13 @@ int verify(const Arguments& arguments, const Job& job) {
     check(!damage, ErrorKind::no_checkpoint, [&] { return checkpoint.string() + " is damaged: " + *damage; });
   }
 
-  const fs::path settings = steps.first > 0 ? checkpoint / models::kSettingsFile : run / "config.resolved.toml";
+  for (const std::string& setting : arguments.overrides())
+    check(std::ranges::any_of(kLayout, [&](const std::string& key) { return setting.starts_with(key); }),
+          ErrorKind::setting, [&] {
+            return "unexpected setting " + setting + ": braid verify takes those of the layout alone, " +
+                   join(kLayout, ", ");
+          });
+  const fs::path settings = settings_after(run, steps.first);
   const Workplace workplace(job.world());
   TrainConfig before, config;
   const Schema schema_before = train_schema(before, model_settings()), schema = train_schema(config, model_settings());
@@ -128,8 +146,10 @@ int verify(const Arguments& arguments, const Job& job) {
     return str("train.batch_size x train.accumulate must be that of the run: expected ", step_samples(before),
                ", found ", step_samples(config));
   });
-  check(config.run.out == workplace.path(), ErrorKind::setting,
-        "run.out is not for braid verify: it trains in a folder that it removes");
+  check(steps.last <= config.train.steps, ErrorKind::setting, [&] {
+    return str("bad --steps: the settings of the run after step ", steps.first, " end at step ", config.train.steps,
+               ": expected a segment up to it, and another one from it");
+  });
   if (steps.first > 0)
     at_root(job.world(), [&] { copy_checkpoint(checkpoint, workplace.path() / models::step_name(steps.first)); });
 
@@ -174,7 +194,7 @@ Command verify_command() {
       .details =
           "The weights after each step are compared with RUN/weights.csv. Any mesh of ranks, any number of threads\n"
           "and micro-batches and any instruction set gives the same bits. Code 0: all are equal; 5: a step differs.\n"
-          "The settings are those of the checkpoint. It trains in a temporary folder (TMPDIR), which it removes.",
+          "The settings are those of the run after step A. It trains in a temporary folder (TMPDIR), which it removes.",
       .examples =
           {"braid verify out/run --steps 100..120", "mpirun -np 4 braid verify out/run --steps 0..50",
            "BRAID_INSTRUCTIONS=avx2 braid verify out/run --steps 100..120 train.batch_size=1 train.accumulate=8"},

@@ -237,7 +237,7 @@ LoadedModel load_model(const fs::path& source, const LoadOptions& options) {
   // LoRA has to be added to the weights before they are quantised.
   const int bits = has_adapter(source) ? 0 : options.weight_bits;
   if (options.weight_bits) dtype = bits ? DType::f32 : type_to_quantize(loaded.format);
-  const bool keep = options.keep_quantized && open.quantised && !bits;
+  const bool keep = options.keep_quantized && open.quantised && !bits && !has_adapter(source);
   dtype = bits || keep ? DType::f32 : options.dtype.value_or(dtype);
   if (options.mesh.tensor.size() == 1)
     check_memory(loaded.format, dtype, bits ? nn::quantized_bytes(*spec->make_shape_only(), bits) : 0);

@@ -53,8 +53,9 @@ std::string Ablation::name() const {
   return stage.empty() ? "compose" : stage;
 }
 
-bool has_output_projection(const LanguageModel& model, int64_t layer) {
-  return bool(parameter_named(model, projection_name(layer)));
+int64_t output_heads(const LanguageModel& model, int64_t layer) {
+  const Tensor projection = parameter_named(model, projection_name(layer));
+  return projection ? projection.dim(1) / head_dim_of(model) : 0;
 }
 
 std::vector<double> losses_without(LanguageModel& model, const Ablation& ablation, int64_t layers,

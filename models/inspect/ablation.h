@@ -31,7 +31,8 @@ struct Ablation {
 // Error(misuse) for a head of a model whose layers have no parameter attention.wo.weight.
 std::vector<double> losses_without(LanguageModel& model, const Ablation& ablation, int64_t layers,
                                    std::span<const int32_t> tokens);
-// Whether single heads of the model can be switched off.
-bool has_output_projection(const LanguageModel& model, int64_t layer);
+// The heads that the output projection of a layer reads, each of which can be switched off; 0 where it has no such
+// parameter.
+int64_t output_heads(const LanguageModel& model, int64_t layer);
 
 }  // namespace braid::models

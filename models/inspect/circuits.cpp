@@ -49,7 +49,8 @@ std::vector<HeadWeights> head_weights(const LanguageModel& model, int64_t layer)
                norm = parameter_named(model, layer_name(layer, "attention_norm.weight"));
   const bool second_norm = bool(parameter_named(model, layer_name(layer, "attention_post_norm.weight")));
   if (!qkv || !out || !norm || second_norm) return {};
-  const int64_t D = qkv.dim(1), N = heads_of(model), kv = kv_heads_of(model), d = head_dim_of(model);
+  const int64_t D = qkv.dim(1), kv = kv_heads_of(model), d = head_dim_of(model);
+  const int64_t N = qkv.dim(0) / d - 2 * kv, written = out.dim(1) / d;  // diff-v2 makes one head of two
   const std::vector<double> w = qkv.to_vector<double>(), o = out.to_vector<double>();
   std::vector<double> g = norm.to_vector<double>();
   if (is_set(model, "norm_offset"))
@@ -58,7 +59,7 @@ std::vector<HeadWeights> head_weights(const LanguageModel& model, int64_t layer)
   std::vector<HeadWeights> heads;
   for (int64_t n = 0; n < N; ++n) {
     HeadWeights head{D, d, {}, {}, {}, {}};
-    const int64_t shared = n / (N / kv);  // the key/value head
+    const int64_t shared = n / (N / kv), to = n / (N / written);  // the key/value head, and that of the output
     const auto rows = [&](int64_t first, double scale) {
       std::vector<double> result;
       for (int64_t r = first; r < first + d; ++r)
@@ -69,8 +70,8 @@ std::vector<HeadWeights> head_weights(const LanguageModel& model, int64_t layer)
     head.q = rows(n * d, 1 / std::sqrt(score_dim > 0 ? score_dim : static_cast<double>(d)));
     head.k = rows((N + shared) * d, 1);
     head.v = rows((N + kv + shared) * d, 1);
-    for (int64_t r = n * d; r < (n + 1) * d; ++r)
-      for (int64_t c = 0; c < D; ++c) head.o_t.push_back(o[static_cast<size_t>(c * N * d + r)]);
+    for (int64_t r = to * d; r < (to + 1) * d; ++r)
+      for (int64_t c = 0; c < D; ++c) head.o_t.push_back(o[static_cast<size_t>(c * written * d + r)]);
     heads.push_back(std::move(head));
   }
   return heads;

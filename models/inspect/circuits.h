@@ -24,8 +24,8 @@ struct HeadWeights {
   std::vector<double> q, k, v, o_t;  // (d, D) each, o_t: W_O transposed; the scale of scores is in q
 };
 
-// The weights of every head of a layer; empty for models without attention.wqkv.weight and attention.wo.weight, and
-// where a norm follows attention, so that what a head writes depends on the others.
+// The weights of every query head of a layer; empty for models without attention.wqkv.weight and attention.wo.weight,
+// and where a norm follows attention, so that what a head writes depends on the others.
 std::vector<HeadWeights> head_weights(const LanguageModel& model, int64_t layer);
 
 std::vector<double> qk_singular_values(const HeadWeights& head);  // (d), descending

@@ -200,6 +200,14 @@ BOOST_AUTO_TEST_CASE(lora_has_the_layers_of_the_folders) {
   const std::string text = run("generate " + merged.string() + flags).output;
   result = run("generate " + apart.string() + " --base " + base.string() + flags);
   BOOST_TEST(result.output.ends_with(text), result.output);
+  // Quantised weights of a GGUF base become values, to which the adapter is added.
+  const std::string gguf = (lora / "base.gguf").string();
+  for (const std::string& words : {"convert " + base.string() + " --gguf " + gguf + " --type q4_0",
+                                   "generate " + apart.string() + " --base " + gguf + flags,
+                                   "dump " + apart.string() + " --base " + gguf + " --ids 1,2 -o " + gguf + ".dump"}) {
+    result = run(words);
+    BOOST_TEST(result.code == 0, result.output);
+  }
   json config = json::parse(slurp(apart / "adapter_config.json"));
   config["base_model_name_or_path"] = nullptr;
   fs::create_directories(lora / "unnamed");

@@ -139,10 +139,10 @@ bool GenerationCall::update(size_t index, const models::Update& update) {
 void GenerationCall::finish() {
   Usage usage;
   for (const std::vector<int32_t>& prompt : settings_.prompts) usage.prompt_tokens += std::ssize(prompt);
-  for (const Choice& choice : choices_) {
-    usage.completion_tokens += choice.new_tokens();
-    usage.shared_tokens += choice.shared_tokens();
-  }
+  for (const Choice& choice : choices_) usage.completion_tokens += choice.new_tokens();
+  // A prompt counts once, with its first text: the others share what that one computed.
+  for (size_t i = 0; i < choices_.size(); i += static_cast<size_t>(settings_.fields.best_of))
+    usage.shared_tokens += choices_[i].shared_tokens();
   if (ended_.exchange(true)) return;
   const TokenCounts counts{usage.prompt_tokens, usage.completion_tokens};
   if (!streaming_) return reply_->send({.body = writer_.whole(best_texts(), usage), .tokens = counts});

@@ -148,6 +148,10 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder_or_file) {
   const fs::path path = is_file ? fs::path(folder_or_file) : fs::path(folder_or_file) / "tokenizer.json";
   if (const std::string advice = is_file ? "" : conversion_advice(folder_or_file); !advice.empty())
     fail(ErrorKind::input, "no tokenizer.json in " + folder_or_file + advice);
+  check(path.extension() != ".gguf", ErrorKind::input, [&] {
+    return "a tokenizer is a folder or a tokenizer.json: found the GGUF file " + path.string() + "; braid convert " +
+           path.string() + " --out DIR makes a folder of it";
+  });
   return with_companions(io::read_text_file(path.string(), max_tokenizer_bytes), path,
                          companions_in(path.parent_path()));
 }

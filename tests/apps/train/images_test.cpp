@@ -43,6 +43,15 @@ const std::filesystem::path& straight() {
 
 }  // namespace
 
+BOOST_AUTO_TEST_CASE(inspect_shows_what_a_folder_of_images_holds) {
+  const Outcome result = run("inspect " + images());
+  BOOST_TEST(result.code == 0, result.output);
+  for (const char* part :
+       {": images of ", "training               60 images", "validation             20 images", "2 classes\n"})
+    BOOST_TEST(result.output.find(part) != std::string::npos, result.output << " lacks " << part);
+  BOOST_TEST(run("inspect " + images() + " --batch 1").code == 2);
+}
+
 BOOST_AUTO_TEST_CASE(the_log_counts_images_and_measures_classes) {
   const std::vector<apps::LogRow> log = apps::read_log(straight());
   BOOST_TEST(log.size() == 10u);

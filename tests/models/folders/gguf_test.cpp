@@ -10,6 +10,7 @@
 #include "tests/models/data/tokenizers/fixtures.h"
 #include "tests/models/folders/support.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -235,6 +236,13 @@ BOOST_AUTO_TEST_CASE(files_of_other_models_are_refused) {
   changed("x", int64_t{1}, "model.layers.0.mlp.up_proj.weight is missing", "blk.0.ffn_up.weight");
   changed("tokenizer.ggml.model", std::string("t5"), "gpt2 (byte-level BPE) or llama (SentencePiece BPE)");
   changed("tokenizer.ggml.model", std::string("gpt2"), "as many kinds and scores");
+}
+
+BOOST_AUTO_TEST_CASE(a_file_is_no_tokenizer) {
+  const ScratchFolder scratch;
+  models::save_gguf(*made("llama-tiny", {{"n_layer", "1"}}), nullptr, "f32", scratch.path() / "model.gguf");
+  BRAID_CHECK_FAILS(models::text::load_tokenizer((scratch.path() / "model.gguf").string()), ErrorKind::input,
+                    "found the GGUF file");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

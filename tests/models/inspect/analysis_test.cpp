@@ -196,6 +196,12 @@ BOOST_AUTO_TEST_CASE(plain_attention) {
   BOOST_TEST(std::fabs(a.measures[1].entropies[0][1] - a.measures[1].entropies[1][1]) < 1e-12);
   BOOST_TEST(a.circuits.size() == 2u);
   BOOST_TEST(a.composition.size() == 16u);
+  // Diff-v2 makes 4 heads of 8 query heads; those 4 can be switched off.
+  Dcformer pairs = make_model("transformer-tiny", {{"attention", "diff-v2"}});
+  const Analysis b = analyze(pairs, everything(false));
+  BOOST_TEST(b.heads == 8);
+  BOOST_TEST(b.ablations.size() == 8u);
+  BOOST_TEST(b.composition.size() == 64u);
 }
 
 BOOST_AUTO_TEST_CASE(the_same_twice) {

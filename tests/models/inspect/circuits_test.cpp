@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "braid/models/families/dcformer/model.h"
+#include "braid/models/inspect/parameter_named.h"
 #include "braid/models/inspect/spectrum.h"
 #include "tests/support/compare.h"
 
@@ -72,11 +73,13 @@ BOOST_AUTO_TEST_CASE(against_the_whole_matrices) {
 
 // With one token, no rotation of position 0 and no QK-norm, the score of a head is x^T W_QK x of the normalised x.
 BOOST_AUTO_TEST_CASE(weights_of_a_model) {
-  for (const bool offset : {false, true}) {  // of the gains of norms, with scores of another scale
+  for (const std::string other : {"", "offset", "diff-v2"}) {
     DcformerConfig config =
         configure("transformer-tiny",
                   {{"dim", "16"}, {"n_layer", "1"}, {"n_head", "4"}, {"vocab_size", "31"}, {"initializer_std", "0.3"}});
-    if (offset) config = configure(config, {{"norm_offset", "true"}, {"score_dim", "9"}});
+    if (other == "offset") config = configure(config, {{"norm_offset", "true"}, {"score_dim", "9"}});
+    if (other == "diff-v2") config = configure(config, {{"attention", other}});
+    const size_t head = other == "diff-v2" ? 5 : 2;  // of 8, of 4
     Dcformer model(config, {3, 0});
     nn::freeze(model);
     model.to(DType::f64);
@@ -84,7 +87,7 @@ BOOST_AUTO_TEST_CASE(weights_of_a_model) {
     Numbers x;
     const nn::ActivationObserver observer{[&](const std::string& name, const Tensor& value) {
                                             if (name == "hidden.0") x = value.to_vector<double>();
-                                            if (name == "layers.0.attn_scores") score = value.to_vector<double>()[2];
+                                            if (name == "layers.0.attn_scores") score = value.to_vector<double>()[head];
                                           },
                                           [](const std::string&) { return true; }};
     model.hidden(from_vector(std::vector<int32_t>{7}, {1, 1}), nullptr, &observer);
@@ -92,9 +95,16 @@ BOOST_AUTO_TEST_CASE(weights_of_a_model) {
     for (const double e : x) squares += e * e;
     for (double& e : x) e /= std::sqrt(squares / 16 + model.config().norm_eps);
     const std::vector<HeadWeights> heads = head_weights(model, 0);
-    BOOST_REQUIRE(heads.size() == 4u);
-    BOOST_TEST(std::fabs(qk_value(heads[2], x, x) - score) < 1e-12);
+    BOOST_REQUIRE(heads.size() == (other == "diff-v2" ? 8u : 4u));
+    BOOST_TEST(std::fabs(qk_value(heads[head], x, x) - score) < 1e-12);
     BOOST_TEST(std::fabs(score) > 1e-6);
+    // Two query heads of diff-v2 share a value head and become one head of the output. Both are number 2 here.
+    const Numbers w = parameter_named(model, "layers.0.attention.wqkv.weight").to_vector<double>(),
+                  o = parameter_named(model, "layers.0.attention.wo.weight").to_vector<double>();
+    const double gain =
+        parameter_named(model, "layers.0.attention_norm.weight").to_vector<double>()[0] + (other == "offset" ? 1 : 0);
+    BOOST_TEST(heads[head].v[0] == w[(heads.size() + 4 + 2) * 4 * 16] * gain);
+    BOOST_TEST(heads[head].o_t[1] == o[16 + 2 * 4]);
   }
   // A norm behind attention divides by what all heads write.
   BOOST_TEST(head_weights(Dcformer(configure("gemma2-tiny", {{"n_layer", "1"}}), {3, 0}), 0).empty());

@@ -2,6 +2,7 @@
 #include "apps/serve/api/generation_call.h"
 
 #include <boost/test/unit_test.hpp>
+#include <nlohmann/json.hpp>
 
 #include "tests/apps/generate/byte_model.h"
 
@@ -73,6 +74,33 @@ BOOST_AUTO_TEST_CASE(texts_are_measured) {
   BOOST_TEST(has("braid_time_to_first_token_seconds_count 2"));
   BOOST_TEST(has("braid_request_generation_tokens_bucket{le=\"10\"} 2"));
   BOOST_TEST(has("braid_request_generation_tokens_bucket{le=\"5\"} 1"));
+}
+
+// What the texts of a prompt share is no part of the prompt that a cache had.
+BOOST_AUTO_TEST_CASE(a_prompt_of_several_texts_was_not_cached) {
+  struct Reader final : Reply {
+    void send(Response response) override { body = response.body; }
+    void stream(std::string) override {}
+    void end_stream(TokenCounts) override {}
+    std::string body;
+  };
+  const models::text::ByteTokenizer tokenizer;
+  const auto model = models::as_language_model(test::byte_model());
+  models::GenerationEngine engine(*model);
+  const auto cached = [&] {
+    const auto reader = std::make_shared<Reader>();
+    GenerationCall::Settings settings{.max_tokens = 2, .context = 64, .prompts = {std::vector<int32_t>(40, 7)}};
+    settings.fields.n = settings.fields.best_of = 3;
+    std::make_shared<GenerationCall>(engine, tokenizer, settings, reader)->start();
+    while (engine.step()) continue;
+    const auto usage = nlohmann::json::parse(reader->body)["usage"];
+    BOOST_TEST(usage["prompt_tokens"] == 40);
+    return usage["prompt_tokens_details"]["cached_tokens"].get<int64_t>();
+  };
+  BOOST_TEST(cached() == 0);
+  const int64_t again = cached();
+  BOOST_TEST(again > 0);
+  BOOST_TEST(again <= 40);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
