@@ -221,6 +221,7 @@ void CheckpointWriter::mark_best(int64_t step, const dist::Communicator& world) 
     check_folder_();
     io::write_file((run_ / kBestFile).string(), step_name(step) + "\n");
   });
+  prune(world, run_ / step_name(step));  // the best one before
 }
 
 void CheckpointWriter::begin(Draft& draft, const text::Tokenizer* tokenizer, const std::string& settings,

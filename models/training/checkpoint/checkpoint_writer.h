@@ -60,7 +60,8 @@ class CheckpointWriter {
   // an interrupted save or removal has left. Best effort: what cannot be removed now is left to the next call.
   // `verified`: a checkpoint that was just read back. Collective.
   void prune(const dist::Communicator& world, const std::filesystem::path& verified = {});
-  // The file `best` names the checkpoint of this step, which is kept until another one is marked. Collective.
+  // The file `best` names the checkpoint of this step, which was just saved or read; it is kept until another one is
+  // marked, and the one that was marked before is removed unless it is to be kept for another reason. Collective.
   void mark_best(int64_t step, const dist::Communicator& world);
   // Writes the state before a step that failed, with any NaN, as run/failed-step-N (N: the failed step). The folder has
   // the files of a checkpoint but does not count as one: neither for a resume nor for `latest` or `keep`. A checkpoint

@@ -166,10 +166,13 @@ BOOST_AUTO_TEST_CASE(the_best_and_those_of_every_so_many_steps_are_kept) {
   std::vector<int64_t> steps;
   for (const models::StepFolder& f : models::step_folders(w.run.path())) steps.push_back(f.step);
   BOOST_TEST(steps == (std::vector<int64_t>{4, 5, 8, 9, 10}), boost::test_tools::per_element());
+  writer.mark_best(10, {});
+  BOOST_TEST(!fs::exists(w.run.path() / "step-00000005"));
+  writer.mark_best(9, {});
   World unmarked;
   unmarked.save(1);
   BOOST_TEST(throws_with([&] { models::find_model(unmarked.run.path() / models::kBestFile); }, "no best checkpoint"));
-  BOOST_TEST(models::find_model(w.run.path() / models::kBestFile) == w.run.path() / "step-00000005");
+  BOOST_TEST(models::find_model(w.run.path() / models::kBestFile) == w.run.path() / "step-00000009");
   BOOST_TEST(models::find_model(w.run.path() / models::kLatestFile) == w.run.path() / "step-00000010");
 }
 
