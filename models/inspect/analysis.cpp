@@ -250,10 +250,15 @@ class Analyzer {
     if (output.empty()) output = rows_of("tok_embeddings.weight", false);  // tied
     const size_t K = embedding.size();
     std::vector<std::vector<HeadWeights>> layers;
-    const bool compose = result_.layers * result_.heads <= r_.composition_heads;
+    const std::string residual = setting_text(model_, "residual");
+    const bool sum = residual.empty() || residual == "plain";  // what a head writes reaches later ones as it is
+    const bool compose = sum && result_.layers * result_.heads <= r_.composition_heads;
     for (int64_t i = 0; i < result_.layers; ++i) {
       std::vector<HeadWeights> heads = head_weights(model_, i);
-      if (heads.empty()) return;
+      if (heads.empty()) {
+        result_.left_out.push_back(str("circuits from layer ", i, " on: its heads cannot be told by the parameters"));
+        return;
+      }
       Circuits c;
       for (const HeadWeights& head : heads) {
         c.qk_spectrum.push_back(qk_singular_values(head));
@@ -277,7 +282,8 @@ class Analyzer {
     }
     if (!compose)
       result_.left_out.push_back(
-          str("composition across heads: it is for models of at most ", r_.composition_heads, " heads in all"));
+          sum ? str("composition across heads: it is for models of at most ", r_.composition_heads, " heads in all")
+              : "composition across heads: with residual = " + residual + " layers read no sum of what heads wrote");
   }
 
   LanguageModel& model_;

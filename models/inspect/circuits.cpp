@@ -53,7 +53,7 @@ std::vector<HeadWeights> head_weights(const LanguageModel& model, int64_t layer)
   const int64_t N = qkv.dim(0) / d - 2 * kv, written = out.dim(1) / d;  // diff-v2 makes one head of two
   const std::vector<double> w = qkv.to_vector<double>(), o = out.to_vector<double>();
   std::vector<double> g = norm.to_vector<double>();
-  if (is_set(model, "norm_offset"))
+  if (setting_text(model, "norm_offset") == "true")
     for (double& gain : g) gain += 1;
   const double score_dim = std::max(setting_of(model, "score_dim").value_or(0), 0.0);
   std::vector<HeadWeights> heads;

@@ -14,7 +14,7 @@ FinalNorm::FinalNorm(const LanguageModel& model)
     : weight_(parameter_named(model, "norm.weight")),
       bias_(parameter_named(model, "norm.bias")),
       eps_(setting_of(model, "norm_eps").value_or(1e-5)) {
-  if (weight_ && is_set(model, "norm_offset")) weight_ = weight_ + 1.0;
+  if (weight_ && setting_text(model, "norm_offset") == "true") weight_ = weight_ + 1.0;
 }
 
 Tensor FinalNorm::operator()(const Tensor& hidden) const {

@@ -24,16 +24,14 @@ Tensor parameter_named(const LanguageModel& model, const std::string& name) {
   return {};
 }
 
-std::optional<double> setting_of(const LanguageModel& model, const std::string& name) {
+std::string setting_text(const LanguageModel& model, const std::string& name) {
   for (const ModelSetting& setting : model.spec()->settings())
-    if (setting.name == name) return detail::parse_float(setting.value);
-  return std::nullopt;
+    if (setting.name == name) return setting.value;
+  return "";
 }
 
-bool is_set(const LanguageModel& model, const std::string& name) {
-  for (const ModelSetting& setting : model.spec()->settings())
-    if (setting.name == name) return setting.value == "true";
-  return false;
+std::optional<double> setting_of(const LanguageModel& model, const std::string& name) {
+  return detail::parse_float(setting_text(model, name));
 }
 
 int64_t heads_of(const LanguageModel& model) { return whole(model, "n_head"); }

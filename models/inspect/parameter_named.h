@@ -13,8 +13,8 @@ std::string layer_name(int64_t layer, const std::string& rest);
 Tensor parameter_named(const LanguageModel& model, const std::string& name);
 // A setting of the model's configuration as a number; none: it has no such setting, or it is no number.
 std::optional<double> setting_of(const LanguageModel& model, const std::string& name);
-// Whether the configuration has a setting of this name that is true.
-bool is_set(const LanguageModel& model, const std::string& name);
+// The same as text; "": it has no such setting.
+std::string setting_text(const LanguageModel& model, const std::string& name);
 // d, N and Nkv: settings of the same names in configurations. Error(misuse) for models without.
 int64_t head_dim_of(const LanguageModel& model);
 int64_t heads_of(const LanguageModel& model);

@@ -202,6 +202,13 @@ BOOST_AUTO_TEST_CASE(plain_attention) {
   BOOST_TEST(b.heads == 8);
   BOOST_TEST(b.ablations.size() == 8u);
   BOOST_TEST(b.composition.size() == 64u);
+  // Across layers that do not read a sum there is no composition.
+  Dcformer mhc = make_model("transformer-tiny", {{"residual", "mhc"}});
+  const Analysis c = analyze(mhc, everything(false));
+  BOOST_TEST(c.circuits.size() == 2u);
+  BOOST_TEST(c.composition.empty());
+  BOOST_REQUIRE(!c.left_out.empty());
+  BOOST_TEST(c.left_out.back().find("with residual = mhc") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(the_same_twice) {
