@@ -173,6 +173,20 @@ bool holds_preferences(const TrainConfig& config) {
          !models::vision::holds_images(path) && models::text::holds_preferences(models::text::read_manifest(path));
 }
 
+void reject_text_settings(const TrainConfig& config, const std::string& what) {
+  const TrainConfig defaults;
+  const auto unset = [&](const char* key, const auto& value, const auto& expected) {
+    check(value == expected, ErrorKind::setting, [&] {
+      return str(key, " is for text, and ", config.data.path, " ", what, ": expected ", expected, ", found ", value);
+    });
+  };
+  unset("data.seq_len", config.data.seq_len, defaults.data.seq_len);
+  unset("data.documents", config.data.documents, defaults.data.documents);
+  unset("data.packing", config.data.packing, defaults.data.packing);
+  unset("data.long_samples", config.data.long_samples, defaults.data.long_samples);
+  unset("eval.tasks", config.eval.tasks, defaults.eval.tasks);
+}
+
 models::PreferenceOptions preference_options(const TrainConfig& config) {
   return {.beta = config.dpo.beta,
           .label_smoothing = config.dpo.label_smoothing,

@@ -33,6 +33,8 @@ std::unique_ptr<const models::ModelSpec> pair_model_spec(const TrainConfig& conf
 bool holds_preferences(const TrainConfig& config);
 models::PreferenceOptions preference_options(const TrainConfig& config);
 // What the steps of the run minimise.
+// Error(setting) for a setting of text other than its default. what: "holds images", "are pairs of sequences".
+void reject_text_settings(const TrainConfig& config, const std::string& what);
 std::shared_ptr<const models::Objective> objective(const TrainConfig& config);
 nn::OptimizerOptions optimizer_options(const TrainConfig& config);
 // With the learning rates of the model's layers.

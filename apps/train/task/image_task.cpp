@@ -38,13 +38,11 @@ ImageTask::ImageTask(const TrainConfig& config)
       validation_(validation_of(config)),
       sampler_(train_.size(), static_cast<uint64_t>(config.run.seed)),
       images_(changes_of(config)) {
-  for (const auto& [key, value] : {std::pair{"data.seq_len", config.data.seq_len},
-                                   {"eval.tasks", config.eval.tasks},
-                                   {"sample.interval", config.sample.interval}}) {
-    check(value == 0, ErrorKind::setting, [&, key = key, value = value] {
-      return str(key, " is for text, and ", config.data.path, " holds images: expected 0, found ", value);
-    });
-  }
+  reject_text_settings(config, "holds images");
+  check(config.sample.interval == 0, ErrorKind::setting, [&] {
+    return str("sample.interval is for text, and ", config.data.path, " holds images: expected 0, found ",
+               config.sample.interval);
+  });
   if (config.train.init_from.empty()) return;
   const std::filesystem::path folder = continued_folder(config);
   preprocessing_ = models::vision::read_preprocessing(folder);

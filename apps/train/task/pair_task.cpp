@@ -13,15 +13,11 @@ using models::text::Split;
 
 PairTrainingTask::PairTrainingTask(const TrainConfig& config, models::PairTask task)
     : config_(config), task_(std::move(task)), sampler_(samples(), static_cast<uint64_t>(config.run.seed)) {
-  const auto reject = [&](bool given, const std::string& key, const std::string& expected, const std::string& found) {
-    check(!given, ErrorKind::setting, [&] {
-      return key + " is for text, and " + config.data.path + " are pairs of sequences: expected " + expected +
-             ", found " + found;
-    });
-  };
-  reject(config.data.seq_len != 0, "data.seq_len", "0", std::to_string(config.data.seq_len));
-  reject(config.eval.tasks != 0, "eval.tasks", "0", std::to_string(config.eval.tasks));
-  reject(!config.sample.prompt.empty(), "sample.prompt", "none", config.sample.prompt);
+  reject_text_settings(config, "are pairs of sequences");
+  check(config.sample.prompt.empty(), ErrorKind::setting, [&] {
+    return "sample.prompt is for text, and " + config.data.path + " are pairs of sequences: expected none, found " +
+           config.sample.prompt;
+  });
 }
 
 std::vector<models::Batch> PairTrainingTask::batches(int64_t first, const dist::ProcessMesh& mesh) const {

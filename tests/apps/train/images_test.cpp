@@ -100,6 +100,7 @@ BOOST_AUTO_TEST_CASE(settings_that_do_not_fit_are_rejected) {
   };
   rejected("sample.interval=5", "sample.interval is for text");
   rejected("eval.tasks=5", "eval.tasks is for text");
+  rejected("data.packing=in_order", "data.packing is for text");
   rejected("data.seq_len=16", "data.seq_len is");
   rejected("model.num_labels=3", "model.num_labels does not fit the images");
   rejected("model.image_size=28", "model.image_size does not fit the images");

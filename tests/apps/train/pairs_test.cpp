@@ -106,6 +106,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_rejected) {
   rejected("data.path=pairs:reversed", "did you mean 'reverse'?");
   rejected("data.seq_len=16", "data.seq_len is for text");
   rejected("eval.tasks=5", "eval.tasks is for text");
+  rejected("data.documents=joined", "data.documents is for text");
   rejected("sample.prompt=abc", "sample.prompt is for text");
   rejected("augment.flip=true", "augment.* changes images");
   rejected("model.max_source_length=10", "model.max_source_length does not fit the pairs of sequences");
