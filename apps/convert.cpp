@@ -155,7 +155,7 @@ Command convert_command() {
                  .help = "folder to write, all or nothing; it must hold no other model and be no run folder"},
                 {.name = "gguf",
                  .value = "FILE",
-                 .help = "write a GGUF file instead, which llama.cpp reads (llama, mistral, qwen2, qwen3)"},
+                 .help = "write a GGUF file instead, which llama.cpp reads (llama, qwen2, gemma2 and more)"},
                 {.name = "type",
                  .value = "TYPE",
                  .help = "with --gguf, type of the matrices",

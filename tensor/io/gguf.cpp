@@ -10,6 +10,7 @@
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/gguf_format.h"
+#include "braid/tensor/parallel.h"
 
 namespace braid::io {
 
@@ -17,14 +18,6 @@ namespace {
 
 constexpr const char* kDamaged = "the file is damaged or of another kind";
 constexpr int64_t kMaxName = 1 << 16, kMaxText = 1 << 28, kMaxAlignment = 1 << 16;
-
-// The types of the format whose sizes do not change any more.
-constexpr GgufType kTypes[] = {
-    {0, "F32", 1, 4},       {1, "F16", 1, 2},       {2, "Q4_0", 32, 18},    {3, "Q4_1", 32, 20},
-    {6, "Q5_0", 32, 22},    {7, "Q5_1", 32, 24},    {8, "Q8_0", 32, 34},    {9, "Q8_1", 32, 36},
-    {10, "Q2_K", 256, 84},  {11, "Q3_K", 256, 110}, {12, "Q4_K", 256, 144}, {13, "Q5_K", 256, 176},
-    {14, "Q6_K", 256, 210}, {15, "Q8_K", 256, 292}, {24, "I8", 1, 1},       {25, "I16", 1, 2},
-    {26, "I32", 1, 4},      {27, "I64", 1, 8},      {28, "F64", 1, 8},      {30, "BF16", 1, 2}};
 
 constexpr int64_t kValueBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};  // at least, of a value
 
@@ -42,32 +35,7 @@ double shortest(float x) {
   return y;
 }
 
-float f16_at(const char* p) {
-  uint16_t bits = 0;
-  std::memcpy(&bits, p, sizeof bits);
-  return float16::to_float(bits);
-}
-
-// A block of 256: lower four bits (128 bytes), upper two (64), sixteen scales of a byte, and one of 16 bits.
-void dequantize_q6_k(const char* block, float* y) {
-  const auto* low = reinterpret_cast<const uint8_t*>(block);
-  const uint8_t* high = low + 128;
-  const auto* scales = reinterpret_cast<const int8_t*>(high + 64);
-  const float d = f16_at(block + 208);
-  for (int i = 0; i < 256; ++i) {
-    const int half = i / 128, quarter = i % 128 / 32, l = i % 32, scale = scales[i / 16];
-    const int lower = low[64 * half + 32 * (quarter % 2) + l] >> 4 * (quarter / 2) & 15;
-    const int upper = high[32 * half + l] >> 2 * quarter & 3;
-    y[i] = d * static_cast<float>(scale) * static_cast<float>((lower | upper << 4) - 32);
-  }
-}
-
 }  // namespace
-
-const GgufType* find_gguf_type(const std::string& name) {
-  const auto* at = std::ranges::find_if(kTypes, [&](const GgufType& type) { return name == type.name; });
-  return at == std::end(kTypes) ? nullptr : at;
-}
 
 GgufFile::GgufFile(const std::string& path) : file_(path) { open(); }
 GgufFile::GgufFile(std::span<const std::byte> memory, const std::string& name) : file_(memory, name) { open(); }
@@ -155,8 +123,10 @@ void GgufFile::read_tensor(int64_t index) {
   }
   for (const int64_t n : sizes) t.shape.push_back(n);
   const auto id = file_.read<uint32_t>();
-  t.type = std::ranges::find(kTypes, id, &GgufType::id);
-  if (t.type == std::end(kTypes)) bad("a type that Braid knows the size of", "type " + std::to_string(id));
+  const auto types = gguf_types();
+  const auto type = std::ranges::find(types, id, &GgufType::id);
+  if (type == types.end()) bad("a type that Braid knows the size of", "type " + std::to_string(id));
+  t.type = &*type;
   if (sizes.back() % t.type->block != 0)
     bad(str("rows of ", t.type->name, " of a multiple of ", t.type->block), std::to_string(sizes.back()));
   if (__builtin_mul_overflow(count / t.type->block, t.type->bytes, &t.bytes)) bad("bytes that fit 63 bits", "more");
@@ -237,26 +207,20 @@ Tensor GgufFile::load(const GgufTensor& t) const {
     file_.read_at(t.offset, x.mutable_raw(), t.bytes);
     return x;
   }
-  const std::string_view type = t.type->name;
-  const bool groups = type == "Q8_0" || type == "Q4_0";
-  if (!groups && type != "Q6_K")
-    file_.fail("cannot load the tensor " + detail::preview(t.name), t.offset, "F32, F16, BF16, Q8_0, Q4_0 or Q6_K",
-               t.type->name, "convert the model to one of them");
+  if (!t.type->decode) {
+    std::vector<std::string> read;
+    for (const GgufType& type : gguf_types())
+      if (is_read(type)) read.emplace_back(type.name);
+    file_.fail("cannot load the tensor " + detail::preview(t.name), t.offset, detail::join(read, ", "), t.type->name,
+               "convert the model to one of them");
+  }
   const std::string bytes = bytes_of(t);
   Tensor x = empty(t.shape, DType::f32);
+  const auto* blocks = reinterpret_cast<const uint8_t*>(bytes.data());
   auto* y = x.mutable_data<float>();
-  for (int64_t b = 0; b < t.bytes / t.type->bytes; ++b) {
-    const char* block = bytes.data() + b * t.type->bytes;
-    if (!groups) {
-      dequantize_q6_k(block, y + b * 256);
-      continue;
-    }
-    const auto* q = reinterpret_cast<const uint8_t*>(block + 2);
-    for (int64_t i = 0; i < kGroup; ++i) {
-      const int value = type == "Q8_0" ? static_cast<int8_t>(q[i]) : (q[i % 16] >> (i / 16 * 4) & 15) - 8;
-      y[b * kGroup + i] = f16_at(block) * static_cast<float>(value);
-    }
-  }
+  parallel_for(t.bytes / t.type->bytes, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) t.type->decode(blocks + b * t.type->bytes, y + b * t.type->block);
+  });
   return x;
 }
 

@@ -25,8 +25,11 @@ struct GgufType {
   uint32_t id;
   const char* name;      // "Q4_0"
   int64_t block, bytes;  // elements of a block and their bytes
+  void (*decode)(const uint8_t* block, float* values) = nullptr;
 };
+std::span<const GgufType> gguf_types();                   // all that a file may hold
 const GgufType* find_gguf_type(const std::string& name);  // null: none of this name
+bool is_read(const GgufType& type);                       // by GgufFile::load()
 
 struct GgufTensor {
   std::string name;
@@ -49,7 +52,7 @@ class GgufFile {
   const std::vector<GgufTensor>& tensors() const { return tensors_; }  // in the order of the file
   const GgufTensor* find(const std::string& name) const;               // null when there is none
 
-  // On the CPU: F32, F16 and BF16 as stored, Q8_0, Q4_0 and Q6_K as f32. Error(input) for another type.
+  // On the CPU: F32, F16 and BF16 as stored, blocks as f32. Error(input) for a type that is not read.
   Tensor load(const GgufTensor& tensor) const;
   // A matrix in Q8_0 or Q4_0 with the values of the file. Error(input) for a scale that is not finite.
   GroupWeight groups(const GgufTensor& tensor) const;

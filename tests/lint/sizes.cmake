@@ -3,15 +3,15 @@
 # says why.
 # Usage: cmake -DROOT=<tree> [-DQUIET=ON] -P tests/lint/sizes.cmake
 cmake_minimum_required(VERSION 3.25)
-set(budget_tensor 23450)
+set(budget_tensor 23550)
 set(budget_autograd 10950)
 set(budget_nn 7400)
 set(budget_cuda 12300)
 set(budget_distributed 3700)
-set(budget_models 39350)
+set(budget_models 39480)
 set(budget_apps 30300)
 set(budget_course 5400)
-set(budget_tests 84700)
+set(budget_tests 84850)
 set(over "")
 set(total 0)
 set(long "")

@@ -22,6 +22,19 @@ const Architecture kArchitectures[] = {
     {"llama", "mistral", "MistralForCausalLM", true},
     {"qwen2", "qwen2", "Qwen2ForCausalLM"},
     {"qwen3", "qwen3", "Qwen3ForCausalLM", false, true},
+    {.name = "olmo2", .model_type = "olmo2", .class_name = "Olmo2ForCausalLM", .norms_behind = true},
+    {.name = "gemma2",
+     .model_type = "gemma2",
+     .class_name = "Gemma2ForCausalLM",
+     .norms_behind = true,
+     .norm_offset = true,
+     .local_period = 2},
+    {.name = "gemma3",
+     .model_type = "gemma3_text",
+     .class_name = "Gemma3ForCausalLM",
+     .norms_behind = true,
+     .norm_offset = true,
+     .local_period = 6},
 };
 
 struct Names {
@@ -34,6 +47,10 @@ const Names kLayerModules[] = {{"attn_norm", "input_layernorm"},    {"attn_q", "
                                {"attn_k_norm", "self_attn.k_norm"}, {"ffn_norm", "post_attention_layernorm"},
                                {"ffn_gate", "mlp.gate_proj"},       {"ffn_up", "mlp.up_proj"},
                                {"ffn_down", "mlp.down_proj"}};
+// In front of those, of models with norms behind attention and FFN.
+const Names kNormsBehind[] = {{"post_attention_norm", "post_attention_layernorm"},
+                              {"ffn_norm", "pre_feedforward_layernorm"},
+                              {"post_ffw_norm", "post_feedforward_layernorm"}};
 constexpr std::string_view kFileLayers = "blk.", kFolderLayers = "model.layers.";
 
 // Keys behind "llama." with an integer or number, and their keys in config.json.
@@ -43,8 +60,9 @@ const Names kKeys[] = {{"context_length", "max_position_embeddings"},
                        {"feed_forward_length", "intermediate_size"},
                        {"attention.head_count", "num_attention_heads"}};
 
-std::optional<std::string> translated(const std::string& name, std::string Names::*from, std::string Names::*to,
-                                      std::string_view layers_from, std::string_view layers_to) {
+std::optional<std::string> translated(const std::string& name, const Architecture& a, std::string Names::*from,
+                                      std::string Names::*to, std::string_view layers_from,
+                                      std::string_view layers_to) {
   const size_t end = name.rfind('.');
   if (end == std::string::npos) return {};
   const std::string kind = name.substr(end);
@@ -57,9 +75,31 @@ std::optional<std::string> translated(const std::string& name, std::string Names
     prefix = std::string(layers_to) + module.substr(layers_from.size(), dot + 1 - layers_from.size());
     module = module.substr(dot + 1);
   }
-  for (const Names& row : in_layer ? std::span<const Names>(kLayerModules) : std::span<const Names>(kModules))
-    if (row.*from == module) return prefix + row.*to + kind;
+  std::vector<std::span<const Names>> tables = {kModules};
+  if (in_layer) tables = {kLayerModules};
+  if (in_layer && a.norms_behind) tables.insert(tables.begin(), kNormsBehind);
+  for (const std::span<const Names> table : tables)
+    for (const Names& row : table)
+      if (row.*from == module) return prefix + row.*to + kind;
   return {};
+}
+
+// Keys behind "llama." for what these models do not have. Neutral are 0, and 1 for scales.
+const Names kAbsent[] = {{"expert_count", "0"},
+                         {"attention.scale", "0"},
+                         {"attention.clamp_kqv", "0"},
+                         {"attention.max_alibi_bias", "0"},
+                         {"attn_logit_softcapping", "0"},
+                         {"final_logit_softcapping", "0"},
+                         {"embedding_scale", "1"},
+                         {"residual_scale", "1"},
+                         {"logit_scale", "1"},
+                         {"rope.scale_linear", "1"},
+                         {"rope.scaling.attn_factor", "1"}};
+
+// The square of what scores are divided by. No key says it: that of the largest published Gemma is of other heads.
+int64_t score_dim(const Architecture& a, int64_t layers, int64_t width, int64_t heads, int64_t head_dim) {
+  return layers == (a.local_period == 2 ? 46 : 62) ? width / heads : head_dim;
 }
 
 // What the frequencies of llama3's scaling are divided by.
@@ -128,10 +168,13 @@ template std::optional<std::vector<double>> value_of(const io::GgufFile&, const 
 template std::optional<std::vector<std::string>> value_of(const io::GgufFile&, const std::string&);
 
 const Architecture& architecture_of(const io::GgufFile& file) {
+  if (const auto parts = value_of<int64_t>(file, "split.count"); parts.value_or(1) > 1)
+    bad(file, "split.count", "1, a complete model", std::to_string(*parts),
+        "join the files (llama-gguf-split --merge)");
   const std::string name = required<std::string>(file, "general.architecture");
   for (const Architecture& a : kArchitectures)
     if (a.name == name) return a;
-  bad(file, "general.architecture", "llama, qwen2 or qwen3", detail::preview(name),
+  bad(file, "general.architecture", "llama, qwen2, qwen3, olmo2, gemma2 or gemma3", detail::preview(name),
       "Braid has no reader for others; convert the model's own folder instead");
 }
 
@@ -140,17 +183,62 @@ const Architecture* architecture_of(const std::string& model_type) {
   return at == std::end(kArchitectures) ? nullptr : at;
 }
 
-std::optional<std::string> folder_name(const std::string& name) {
-  return translated(name, &Names::file, &Names::folder, kFileLayers, kFolderLayers);
+std::optional<std::string> folder_name(const std::string& name, const Architecture& a) {
+  return translated(name, a, &Names::file, &Names::folder, kFileLayers, kFolderLayers);
 }
-std::optional<std::string> file_name(const std::string& name) {
-  return translated(name, &Names::folder, &Names::file, kFolderLayers, kFileLayers);
+std::optional<std::string> file_name(const std::string& name, const Architecture& a) {
+  return translated(name, a, &Names::folder, &Names::file, kFolderLayers, kFileLayers);
 }
 
 bool is_rotated(const std::string& name, bool& kv) {
   kv = name.find(".attn_k.") != std::string::npos;
   return kv || name.find(".attn_q.") != std::string::npos;
 }
+
+namespace {
+
+// What Gemma has beside LLaMA, where the file does not say it with the values of llama.cpp.
+void read_gemma(const io::GgufFile& file, const Architecture& a, ordered_json& config) {
+  const auto number = [&](const std::string& name, double absent) {
+    return value_of<double>(file, a.name + "." + name).value_or(absent);
+  };
+  const auto positive = [](double x) { return x > 0 ? json(x) : json(); };
+  const bool second = a.local_period == 2;
+  const int64_t layers = config["num_hidden_layers"];
+  if (layers < 1 || layers > std::ssize(file.tensors()))
+    bad(file, a.name + ".block_count", str("1 to ", file.tensors().size(), ", the count of tensors"),
+        std::to_string(layers));
+  config.erase("hidden_act");
+  config["hidden_activation"] = "gelu_pytorch_tanh";
+  config["query_pre_attn_scalar"] =
+      score_dim(a, layers, config["hidden_size"], config["num_attention_heads"], config["head_dim"]);
+  config["final_logit_softcapping"] = positive(number("final_logit_softcapping", second ? 30 : 0));
+  const double local_base = number("rope.freq_base_swa", second ? config["rope_theta"].get<double>() : 10000);
+  if (second) {
+    config["attn_logit_softcapping"] = positive(number("attn_logit_softcapping", 50));
+    if (local_base != config["rope_theta"])
+      bad(file, a.name + ".rope.freq_base_swa", config["rope_theta"].dump(), detail::shortest(local_base),
+          "Gemma 2 has one base in Braid");
+  } else {
+    config["rope_local_base_freq"] = local_base;
+  }
+
+  const std::string pattern = a.name + ".attention.sliding_window_pattern";
+  const auto window = value_of<int64_t>(file, a.name + ".attention.sliding_window").value_or(second ? 4096 : 0);
+  const auto value = file.metadata().find(pattern);
+  const bool listed = value != file.metadata().end() && std::holds_alternative<std::vector<int64_t>>(value->second);
+  const auto local = listed ? *value_of<std::vector<int64_t>>(file, pattern) : std::vector<int64_t>();
+  const int64_t period = listed ? 1 : value_of<int64_t>(file, pattern).value_or(a.local_period);
+  if (period < 1 || (listed && std::ssize(local) != layers))
+    bad(file, pattern, str("a period of at least 1, or a flag for each of ", layers, " layers"), "another value");
+  config["sliding_window"] = window > 0 ? json(window) : json();
+  for (int64_t i = 0; i < layers; ++i) {
+    const bool is_local = listed ? local[static_cast<size_t>(i)] != 0 : (i + 1) % period != 0;
+    config["layer_types"].push_back(is_local && window > 0 ? "sliding_attention" : "full_attention");
+  }
+}
+
+}  // namespace
 
 ordered_json read_config(const io::GgufFile& file, const Architecture& a) {
   const auto key = [&](const std::string& name) { return a.name + "." + name; };
@@ -168,8 +256,17 @@ ordered_json read_config(const io::GgufFile& file, const Architecture& a) {
   for (const char* same : {"attention.value_length", "rope.dimension_count"})
     if (const auto n = integer(same); n && *n != head_dim)
       bad(file, key(same), str("the width of a head, ", head_dim), std::to_string(*n), "Braid rotates complete heads");
-  if (const auto experts = integer("expert_count"); experts.value_or(0) > 0)
-    bad(file, key("expert_count"), "0", std::to_string(*experts), "Braid has no mixture of experts");
+  const bool gemma = a.local_period > 0;
+  for (const auto& [name, neutral] : kAbsent)
+    if (const auto x = value_of<double>(file, key(name)); x && detail::shortest(*x) != neutral && *x != 0)
+      if (!gemma || name.find("softcapping") == std::string::npos)
+        bad(file, key(name), neutral + ", or no such key", detail::shortest(*x),
+            "Braid computes no such models of this architecture");
+  if (const auto window = integer("attention.sliding_window");
+      !gemma && window.value_or(0) > 0 && *window < config["max_position_embeddings"])
+    bad(file, key("attention.sliding_window"),
+        str("none below the ", config["max_position_embeddings"].dump(), " positions"), std::to_string(*window),
+        "Braid reads windows of Gemma alone");
   config["hidden_act"] = "silu";
   config["rms_norm_eps"] = required<double>(file, key("attention.layer_norm_rms_epsilon"));
   const double base = value_of<double>(file, key("rope.freq_base")).value_or(10000);
@@ -185,10 +282,12 @@ ordered_json read_config(const io::GgufFile& file, const Architecture& a) {
         llama3_scaling(file, *factors, base, head_dim, integer("rope.scaling.original_context_length").value_or(8192));
   config["tie_word_embeddings"] = file.find("output.weight") == nullptr;
   if (a.bias_key) config["attention_bias"] = file.find("blk.0.attn_q.bias") != nullptr;
+  if (gemma) read_gemma(file, a, config);
   if (a.model_type == "llama") config["mlp_bias"] = file.find("blk.0.ffn_up.bias") != nullptr;
-  for (const char* token : {"bos", "eos"})
-    if (const auto id = value_of<int64_t>(file, str("tokenizer.ggml.", token, "_token_id")))
-      config[str(token, "_token_id")] = *id;
+  for (const char* token : {"bos", "eos"}) {
+    const auto id = value_of<int64_t>(file, str("tokenizer.ggml.", token, "_token_id"));
+    config[str(token, "_token_id")] = id ? json(*id) : json();
+  }
   return config;
 }
 
@@ -213,11 +312,17 @@ WrittenConfig write_config(const json& config, const Architecture& a) {
     known.insert(row.folder);
     put(row.file, config.at(row.folder).get<int64_t>());
   }
+  const bool gemma = a.local_period > 0;
+  if (gemma)
+    known.insert({"sliding_window", "window_type", "hidden_activation", "query_pre_attn_scalar",
+                  "attn_logit_softcapping", "final_logit_softcapping", "rope_local_base_freq"});
   for (const auto& [key, value] : config.items())
     if (!known.contains(key) && !value.is_null() && value != false) cannot(key, value);
-  for (const json& layer : config.value("layer_types", json::array()))
-    if (layer != "full_attention") cannot("layer_types", config.at("layer_types"));
-  if (config.value("hidden_act", "silu") != "silu") cannot("hidden_act", config.at("hidden_act"));
+  const auto only = [&](const char* key, const json& value) {
+    if (config.contains(key) && config.at(key) != value) cannot(key, config.at(key));
+  };
+  only(gemma ? "hidden_activation" : "hidden_act", gemma ? "gelu_pytorch_tanh" : "silu");
+  if (a.norms_behind) only("attention_bias", false);
   const auto integer = [&](const char* key, int64_t absent) {
     return config.contains(key) && !config.at(key).is_null() ? config.at(key).get<int64_t>() : absent;
   };
@@ -229,6 +334,19 @@ WrittenConfig write_config(const json& config, const Architecture& a) {
     put(width, head_dim);
   const double base = config.at("rope_theta");
   put("rope.freq_base", base);
+  const int64_t layers = config.at("num_hidden_layers");
+  json types = json::array();
+  for (int64_t i = 0; i < layers; ++i)
+    types.push_back(gemma && (i + 1) % a.local_period != 0 ? "sliding_attention" : "full_attention");
+  only("layer_types", types);
+  if (gemma) {
+    only("query_pre_attn_scalar", score_dim(a, layers, config.at("hidden_size"), heads, head_dim));
+    only("rope_local_base_freq", 10000.0);
+    if (a.local_period == 2) only("tie_word_embeddings", true);
+    put("attention.sliding_window", config.at("sliding_window").get<int64_t>());
+    for (const char* cap : {"attn_logit_softcapping", "final_logit_softcapping"})
+      if (config.contains(cap)) put(cap, config.at(cap).is_null() ? 0.0 : config.at(cap).get<double>());
+  }
   put("vocab_size", config.at("vocab_size").get<int64_t>());
   const json scaling = config.value("rope_scaling", json());
   if (scaling.is_null()) return written;
@@ -236,7 +354,8 @@ WrittenConfig write_config(const json& config, const Architecture& a) {
   if (type == "linear") {
     put("rope.scaling.type", std::string("linear"));
     put("rope.scaling.factor", scaling.at("factor").get<double>());
-  } else if (type == "llama3" && scaling.at("low_freq_factor") == 1.0 && scaling.at("high_freq_factor") == 4.0) {
+  } else if (type == "llama3" && !a.norms_behind && scaling.at("low_freq_factor") == 1.0 &&
+             scaling.at("high_freq_factor") == 4.0) {
     const int64_t original = scaling.at("original_max_position_embeddings");
     put("rope.scaling.original_context_length", original);
     written.rotary_factors = llama3_factors(base, head_dim, scaling.at("factor"), 1, 4, static_cast<double>(original));

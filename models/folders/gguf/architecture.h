@@ -10,11 +10,14 @@
 namespace braid::models::gguf {
 
 struct Architecture {
-  std::string name;          // general.architecture: "qwen2"
-  std::string model_type;    // of config.json
-  std::string class_name;    // "Qwen2ForCausalLM"
-  bool paired_rows = false;  // rows of q and k of a head: 0, d/2, 1, d/2 + 1, ..., not 0, 1, 2, ...
-  bool bias_key = false;     // config.json says whether q, k and v have biases
+  std::string name;           // general.architecture: "qwen2"
+  std::string model_type;     // of config.json
+  std::string class_name;     // "Qwen2ForCausalLM"
+  bool paired_rows = false;   // rows of q and k of a head: 0, d/2, 1, d/2 + 1, ..., not 0, 1, 2, ...
+  bool bias_key = false;      // config.json says whether q, k and v have biases
+  bool norms_behind = false;  // attention and FFN
+  bool norm_offset = false;   // the file has 1 + the weights of norms
+  int64_t local_period = 0;   // n: all but every n-th layer are local, where the file does not say
 };
 
 // Error(input) names those that there are.
@@ -23,8 +26,8 @@ const Architecture& architecture_of(const io::GgufFile& file);
 const Architecture* architecture_of(const std::string& model_type);
 
 // "blk.0.attn_q.weight" as "model.layers.0.self_attn.q_proj.weight", and back; none: no tensor of these models.
-std::optional<std::string> folder_name(const std::string& name);
-std::optional<std::string> file_name(const std::string& name);
+std::optional<std::string> folder_name(const std::string& name, const Architecture& architecture);
+std::optional<std::string> file_name(const std::string& name, const Architecture& architecture);
 // Whether rows of the tensor of a file are those of rotated heads, of `kv` or of queries.
 bool is_rotated(const std::string& file_name, bool& kv);
 

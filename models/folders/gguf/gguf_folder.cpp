@@ -24,21 +24,30 @@ Tensor with_rows_swapped(const Tensor& x, int64_t heads, int64_t a, int64_t b) {
   return x.reshaped({heads, a, b, -1}).transposed(1, 2).contiguous().reshaped(x.shape());
 }
 
+bool is_norm(const std::string& name) { return name.ends_with("norm.weight"); }
+
+// In f32. Where x is 1 + w, rounded, 1 + (x - 1) is x again.
+Tensor plus(const Tensor& x, float offset) {
+  Tensor sum = x.to(DType::f32).clone();
+  for (float& value : std::span(sum.mutable_data<float>(), static_cast<size_t>(sum.numel()))) value += offset;
+  return sum;
+}
+
 // The tensors of a file as those of a folder.
 class Weights {
  public:
   Weights(const fs::path& path, std::shared_ptr<const io::GgufFile> file, const gguf::Architecture& a)
-      : path_(path.string()), file_(std::move(file)), paired_(a.paired_rows) {
+      : path_(path.string()), file_(std::move(file)), paired_(a.paired_rows), norm_offset_(a.norm_offset) {
     heads_ = gguf::value_of<int64_t>(*file_, a.name + ".attention.head_count").value_or(0);
     kv_heads_ = gguf::value_of<int64_t>(*file_, a.name + ".attention.head_count_kv").value_or(heads_);
     for (const io::GgufTensor& t : file_->tensors()) {
       if (t.name == "rope_freqs.weight") continue;
-      const std::string name = gguf::folder_name(t.name).value_or(t.name), type = t.type->name;
-      const bool plain = type == "F32" || type == "F16" || type == "BF16";
-      io::TensorInfo info{.name = name, .dtype_name = type, .dtype = DType::f32, .loadable = plain, .shape = t.shape};
-      info.loadable = plain || type == "Q8_0" || type == "Q4_0" || type == "Q6_K";
-      if (type == "F16") info.dtype = DType::f16;
-      if (type == "BF16") info.dtype = DType::bf16;
+      const std::string name = gguf::folder_name(t.name, a).value_or(t.name), type = t.type->name;
+      io::TensorInfo info{.name = name, .dtype_name = type, .dtype = DType::f32, .shape = t.shape};
+      info.loadable = io::is_read(*t.type);
+      const bool shifted = norm_offset_ && is_norm(t.name);
+      if (type == "F16" && !shifted) info.dtype = DType::f16;
+      if (type == "BF16" && !shifted) info.dtype = DType::bf16;
       info.offset = t.offset, info.bytes = t.bytes;
       tensors_.emplace(name, &t);
       infos_.push_back(info);
@@ -61,7 +70,8 @@ class Weights {
   }
   Tensor load(const std::string& name) const {
     const io::GgufTensor& t = *tensors_.at(name);
-    return in_order(t, file_->load(t));
+    const Tensor x = in_order(t, file_->load(t));
+    return norm_offset_ && is_norm(t.name) ? plus(x, -1) : x;
   }
   std::optional<GroupWeight> groups(const std::string& name) const {
     const auto at = tensors_.find(name);
@@ -72,7 +82,7 @@ class Weights {
 
   std::string path_;
   std::shared_ptr<const io::GgufFile> file_;
-  bool paired_;
+  bool paired_, norm_offset_;
   int64_t heads_ = 0, kv_heads_ = 0;
   std::map<std::string, const io::GgufTensor*> tensors_;
   std::vector<io::TensorInfo> infos_;
@@ -92,7 +102,7 @@ GgufFolder open_gguf(const fs::path& path) {
   for (const io::GgufTensor& t : file->tensors()) {
     types.insert(t.type->name);
     quantised |= io::GgufFile::in_groups(t);
-    const std::string name = gguf::folder_name(t.name).value_or(t.name);
+    const std::string name = gguf::folder_name(t.name, architecture).value_or(t.name);
     check(names.insert(name).second, ErrorKind::input,
           [&] { return "two tensors of " + path.string() + " are " + name + ": remove one of them"; });
   }
@@ -106,7 +116,8 @@ void save_gguf(const Model& model, const text::Tokenizer* tokenizer, const std::
   const gguf::Architecture* architecture = gguf::architecture_of(spec->model_type());
   check(architecture != nullptr, ErrorKind::setting, [&] {
     return "a GGUF file cannot hold a model of type " + spec->model_type() +
-           ": expected llama, mistral, qwen2 or qwen3, which llama.cpp computes; a safetensors folder holds it "
+           ": expected llama, mistral, qwen2, qwen3, olmo2, gemma2 or gemma3_text, which llama.cpp computes; a "
+           "safetensors folder holds it "
            "(braid convert MODEL --out DIR)";
   });
   const auto config = io::parse_json(spec->config_json(), "config.json");
@@ -137,11 +148,12 @@ void save_gguf(const Model& model, const text::Tokenizer* tokenizer, const std::
     const StoredParameter stored = spec->folder().stored(p.name, p.value.shape());
     for (size_t i = 0; i < stored.tensors.size(); ++i) {
       const auto& [folder_name, shape] = stored.tensors[i];
-      const auto name = gguf::file_name(folder_name);
+      const auto name = gguf::file_name(folder_name, *architecture);
       check(name.has_value(), ErrorKind::setting,
             [&, &n = folder_name] { return "a GGUF file has no name for the tensor " + n; });
       const auto value = [=, parameter = p.value] {
         const Tensor x = split_stored(stored, parameter)[i].value.detach().to(kCpu).contiguous();
+        if (architecture->norm_offset && is_norm(*name)) return plus(x, 1);
         bool of_keys = false;
         if (!architecture->paired_rows || !gguf::is_rotated(*name, of_keys)) return x;
         const int64_t n = of_keys ? kv_heads : heads;

@@ -50,6 +50,7 @@ const std::vector<Cut>& cuts() {
       {{"gpt-2", "gpt2", "olmo", "mpt"}, nullptr, byte_level(true)},
       {{"llama-bpe", "llama3", "llama-v3"}, nullptr, sequence(split("{1,3}"), false), true, true},
       {{"qwen2"}, nfc(), sequence(split(""), false)},
+      {{"dbrx"}, nullptr, sequence(split("{1,3}"), false)},
       {{"smollm"}, nullptr, sequence({{"type", "Digits"}, {"individual_digits", true}}, true)},
   };
   return list;

@@ -9,6 +9,7 @@
 #include "braid/models/registry.h"
 #include "tests/models/data/tokenizers/fixtures.h"
 #include "tests/models/folders/support.h"
+#include "tests/support/random.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 
@@ -45,7 +46,7 @@ std::unique_ptr<models::text::Tokenizer> through_metadata(const models::text::To
 BOOST_AUTO_TEST_CASE(published_folders_survive_a_file) {
   const ScratchFolder scratch;
   for (const char* name : {"llama_gqa_tied", "llama_bias_headdim", "llama_rope_llama3", "llama_rope_linear_old",
-                           "llama_mha_old", "llama_bf16", "qwen3_tied"}) {
+                           "llama_mha_old", "llama_bf16", "qwen3_tied", "olmo2_gqa"}) {
     BOOST_TEST_CONTEXT(name) {
       const models::LoadedModel folder = models::load_model(kFolders / name, {.dtype = DType::f32});
       const models::LoadedModel file = through_file(*folder.model, "f32", scratch.path() / "model.gguf");
@@ -53,6 +54,135 @@ BOOST_AUTO_TEST_CASE(published_folders_survive_a_file) {
       const models::ModelFolder seen = models::inspect_model(scratch.path() / "model.gguf");
       BOOST_TEST(seen.format->describe().find("in the file F32") != std::string::npos);
       BOOST_TEST(seen.format->tensors.size() == folder.format.tensors.size());
+    }
+  }
+}
+
+// A folder's tensors under the names, in the order and with the values that files have by README.md.
+std::vector<io::GgufSource> as_published(const fs::path& folder, bool gemma) {
+  const std::map<std::string, std::string> names = {{"embed_tokens", "token_embd"},
+                                                    {"norm", "output_norm"},
+                                                    {"input_layernorm", "attn_norm"},
+                                                    {"self_attn.q_proj", "attn_q"},
+                                                    {"self_attn.k_proj", "attn_k"},
+                                                    {"self_attn.v_proj", "attn_v"},
+                                                    {"self_attn.o_proj", "attn_output"},
+                                                    {"self_attn.q_norm", "attn_q_norm"},
+                                                    {"self_attn.k_norm", "attn_k_norm"},
+                                                    {"post_attention_layernorm", "post_attention_norm"},
+                                                    {"mlp.gate_proj", "ffn_gate"},
+                                                    {"mlp.up_proj", "ffn_up"},
+                                                    {"mlp.down_proj", "ffn_down"},
+                                                    {"post_feedforward_layernorm", "post_ffw_norm"},
+                                                    {"pre_feedforward_layernorm", "ffn_norm"}};
+  std::vector<io::GgufSource> sources;
+  for (const auto& [name, tensor] : read_folder(folder).tensors) {
+    std::string module = name.substr(0, name.size() - 7), prefix;
+    if (module == "lm_head") {
+      sources.push_back({"output.weight", "F32", tensor.shape(), [x = tensor] { return x; }});
+      continue;
+    }
+    module = module.substr(6);
+    if (module.starts_with("layers.")) {
+      const size_t dot = module.find('.', 7);
+      prefix = "blk." + module.substr(7, dot - 6);
+      module = module.substr(dot + 1);
+    }
+    sources.push_back({prefix + names.at(module) + ".weight", "F32", tensor.shape(), [=, x = tensor] {
+                         std::vector<float> values = x.to_vector<float>();
+                         if (gemma && x.rank() == 1)
+                           for (float& value : values) value += 1;
+                         return from_vector(values, x.shape());
+                       }});
+  }
+  return sources;
+}
+
+// Norms in other places and with an offset, windows, bounded scores: the bits of the folder.
+BOOST_AUTO_TEST_CASE(published_files_of_gemma_and_olmo2_are_read) {
+  struct Case {
+    const char *folder, *architecture;
+    int64_t layers, kv_heads;
+    std::vector<std::pair<std::string, io::GgufValue>> metadata;  // beside the sizes, which the folders share
+    models::SettingTexts settings;                                // of the folder, for what no file says
+  };
+  const std::vector<int64_t> local = {1, 0, 1};
+  const std::vector<Case> cases = {
+      {"olmo2_gqa", "olmo2", 2, 2, {{"rope.freq_base", 500000.0}}, {}},
+      {"gemma2_softcaps",
+       "gemma2",
+       2,
+       2,
+       {{"attention.sliding_window", int64_t{6}}, {"attn_logit_softcapping", 2.0}, {"final_logit_softcapping", 4.0}},
+       {{"score_dim", "8"}}},
+      {"gemma3_windows",
+       "gemma3",
+       3,
+       1,
+       {{"attention.sliding_window", int64_t{6}},
+        {"attention.sliding_window_pattern", int64_t{2}},
+        {"rope.freq_base", 1e6},
+        {"rope.scaling.type", std::string("linear")},
+        {"rope.scaling.factor", 8.0}},
+       {{"score_dim", "8"}}},
+      {"gemma3_windows",
+       "gemma3",
+       3,
+       1,
+       {{"attention.sliding_window", int64_t{6}},
+        {"attention.sliding_window_pattern", local},
+        {"rope.freq_base", 1e6},
+        {"rope.scaling.type", std::string("linear")},
+        {"rope.scaling.factor", 8.0}},
+       {{"score_dim", "8"}}},
+  };
+  for (const Case& c : cases) {
+    BOOST_TEST_CONTEXT(c.folder) {
+      const ScratchFolder scratch;
+      const std::string a = c.architecture;
+      std::vector<std::pair<std::string, io::GgufValue>> metadata = {{"general.architecture", a},
+                                                                     {a + ".context_length", int64_t{48}},
+                                                                     {a + ".embedding_length", int64_t{24}},
+                                                                     {a + ".block_count", c.layers},
+                                                                     {a + ".feed_forward_length", int64_t{28}},
+                                                                     {a + ".attention.head_count", int64_t{4}},
+                                                                     {a + ".attention.head_count_kv", c.kv_heads},
+                                                                     {a + ".attention.layer_norm_rms_epsilon", 1e-3}};
+      if (a != "olmo2") metadata.emplace_back(a + ".attention.key_length", int64_t{8});
+      for (const auto& [key, value] : c.metadata) metadata.emplace_back(a + "." + key, value);
+      const fs::path path = scratch.path() / "model.gguf";
+      const auto write = [&] {
+        io::write_gguf(path.string(), metadata, as_published(kFolders / c.folder, a != "olmo2"));
+      };
+      write();
+      const models::LoadedModel folder =
+          models::load_model(kFolders / c.folder, {.dtype = DType::f32, .settings = c.settings});
+      const models::LoadedModel file = models::load_model(path);
+      BOOST_TEST(same_bytes(logits_of(*file.model), logits_of(*folder.model)));
+      models::save_as_loaded(*file.model, file.format, scratch.path() / "again");
+      BOOST_TEST(same_bytes(logits_of(*models::load_model(scratch.path() / "again").model), logits_of(*folder.model)));
+      if (a == "olmo2") continue;
+      const std::string pattern = a + ".attention.sliding_window_pattern";
+      std::erase_if(metadata, [&](const auto& pair) { return pair.first == pattern; });
+      metadata.emplace_back(pattern, std::vector<int64_t>{1});
+      write();
+      BRAID_CHECK_FAILS(models::load_model(path), ErrorKind::input, "a flag for each of");
+    }
+  }
+}
+
+// Written and read again, with norms that are not 1.
+BOOST_AUTO_TEST_CASE(gemma_and_olmo2_survive_a_file) {
+  const ScratchFolder scratch;
+  for (const char* preset : {"olmo2-tiny", "gemma2-tiny", "gemma3-tiny"}) {
+    BOOST_TEST_CONTEXT(preset) {
+      const auto model = made(preset, {});
+      uint64_t stream = 1;
+      nn::replace_parameters(*model, [&](const std::string&, const Tensor& p) {
+        return nn::parameter(p.rank() == 1 ? normal_tensor(p.shape(), 0.5, {2, ++stream}).to(DType::f32) : p.detach());
+      });
+      const auto file = through_file(*model, "f32", scratch.path() / "model.gguf");
+      BOOST_TEST(same_bytes(logits_of(*file.model), logits_of(*model)));
     }
   }
 }
@@ -193,7 +323,10 @@ BOOST_AUTO_TEST_CASE(models_without_a_name_are_refused) {
     BOOST_TEST(!fs::exists(scratch.path() / "m.gguf"));
   };
   refused("dcformer-tiny", {}, "cannot hold a model of type dcformer");
-  refused("gemma2-tiny", {}, "cannot hold a model of type gemma2");
+  refused("gpt-neox-tiny", {}, "cannot hold a model of type gpt_neox");
+  refused("gemma2-tiny", {{"score_dim", "64"}}, "cannot say query_pre_attn_scalar");
+  refused("gemma3-tiny", {{"window_type", "LG"}}, "cannot say layer_types");
+  refused("gemma3-tiny", {{"rope_local_base", "500"}}, "cannot say rope_local_base_freq");
   refused("llama-tiny", {{"use_dcmha", "true"}}, "cannot say use_dcmha");
   refused("mistral-tiny", {}, "cannot say sliding_window");
   refused("qwen2-tiny", {{"window_type", "LG"}, {"window_size", "8"}}, "cannot say");
@@ -223,7 +356,8 @@ BOOST_AUTO_TEST_CASE(files_of_other_models_are_refused) {
     io::write_gguf(bad.string(), metadata, tensors);
     BRAID_CHECK_FAILS(models::load_model(bad), ErrorKind::input, text);
   };
-  changed("general.architecture", std::string("mamba"), "expected llama, qwen2 or qwen3, found mamba");
+  changed("general.architecture", std::string("mamba"),
+          "expected llama, qwen2, qwen3, olmo2, gemma2 or gemma3, found mamba");
   changed("general.architecture", std::nullopt, "general.architecture");
   changed("llama.block_count", std::nullopt, "llama.block_count");
   changed("llama.block_count", std::string("four"), "expected an integer, found a string");
@@ -231,7 +365,10 @@ BOOST_AUTO_TEST_CASE(files_of_other_models_are_refused) {
   changed("llama.attention.head_count", int64_t{0}, "sizes of at least 1");
   changed("llama.attention.head_count_kv", int64_t{3}, "bad.gguf");
   changed("llama.rope.dimension_count", int64_t{16}, "Braid rotates complete heads");
-  changed("llama.expert_count", int64_t{8}, "mixture of experts");
+  changed("llama.expert_count", int64_t{8}, "expected 0, or no such key, found 8");
+  changed("llama.logit_scale", 0.5, "expected 1, or no such key, found 0.5");
+  changed("llama.attention.sliding_window", int64_t{16}, "Braid reads windows of Gemma alone");
+  changed("split.count", int64_t{2}, "join the files");
   changed("llama.rope.scaling.type", std::string("yarn"), "none or linear");
   changed("x", int64_t{1}, "model.layers.0.mlp.up_proj.weight is missing", "blk.0.ffn_up.weight");
   changed("tokenizer.ggml.model", std::string("t5"), "gpt2 (byte-level BPE) or llama (SentencePiece BPE)");

@@ -1,9 +1,10 @@
 #include "braid/tensor/io/gguf.h"
 
 #include <boost/test/unit_test.hpp>
-#include <cmath>
+#include <cstring>
 
 #include "braid/autograd/int8.h"
+#include "tests/support/places.h"
 #include "tests/support/random.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
@@ -99,21 +100,24 @@ BOOST_AUTO_TEST_CASE(what_is_written_is_read) {
   BOOST_TEST(file.find("four")->bytes == 3 * 3 * 18);
 }
 
-// By the definition of the format: 256 values of 6 bits with a scale of 8 bits for 16 of them.
-BOOST_AUTO_TEST_CASE(six_bit_blocks_are_read) {
-  std::string block(210, '\0');
-  std::vector<double> expected(256);
-  for (int i = 0; i < 256; ++i) {
-    const int q = (i * 37 + 11) % 64, scale = i / 16 * 5 - 40, half = i / 128, quarter = i % 128 / 32, l = i % 32;
-    block[static_cast<size_t>(64 * half + 32 * (quarter % 2) + l)] |= static_cast<char>((q & 15) << 4 * (quarter / 2));
-    block[static_cast<size_t>(128 + 32 * half + l)] |= static_cast<char>((q >> 4) << 2 * quarter);
-    block[static_cast<size_t>(192 + i / 16)] = static_cast<char>(scale);
-    expected[static_cast<size_t>(i)] = 0.5 * scale * (q - 32);
+// Blocks with random bits, and the values that the package gguf gives (scripts/check_gguf --write): bit for bit.
+BOOST_AUTO_TEST_CASE(blocks_of_every_type_have_the_values_of_the_reference) {
+  const GgufFile file(std::string(source_dir()) + "/tests/golden/gguf/blocks.gguf");
+  int read = 0;
+  for (const io::GgufType& type : io::gguf_types()) {
+    if (!type.decode) continue;
+    BOOST_TEST_CONTEXT(type.name) {
+      const io::GgufTensor *blocks = file.find(type.name), *values = file.find(std::string(type.name) + ".values");
+      BOOST_REQUIRE(blocks);
+      BOOST_REQUIRE(values);
+      BOOST_TEST(blocks->bytes == 256 / type.block * type.bytes);
+      const Tensor x = file.load(*blocks), expected = file.load(*values);
+      BOOST_REQUIRE((x.shape() == Shape{1, 256} && expected.shape() == x.shape()));
+      BOOST_TEST(std::memcmp(x.raw(), expected.raw(), 1024) == 0);
+      ++read;
+    }
   }
-  block[209] = 0x38;  // 0.5
-  const std::string bytes = file_of("", 0, tensor_of({256}, 14), block);
-  const GgufFile file = opened(bytes);
-  BOOST_TEST(file.load(file.tensors()[0]).to_vector<double>() == expected, boost::test_tools::per_element());
+  BOOST_TEST(read == 12);
 }
 
 BOOST_AUTO_TEST_CASE(every_truncated_file_is_rejected) {
@@ -179,9 +183,11 @@ BOOST_AUTO_TEST_CASE(mistakes_are_named) {
   rejects(file_of("", 0, tensor_of({16}, 2), data), "rows of Q4_0 of a multiple of 32, found 16");
   rejects(file_of("", 0, tensor_of({64}, 0), data), "data within the");
   rejects(file_of("", 0, tensor_of({8}, 0, 32), data), "its data at 0");
-  const std::string unknown = file_of("", 0, tensor_of({32}, 3), std::string(20, '\0'));
+  const std::string unknown = file_of("", 0, tensor_of({256}, 21), std::string(110, '\0'));
   const GgufFile file = opened(unknown);
-  BRAID_CHECK_FAILS(file.load(file.tensors()[0]), ErrorKind::input, "Q8_0, Q4_0 or Q6_K, found Q4_1");
+  BRAID_CHECK_FAILS(file.load(file.tensors()[0]), ErrorKind::input, "IQ4_NL, IQ4_XS, found IQ3_S");
+  rejects(file_of("", 0, tensor_of({128}, 12), data), "rows of Q4_K of a multiple of 256, found 128");
+  rejects(file_of("", 0, tensor_of({256}, 12), data), "data within the");
   const std::string infinite = file_of("", 0, tensor_of({32, 1}, 8), std::string("\0\x7c", 2) + std::string(32, '\1'));
   const GgufFile inf = opened(infinite);
   BRAID_CHECK_FAILS(inf.groups(inf.tensors()[0]), ErrorKind::input, "finite scales");
