@@ -131,8 +131,11 @@ Node& leaf_node(const Tensor& x, const char* op) {
 Tensor grad(const Tensor& leaf) { return leaf_node(leaf, "grad").gradient; }
 void zero_grad(const Tensor& leaf) { leaf_node(leaf, "zero_grad").gradient = Tensor(); }
 void set_grad(const Tensor& leaf, Tensor gradient) {
-  const bool narrow = leaf.dtype() == DType::f32 && (gradient.dtype() == DType::bf16 || gradient.dtype() == DType::f16);
-  check(gradient.shape() == leaf.shape() && (gradient.dtype() == leaf.dtype() || narrow), "set_grad", [&] {
+  const auto sums_of = [](const Tensor& wide, const Tensor& narrow) {  // f32 of bf16 or f16
+    return wide.dtype() == DType::f32 && accumulate_type(narrow.dtype()) == DType::f32;
+  };
+  const bool fits = gradient.dtype() == leaf.dtype() || sums_of(leaf, gradient) || sums_of(gradient, leaf);
+  check(gradient.shape() == leaf.shape() && fits, "set_grad", [&] {
     return str("the gradient is ", gradient.dtype(), " ", gradient.shape(), ", the parameter ", leaf.dtype(), " ",
                leaf.shape());
   });

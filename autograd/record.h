@@ -96,7 +96,7 @@ bool requires_grad(const Tensor& x);  // a leaf, or the result of an op recorded
 // The gradient accumulated in a leaf; an empty Tensor when none has arrived. Gradients add up over backward() calls. A
 // leaf owns its gradient: contiguous, and no memory shared with another gradient or with what backward() was given.
 Tensor grad(const Tensor& leaf);
-void set_grad(const Tensor& leaf, Tensor gradient);  // takes the handle; the leaf's shape and type, or 16-bit for f32
+void set_grad(const Tensor& leaf, Tensor gradient);  // takes the handle; of f32 and 16 bits either has either
 void zero_grad(const Tensor& leaf);
 
 // Pushes dy (default: 1, for a tensor of one element) back from y to every leaf that it depends on. The history is used

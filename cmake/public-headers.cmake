@@ -154,6 +154,7 @@ set(BRAID_PUBLIC_HEADERS
   nn/optim/rules/muon.h
   nn/optim/rules/sgd.h
   nn/optim/schedule.h
+  nn/optim/stochastic_rounding.h
   nn/optim/whole_matrices.h
   nn/outputs.h
   nn/sample_random.h

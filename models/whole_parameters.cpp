@@ -44,7 +44,8 @@ WholeParameters::WholeParameters(Model& model, const std::vector<nn::NamedTensor
     const Tensor& master = masters[i].value;
     Parameter p{master, used[i].value, model.shard_of(used[i].name), whole[i], master};
     if (p.shard) {
-      p.leaf = p.whole.dtype() == master.dtype() ? p.whole.detach() : leaf_like(p.whole, master.dtype());
+      const DType sums = accumulate_type(master.dtype());
+      p.leaf = p.whole.dtype() == sums ? p.whole.detach() : leaf_like(p.whole, sums);
       require_grad(p.leaf, requires_grad(master));
     }
     parameters_.push_back(std::move(p));

@@ -39,7 +39,7 @@ class WholeParameters {
   struct Parameter {
     Tensor master, used;       // used: by the model outside of this scope
     const dist::Shard* shard;  // null: the parameter is whole by itself
-    Tensor whole, leaf;        // values as the model computes with them; what collects the gradient, in master's type
+    Tensor whole, leaf;  // values as the model computes with them; what collects the gradient, f32 for a 16-bit master
   };
   Model& model_;
   dist::Communicator tensor_;

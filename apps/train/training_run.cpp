@@ -84,6 +84,7 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
         "preferences");
   at_root(mesh_.world, [&] { files_.take_metrics_port(config_.log.metrics_port); });
   task_->check_model(*model_);
+  if (rounds_stochastically(config)) trainer_.round_stochastically(rounding_key(config));
   trainer_.minimise(objective(config));
   trainer_.capture_steps(config.train.graph);
   trainer_.average_weights(config.train.ema);
@@ -221,9 +222,13 @@ bool TrainingRun::start() {
   progress_.note(str(number("%.2fM parameters", double(size.parameters) / 1e6), without, ", ", task_->size_text(), ", ",
                      threads(), " threads"));
   for (const std::string& note : task_->data_notes()) progress_.note(note);
-  if (types_.compute != types_.masters || device_ != kCpu)
-    progress_.note(
-        str(types_.compute, types_.compute != types_.masters ? " with f32 master weights" : "", " on ", device_, gain));
+  const bool rounds = rounds_stochastically(config_);
+  if (types_.compute != types_.masters || device_ != kCpu || rounds)
+    progress_.note(str(types_.compute,
+                       rounds                             ? " weights, stochastically rounded,"
+                       : types_.compute != types_.masters ? " with f32 master weights"
+                                                          : "",
+                       " on ", device_, gain));
   if (mesh_.world.size() > 1) {
     std::snprintf(text, sizeof text, "%d processes: %d data x %d context x %d tensor", mesh_.world.size(),
                   mesh_.data.size(), mesh_.context.size(), mesh_.tensor.size());

@@ -197,7 +197,7 @@ void DataParallel::send_in_order() {
 void DataParallel::send(Bucket& bucket) {
   MemoryScope scope(MemoryUse::gradients);
   const Tensor& any = bucket.entries[0].parameter.value;
-  Tensor vector = zeros({bucket.size}, any.dtype(), any.device());
+  Tensor vector = zeros({bucket.size}, accumulate_type(any.dtype()), any.device());
   for (Entry& entry : bucket.entries) {
     Tensor g = grad(entry.parameter.value);
     if (g) vector.sliced(0, entry.at.begin, entry.at.end).copy_(flat(g.contiguous()));
@@ -258,7 +258,8 @@ void DataParallel::finish(TreeSum own, const std::vector<nn::NamedTensor>& param
     for (int r = 0; r < holders; ++r)
       of_rank.ranges.push_back({r % each == 0 ? of_replica.at(static_cast<size_t>(r / each)) : Range{}});
     const Tensor& any = bucket.entries[0].parameter.value;
-    const Tensor terms = zeros({of_rank.size(bucket.holders.rank()), bucket.size}, any.dtype(), any.device());
+    const DType type = accumulate_type(any.dtype());
+    const Tensor terms = zeros({of_rank.size(bucket.holders.rank()), bucket.size}, type, any.device());
     for (int64_t k = 0; k < terms.dim(0); ++k) {
       for (const Entry& entry : bucket.entries) {
         const Tensor& g = own.sums()[static_cast<size_t>(k)].at(index.at(entry.parameter.name));
@@ -278,7 +279,8 @@ void DataParallel::finish(TreeSum own, const std::vector<nn::NamedTensor>& param
   const TreeSum::Terms alone = alone_.empty() ? TreeSum::Terms() : own.total();  // only this rank has samples of them
   for (const auto& [name, one] : alone_) {
     const Tensor& g = alone.at(index.at(name));
-    gradients[name] = g ? g : zeros(one.parameter.shape(), one.parameter.dtype(), one.parameter.device());
+    gradients[name] =
+        g ? g : zeros(one.parameter.shape(), accumulate_type(one.parameter.dtype()), one.parameter.device());
   }
   set_gradients(gradients);
 }

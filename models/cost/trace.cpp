@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "braid/models/model_spec.h"
+#include "braid/models/training/hold_in_16_bits.h"
 #include "braid/models/training/trainer.h"
 #include "braid/tensor/memory.h"
 
@@ -14,6 +15,7 @@ std::unique_ptr<Model> traced_model(const ModelSpec& spec, const TrainingSetup& 
   const MemoryScope scope(MemoryUse::weights);
   std::unique_ptr<Model> model = spec.make({}, mesh);
   if (setup.compute == DType::f64) model->to(DType::f64);
+  if (!setup.masters) hold_in_16_bits(*model);
   if (setup.lora) add_lora(*model, *setup.lora, {}, mesh);
   model->set_recompute(setup.recompute);
   model->set_dropout(setup.dropout);
@@ -96,12 +98,15 @@ StepCost trace_step(const ModelSpec& spec, const TrainingSetup& setup) {
   if (equal && of_each > max_samples)
     return extrapolated(cost_of(count, max_samples), cost_of(count, half),
                         static_cast<double>(of_each - max_samples) / static_cast<double>(max_samples - half));
+  check(setup.masters || !setup.gpu, ErrorKind::setting,
+        "train.rounding = stochastic is for the CPU: expected nearest, with f32 master weights, on a GPU");
   const EnableGrad on;
   const TraceDevice trace(setup.gpu);
   const dist::ProcessMesh mesh = dist::counting_mesh(setup.mesh, setup.rank);
   const std::unique_ptr<Model> model = traced_model(spec, setup, mesh);
   Trainer trainer(*model, setup.optimizer, 1.0, mesh, setup.compute);
   trainer.minimise(setup.objective);
+  if (!setup.masters) trainer.round_stochastically({});
   if (setup.average) trainer.average_weights(0.5);
   std::vector<Batch> batches;
   for (int64_t i = 0; i < setup.accumulate; ++i)

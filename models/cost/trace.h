@@ -24,7 +24,8 @@ struct TrainingSetup {
   std::vector<int64_t> samples = {1};  // of this rank, one entry per micro-batch
   int64_t accumulate = 1;              // how often these micro-batches are repeated
   int64_t seq_len = 1;                 // tokens of a sample; without effect where samples are no sequences
-  DType compute = DType::f32;          // of the arithmetic; the masters of 16 bits are f32
+  DType compute = DType::f32;          // of the arithmetic; the masters of 16 bits are f32,
+  bool masters = true;                 // or there are none (training/mixed_precision.md)
   std::shared_ptr<const Objective> objective = std::make_shared<Objective>();
   nn::OptimizerOptions optimizer = {};
   bool average = false;  // of the weights (training/weight_average.h)

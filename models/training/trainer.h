@@ -58,14 +58,14 @@ class Trainer {
   bool replays_steps() const { return step_.captured(); }
   const std::string& capture_given_up_reason() const { return step_.given_up_reason(); }  // memory ran out; "": no
 
+  void round_stochastically(RandomKey key);  // updates of bf16 weights (nn/optim/stochastic_rounding.h); on the CPU
   void minimise(std::shared_ptr<const Objective> o) { objective_ = std::move(o); }  // at first the model's own loss
   // From now on the batches have kSources below `count`, and the metrics the loss of each source, from the same forward
   // pass. 0: no longer.
   void separate_sources(int64_t count) { sources_ = count; }
 
-  // Keeps a moving average of the weights with this decay (weight_average.h), 0: none. It starts at the current
-  // weights, or at the average that load() reads. Checkpoints store the average as the model's weights, and the trained
-  // weights beside the moments.
+  // Keeps a moving average of the weights with this decay (weight_average.h), 0: none. It starts as the weights, or as
+  // what load() reads. Checkpoints store it as the model's weights, and the trained ones beside the moments.
   void average_weights(double decay);
   // Runs `work` while the model computes with the average, where there is one. Collective.
   void with_average(const std::function<void()>& work);
@@ -85,8 +85,7 @@ class Trainer {
   // forward_backward() and apply(); Error(numerical) instead of an update where there is a non_finite_reason().
   StepMetrics step(const std::vector<Batch>& micro_batches, double lr);
 
-  // The elements that this rank owns, no communication. local_gradients(): of the trained parameters, between
-  // forward_backward() and apply(); the next step may overwrite them.
+  // The elements that this rank owns, no communication; gradients between forward_backward() and apply().
   LocalState local_state() const;
   std::vector<LocalTensor> local_gradients() const;
   // Reads this rank's elements of a state alone. Error(input) names all missing, surplus and mis-shaped tensors at

@@ -1,4 +1,5 @@
 // The trainer's weights, their average and moments for checkpoints: the elements of this rank, out of and into files.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -48,6 +49,10 @@ bool Trainer::is_trained(const std::string& parameter) const {
 
 void Trainer::average_weights(double decay) {
   average_.reset();
+  const bool wide = std::ranges::all_of(
+      parallel_.pieces(), [](const auto& p) { return p.value.dtype() == accumulate_type(p.value.dtype()); });
+  check(decay == 0 || wide, ErrorKind::setting,
+        "an average of the weights needs f32 masters: expected train.ema = 0 with train.rounding = stochastic");
   if (decay > 0) average_.emplace(parallel_.pieces(), decay);
 }
 

@@ -57,10 +57,12 @@ void MasterWeights::attach_cast(bool only_pass) {
   size_t next = 0;
   replace_parameters(module_, [&](const std::string&, const Tensor& p) {
     const Entry& e = entries_[next++];
-    if (!e.copy) return p;
-    const bool as_it_is = only_pass && e.written_by_optimizer;
-    return record("cast", e.copy, {e.master},
-                  differentiable([as_it_is, from = e.master.dtype()](const Tensor& dy) -> Grads {
+    const DType to = accumulate_type(e.master.dtype());
+    const bool alone = !e.copy && e.master.dtype() != to;  // a weight of 16 bits without a master
+    if (!e.copy && !alone) return p;
+    const bool as_it_is = only_pass && (alone || e.written_by_optimizer);
+    return record("cast", alone ? e.master.detach() : e.copy, {e.master},
+                  differentiable([as_it_is, from = to](const Tensor& dy) -> Grads {
                     if (recording()) return {cast(dy, from)};
                     return {as_it_is ? dy : dy.to(from)};
                   }));

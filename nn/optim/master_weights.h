@@ -8,6 +8,9 @@
 // reductions over ranks deal with f32 leaves. If a step has a single pass, dw stays in bf16 and the optimizer reads it
 // so (Optimizer::set_copies); its kernel also writes the copies.
 //
+// Parameters of 16 bits have no master: they are trained themselves, with gradients that are summed in f32, for an
+// optimizer that rounds at random (stochastic_rounding.h).
+//
 // Copies of consecutive matrices of one shape are adjacent in memory, so that one product can take both
 // (autograd/ops.h, linear_pair).
 #pragma once

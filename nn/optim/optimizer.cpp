@@ -139,6 +139,18 @@ void Optimizer::set_copies(std::vector<Tensor> copies) {
   copies_ = std::move(copies);
 }
 
+void Optimizer::round_stochastically(RandomKey key, std::vector<std::vector<ElementSpan>> spans) {
+  const Device device = scalars_.device();
+  check(device == kCpu, ErrorKind::setting, [&] {
+    return str("stochastic rounding of weights is for the CPU, found ", device,
+               ": expected f32 master weights there (train.rounding = nearest)");
+  });
+  if (spans.empty()) spans.resize(parameters_.size());
+  check(spans.size() == parameters_.size(), "optimizer",
+        [&] { return str("spans of ", spans.size(), " parameters do not fit ", parameters_.size()); });
+  rounding_ = {key, std::move(spans)};
+}
+
 // The gradients of update number `update`.
 void Optimizer::check_gradients(MissingGradient missing, int64_t update) const {
   std::vector<std::string> without, unlike;
@@ -148,7 +160,10 @@ void Optimizer::check_gradients(MissingGradient missing, int64_t update) const {
     for (const size_t i : group.members) {
       const Tensor &x = parameters_[i].value, g = grad(x);
       if (!g) without.push_back(parameters_[i].name);
-      const auto has_type = [&] { return g.dtype() == x.dtype() || (copies_[i] && g.dtype() == copies_[i].dtype()); };
+      const auto has_type = [&] {
+        return g.dtype() == x.dtype() || g.dtype() == accumulate_type(x.dtype()) ||
+               (copies_[i] && g.dtype() == copies_[i].dtype());
+      };
       const bool fits = !g || (has_type() && g.shape() == x.shape() && g.device() == x.device());
       if (!fits) unlike.push_back(parameters_[i].name + " is " + kind(g) + ", expected " + kind(x));
     }
@@ -182,12 +197,18 @@ void Optimizer::apply(MissingGradient missing) {
   for (size_t g = 0; g < groups_.size(); ++g) {
     if (steps_ <= groups_[g].frozen_until) continue;
     std::vector<Item> items, matrices;
+    std::vector<size_t> rounded;
     for (const size_t i : groups_[g].members) {
       Tensor p = parameters_[i].value;
       if (!grad(p)) continue;
       p.storage().count_write("optimizer");  // so that backward() notices a graph that was recorded before the update
+      if (rounding_ && p.dtype() == DType::bf16) {
+        rounded.push_back(i);
+        continue;
+      }
+      const Tensor gradient = copies_[i] ? grad(p) : grad(p).to(p.dtype());
       (by_matrix_[i] ? matrices : items)
-          .push_back({p, grad(p).contiguous(), states_[i], decay_[i], copies_[i], parameters_[i].name});
+          .push_back({p, gradient.contiguous(), states_[i], decay_[i], copies_[i], parameters_[i].name});
     }
     const auto row = static_cast<int64_t>(g);
     const Tensor scalars = scalars_.sliced(0, row, row + 1).reshaped({4});
@@ -198,6 +219,51 @@ void Optimizer::apply(MissingGradient missing) {
     if (!matrices.empty()) update_matrices(matrices, scalars);
     for (Item& item : matrices)
       if (item.copy) item.copy.copy_(item.parameter);
+    update_and_round(rounded, scalars);
+  }
+}
+
+// Parts of parameters in f32 exist a few at a time; matrices, whose ranks wait for each other, one at a time.
+void Optimizer::update_and_round(const std::vector<size_t>& members, const Tensor& scalars) {
+  constexpr int64_t kElements = 1 << 22;
+  struct Part {
+    size_t of;
+    int64_t begin;
+    Tensor wide, gradient;
+    std::vector<Tensor> state;
+  };
+  const NoGrad off;
+  std::vector<Part> parts;
+  int64_t elements = 0;
+  const auto finish = [&] {
+    std::vector<Item> items;
+    for (const Part& p : parts)
+      items.push_back({p.wide, p.gradient, p.state, decay_[p.of], {}, parameters_[p.of].name});
+    if (!parts.empty()) by_matrix_[parts[0].of] ? update_matrices(items, scalars) : update(items, scalars);
+    for (const Part& p : parts) {
+      const RandomKey key = child(child(rounding_->key, steps_), parameters_[p.of].name.c_str());
+      round_at_random(p.wide, key, rounding_->spans[p.of], p.begin, parameters_[p.of].value.detach());
+    }
+    parts.clear(), elements = 0;
+  };
+  const auto add = [&](size_t i, int64_t begin, int64_t end) {
+    const auto part = [&](const Tensor& x) {
+      return by_matrix_[i] ? x : x.reshaped({x.numel()}).sliced(0, begin, end);
+    };
+    const Tensor p = parameters_[i].value.detach();
+    parts.push_back(
+        {i, begin, part(p).to(DType::f32), part(grad(parameters_[i].value).contiguous()).to(DType::f32), {}});
+    for (const Tensor& state : states_[i]) parts.back().state.push_back(part(state));
+    if ((elements += end - begin) >= kElements || by_matrix_[i]) finish();
+  };
+  for (const bool matrices : {false, true}) {
+    for (const size_t i : members) {
+      if (by_matrix_[i] != matrices) continue;
+      const int64_t n = parameters_[i].value.numel();
+      if (matrices) add(i, 0, n);
+      for (int64_t begin = 0; !matrices && begin < n; begin += kElements) add(i, begin, std::min(n, begin + kElements));
+    }
+    finish();
   }
 }
 

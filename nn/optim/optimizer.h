@@ -15,6 +15,7 @@
 
 #include "braid/nn/module.h"
 #include "braid/nn/optim/groups.h"
+#include "braid/nn/optim/stochastic_rounding.h"
 #include "braid/nn/optim/whole_matrices.h"
 
 namespace braid {
@@ -82,6 +83,12 @@ class Optimizer {
   // complete here, and no part is known.
   void set_matrices(std::shared_ptr<const WholeMatrices> matrices) { matrices_ = std::move(matrices); }
 
+  // From now on bf16 parameters are updated in f32, a few million elements or one matrix at a time, and rounded at
+  // random (stochastic_rounding.h): in update t with the key child(child(key, t), name). spans: for each of
+  // parameters(), its place in the complete one; none: all are complete. Gradients of such parameters may be f32.
+  // Error(setting) for another device than the CPU.
+  void round_stochastically(RandomKey key, std::vector<std::vector<ElementSpan>> spans = {});
+
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
   const OptimizerOptions& options() const { return options_; }
   int64_t steps() const { return steps_; }  // updates made so far
@@ -137,7 +144,12 @@ class Optimizer {
     int64_t frozen_until;
     std::vector<size_t> members;  // of parameters_
   };
+  struct Rounding {
+    RandomKey key;
+    std::vector<std::vector<ElementSpan>> spans;  // of each parameter
+  };
   void check_gradients(MissingGradient missing, int64_t update) const;
+  void update_and_round(const std::vector<size_t>& members, const Tensor& scalars);
   void check_rate(double lr) const;
   const std::vector<std::string>& suffixes_of(size_t i) const { return by_matrix_[i] ? of_matrices_ : suffixes_; }
 
@@ -153,6 +165,7 @@ class Optimizer {
   std::vector<Group> groups_;                        // in an order that every rank has
   Tensor scalars_;                                   // (groups, 4): of the update that was prepared last
   int64_t steps_ = 0;
+  std::optional<Rounding> rounding_;
 };
 
 // Whether the state tensor of this name is a mean of squares, which is never negative and overflows where a gradient's

@@ -6,6 +6,7 @@
 
 #include "braid/distributed/comm/thread_transport.h"
 #include "braid/models/folders/lora.h"
+#include "braid/models/training/hold_in_16_bits.h"
 #include "braid/models/whole_parameters.h"
 #include "braid/nn/init.h"
 #include "braid/tensor/cpu/attention/variants.h"
@@ -35,6 +36,7 @@ struct Run {
   int64_t steps = kSteps;
   bool recompute = false;
   double dropout = 0;
+  bool stochastic = false;  // bf16 weights without masters
 };
 
 // Everything that the steps leave, as bits: losses and norms, weights, moments.
@@ -71,7 +73,9 @@ Bits trained(const Run& run) {
     const dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
     const auto model = make_model(config, mesh, DType::f32, run.recompute);
     model->set_dropout(run.dropout);
+    if (run.stochastic) models::hold_in_16_bits(*model);
     models::Trainer trainer(*model, parity_optimizer(run.rule), 0.5, mesh, run.compute);
+    if (run.stochastic) trainer.round_stochastically({5, 0});
     for (int64_t step = 0; step < run.steps; ++step) {
       models::Batch all = step_batch(config, step, kSamples, kLength);
       if (run.documents) all = with_documents(all);
@@ -187,6 +191,22 @@ BOOST_AUTO_TEST_CASE(no_bit_depends_on_tensor_and_context_ranks) {
     const Shape3 meshes[] = {{1, 1, 2}, {1, 1, 3}, {1, 1, 5}, {1, 2, 1}, {1, 8, 1}, {2, 1, 2}, {1, 2, 2}, {2, 2, 2}};
     for (const Shape3& mesh : meshes)
       BOOST_TEST(trained({.mesh = mesh, .of_micro_batch = 3, .compute = compute}) == want, str(mesh));
+  }
+}
+
+// Pieces of ZeRO-1, shards of rows and of columns, owners of matrices.
+BOOST_AUTO_TEST_CASE(no_bit_of_stochastic_rounding_depends_on_the_layout) {
+  for (const char* rule : {"adamw", "muon"}) {
+    Run run{.compute = DType::bf16, .rule = rule, .stochastic = true};
+    const Bits want = trained(run);
+    run.stochastic = false;
+    BOOST_TEST(trained(run).weights != want.weights);
+    run.stochastic = true, run.of_micro_batch = 2, run.threads = 2;
+    on_every_set([&] { BOOST_TEST(trained(run) == want); });
+    for (const Shape3& mesh : {Shape3{3, 1, 1}, Shape3{1, 1, 2}, Shape3{2, 1, 2}, Shape3{1, 2, 3}}) {
+      run.mesh = mesh;
+      BOOST_TEST(trained(run) == want, rule << " " << str(mesh));
+    }
   }
 }
 

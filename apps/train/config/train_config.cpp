@@ -111,6 +111,10 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"train.accumulate", &c.train.accumulate, "micro-batches per step", count},
               {"train.dtype", &c.train.dtype, "arithmetic; bf16 keeps f32 master weights",
                float_type({"f32", "f64", "bf16"})},
+              {"train.rounding", &c.train.rounding,
+               "of updates; stochastic, with train.dtype = bf16 on the CPU, keeps no f32 master weights: bf16 weights "
+               "are rounded up or down at random, 2 bytes each instead of 6",
+               one_of({"nearest", "stochastic"})},
               {"train.recompute", &c.train.recompute, "recompute blocks in the backward pass: less memory, more time"},
               {"train.graph", &c.train.graph,
                "on a GPU, capture a step as a CUDA graph and replay it; no effect with several processes"},
@@ -276,6 +280,19 @@ void check_relations(const TrainConfig& c) {
   check(c.data.sources.empty() || c.train.epochs == 0, ErrorKind::setting,
         "train.epochs counts passes over data.path: expected train.steps beside data.sources, whose folders are read "
         "by their weights");
+  if (c.train.rounding == "stochastic") {
+    check(c.train.dtype == "bf16", ErrorKind::setting, [&] {
+      return "train.rounding = stochastic is of bf16 weights: expected train.dtype = bf16, found " + c.train.dtype;
+    });
+    check(c.train.ema == 0, ErrorKind::setting, [&] {
+      return "train.ema averages f32 weights: expected 0 with train.rounding = stochastic, found " +
+             shortest(c.train.ema);
+    });
+    check(c.lora.rank == 0, ErrorKind::setting, [&] {
+      return str("LoRA is trained in f32: expected lora.rank = 0 with train.rounding = stochastic, found ",
+                 c.lora.rank);
+    });
+  }
   check(c.lora.rank == 0 || !c.train.init_from.empty(), ErrorKind::setting,
         "lora.rank needs trained weights: expected train.init_from=FOLDER; without it LoRA would be trained on random "
         "weights");

@@ -50,6 +50,7 @@ struct TrainConfig {
     int64_t batch_size = 8;
     int64_t accumulate = 1;
     std::string dtype = "f32";
+    std::string rounding = "nearest";
     bool recompute = false;
     bool graph = true;
     int64_t attention_workspace = 0;

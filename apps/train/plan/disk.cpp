@@ -21,12 +21,17 @@ fs::path existing_folder(const std::string& out) {
 
 DiskPlan plan_disk(const TrainConfig& config, const models::ModelSpec& model) {
   const TrainedParameters parameters = trained_parameters(config, model);
-  const int64_t elements = parameters.all + parameters.states + (config.train.ema > 0 ? parameters.trained : 0);
+  const int64_t beside = parameters.states + (config.train.ema > 0 ? parameters.trained : 0);
+  const DType masters = arithmetic(config).masters, wide = accumulate_type(masters);
+  const std::unique_ptr<models::Model> shapes = shape_only(config, model);
+  int64_t bytes = beside * size_of(wide);
+  for (const nn::NamedTensor& p : nn::parameters(*shapes))
+    bytes += p.value.numel() * size_of(shapes->keeps_f32(p.name) ? wide : masters);
   const TrainConfig::Checkpoint& c = config.checkpoint;
   const int64_t steps = config.train.steps, interval = c.interval > 0 ? c.interval : steps;
   const bool any_number = c.minutes > 0 || c.best;  // written between those of the interval
   const int64_t written = any_number ? steps : (steps + interval - 1) / interval;
-  DiskPlan plan{.one = static_cast<double>(elements) * static_cast<double>(size_of(arithmetic(config).masters)),
+  DiskPlan plan{.one = static_cast<double>(bytes),
                 .newest = std::min(c.keep, written),
                 .milestones = c.keep_every > 0 ? steps / c.keep_every : 0,
                 .best = c.best};

@@ -126,8 +126,11 @@ int64_t check_resumable(const TrainConfig& config, const Schema& schema, const m
   check_same_run(config, newest, changed, model, saved, start);
   const TrainConfig& before = changed.before;
   check(arithmetic(before).masters == arithmetic(config).masters, ErrorKind::setting, [&] {
-    return "the arithmetic is not that of " + newest.string() + ": expected train.dtype = " + before.train.dtype +
-           ", found " + config.train.dtype + "; undo the change" + ways_out(config);
+    const bool rounding = before.train.rounding != config.train.rounding;
+    return "the arithmetic is not that of " + newest.string() + ": expected train." +
+           (rounding ? "rounding = " + before.train.rounding + ", found " + config.train.rounding
+                     : "dtype = " + before.train.dtype + ", found " + config.train.dtype) +
+           "; undo the change" + ways_out(config);
   });
   return saved.step;
 }

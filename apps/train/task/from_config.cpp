@@ -11,6 +11,7 @@
 #include "braid/models/data/vision/model_input.h"
 #include "braid/models/registry.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
+#include "braid/models/training/hold_in_16_bits.h"
 #include "braid/tensor/io/path_status.h"
 #include "braid/tensor/kernels/attention.h"
 
@@ -248,7 +249,14 @@ int64_t sequence_length(const TrainConfig& config, const models::ModelSpec& mode
 Arithmetic arithmetic(const TrainConfig& config) {
   DType compute = DType::f32;
   parse_dtype(config.train.dtype, compute);
-  return {compute == DType::bf16 ? DType::f32 : compute, compute};
+  const bool masters = compute == DType::bf16 && !rounds_stochastically(config);
+  return {masters ? DType::f32 : compute, compute};
+}
+
+bool rounds_stochastically(const TrainConfig& config) { return config.train.rounding == "stochastic"; }
+
+RandomKey rounding_key(const TrainConfig& config) {
+  return child({static_cast<uint64_t>(config.run.seed), 0}, "rounding");
 }
 
 RandomKey dropout_key(const TrainConfig& config) {
@@ -265,11 +273,12 @@ std::unique_ptr<models::Model> make_model(const TrainConfig& config, const model
                                           std::vector<std::string>& notes) {
   MemoryScope scope(MemoryUse::weights);
   const RandomKey key = child({static_cast<uint64_t>(config.run.seed), 0}, "parameters");
-  const DType masters = arithmetic(config).masters;
+  const DType masters = accumulate_type(arithmetic(config).masters);
   const bool starts = models::step_folders(config.run.out, mesh.world).empty();
   auto made = starts && !config.train.init_from.empty() ? load_origin(config, model, masters, key, mesh, notes)
                                                         : model.make(key, mesh);
   made->to(masters);
+  if (rounds_stochastically(config)) models::hold_in_16_bits(*made);
   if (config.lora.rank > 0) models::add_lora(*made, lora_options(config), child(key, "lora"), mesh);
   made->to(device);
   made->set_recompute(config.train.recompute);

@@ -44,11 +44,15 @@ nn::Schedule schedule(const TrainConfig& config);
 // Error(setting) when it is longer than the model's longest sequence.
 int64_t sequence_length(const TrainConfig& config, const models::ModelSpec& model);
 
-// train.dtype: the type of the master weights (and of gradients, moments and checkpoints), and of the arithmetic.
+// train.dtype: the type of the master weights (and of gradients, moments and checkpoints), and of the arithmetic. With
+// train.rounding = stochastic masters is bf16: weights are, unless the model keeps them in f32; moments stay f32.
 struct Arithmetic {
   DType masters, compute;
 };
 Arithmetic arithmetic(const TrainConfig& config);
+bool rounds_stochastically(const TrainConfig& config);
+// The run's key of the rounding (Trainer::round_stochastically).
+RandomKey rounding_key(const TrainConfig& config);
 // The run's key of the dropout (models::text::sample_keys).
 RandomKey dropout_key(const TrainConfig& config);
 // train.attention_workspace in bytes; 0 on the CPU, which needs none.

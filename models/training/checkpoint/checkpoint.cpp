@@ -159,10 +159,14 @@ void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   io::SafetensorsFile weights((checkpoint / kWeightsFile).string()), state((checkpoint / kOptimizerFile).string());
   // The checkpoint is valid, so tensors of another kind mean other settings, not a damaged file.
   const std::vector<nn::NamedTensor>& own = trainer.parameters();
-  DType dtype = own.at(0).value.dtype();
-  check(weights.tensors().empty() || weights.tensors()[0].dtype == dtype, ErrorKind::setting, [&] {
-    return str("the arithmetic is not that of ", weights.path(),
-               ": expected train.dtype = ", weights.tensors()[0].dtype, ", found ", dtype,
+  const auto narrower = [](DType a, DType b) { return size_of(a) < size_of(b) ? a : b; };
+  DType there = DType::f64, here = DType::f64;  // beside bf16 some stay f32 (hold_in_16_bits.h)
+  for (const io::TensorInfo& t : weights.tensors()) there = narrower(there, t.dtype);
+  for (const nn::NamedTensor& p : own) here = narrower(here, p.value.dtype());
+  check(weights.tensors().empty() || there == here, ErrorKind::setting, [&] {
+    const bool narrow = there == DType::bf16 || here == DType::bf16;
+    return str("the arithmetic is not that of ", weights.path(), ": expected ",
+               narrow ? "weights in " : "train.dtype = ", there, ", found ", here, narrow ? " (train.rounding)" : "",
                "; undo the change or choose another run.out");
   });
   std::set<std::string> expected{"steps"};

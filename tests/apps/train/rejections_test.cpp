@@ -42,6 +42,13 @@ BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
         "holds data that braid prepare wrote: expected a folder for the run alone");
   wrong("train.batch_size=1000000000", "a training step does not fit into memory");
   wrong("train.batch_size=1000000000", "one process then needs, with ");
+  wrong("train.rounding=stochastic", "is of bf16 weights: expected train.dtype = bf16, found f32");
+  wrong("train.rounding=up", "bad value for train.rounding");
+  const auto with_rounding = [&](const char* setting, const char* words) {
+    check_failure(train(out, {"train.dtype=bf16", "train.rounding=stochastic", setting}), 2, words);
+  };
+  with_rounding("train.ema=0.9", "train.ema averages f32 weights: expected 0");
+  with_rounding("lora.rank=2", "expected lora.rank = 0 with train.rounding = stochastic, found 2");
   wrong("--device=cuda:7", "device cuda:7 does not exist: found");
   wrong("run.device=tpu", "bad value for run.device");
   BOOST_TEST(!fs::exists(out));

@@ -150,6 +150,37 @@ BOOST_AUTO_TEST_CASE(bf16_runs_resume_exactly_and_follow_f32) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(stochastic_rounding_keeps_16_bits_and_resumes_exactly) {
+  const std::vector<std::string> given = {"train.dtype=bf16", "train.rounding=stochastic", "schedule.name=constant"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = given;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const fs::path straight = world().fresh(), out = world().fresh();
+  const Outcome whole = train(straight, given);
+  BOOST_TEST(whole.code == 0, whole.output);
+  BOOST_TEST(whole.output.find("bf16 weights, stochastically rounded, on cpu") != std::string::npos, whole.output);
+  {
+    Process process(settings(out, with({"checkpoint.interval=1"})));
+    read_until(process, "step 4/");
+  }  // SIGKILL
+  const Outcome rest = train(out, with({"run.threads=1"}));
+  BOOST_TEST(rest.output.find("resuming from ") != std::string::npos, rest.output);
+  check_same(out, straight);
+  const io::TensorFiles stored((step(out, kSteps) / "model.safetensors").string());
+  for (const auto& t : stored.tensors())
+    BOOST_TEST((t.dtype == (t.name.starts_with("tok_embeddings") ? DType::f32 : DType::bf16)), t.name);
+  check_failure(train(out, {"train.dtype=bf16", "train.steps=11"}), 2,
+                "expected weights in bf16, found f32 (train.rounding); undo the change");
+  const Outcome text = run("generate " + out.string() + " --tokens 4 --device cpu");
+  BOOST_TEST(text.code == 0, text.output);
+  const Outcome plan = run(join(settings(world().fresh(), with({"--dry-run"})), " "));
+  BOOST_TEST(plan.code == 0, plan.output);
+  check_failure(run(join(settings(world().fresh(), with({"--dry-run", "--for=h100"})), " ")), 2,
+                "train.rounding = stochastic is for the CPU");
+}
+
 BOOST_AUTO_TEST_CASE(a_validation_takes_the_same_samples_at_any_batch_size) {
   std::vector<double> losses;
   for (const char* batch : {"4 train.accumulate=1", "2 train.accumulate=2", "1 train.accumulate=4"}) {

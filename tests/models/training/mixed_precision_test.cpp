@@ -4,11 +4,13 @@
 
 #include "braid/autograd/ops.h"
 #include "braid/models/training/checkpoint/checkpoint_writer.h"
+#include "braid/models/training/hold_in_16_bits.h"
 #include "braid/models/training/trainer.h"
 #include "braid/tensor/io/safetensors.h"
 #include "braid/tensor/parallel.h"
 #include "tests/models/support.h"
 #include "tests/support/compare.h"
+#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -159,6 +161,69 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_holds_the_masters_and_goes_on_to_the_same_bits
   Training exact({});
   models::load_checkpoint(folder, exact.trainer);
   BOOST_TEST(std::isfinite(exact.step(3)));
+}
+
+// bf16 weights without masters, rounded at random or to nearest.
+struct Alone {
+  models::Dcformer model;
+  models::Trainer trainer;
+  static models::Dcformer& held(models::Dcformer& model) {
+    models::hold_in_16_bits(model);
+    return model;
+  }
+  explicit Alone(bool at_random) : model(small_config(), {1, 0}), trainer(held(model), {}, 1.0, {}, DType::bf16) {
+    if (at_random) trainer.round_stochastically({9, 0});
+  }
+};
+
+BOOST_AUTO_TEST_CASE(weights_without_masters_follow_f32_where_they_are_rounded_at_random) {
+  Training exact({});
+  Alone random(true), nearest(false);
+  const auto step = [](models::Trainer& trainer, int64_t number) {
+    return trainer.step({batch(2 * number), batch(2 * number + 1)}, 3e-4).loss;
+  };
+  for (int64_t i = 0; i < 200; ++i) step(exact.trainer, i), step(random.trainer, i), step(nearest.trainer, i);
+  const auto validation = [](const models::Model& model) {
+    std::vector<models::Batch> batches;
+    for (int64_t i = 0; i < 12; ++i) batches.push_back(batch(1000 + i, 16));
+    return models::evaluate(model, batches);
+  };
+  const double want = validation(exact.model), a = validation(random.model), b = validation(nearest.model);
+  BOOST_TEST_MESSAGE("after 200 steps: f32 " << want << ", at random " << a << ", to nearest " << b);
+  BOOST_TEST(std::fabs(a / want - 1) < 0.01);
+  BOOST_TEST(b / want > 1.05);
+}
+
+BOOST_AUTO_TEST_CASE(weights_without_masters_are_saved_in_16_bits_and_go_on_to_the_same_bits) {
+  const auto values = [](const Alone& t) {
+    std::vector<double> all;
+    for (const nn::NamedTensor& p : t.trainer.parameters())
+      for (double v : p.value.to_vector<double>()) all.push_back(v);
+    return all;
+  };
+  const auto steps = [](Alone& t, int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) t.trainer.step({batch(i)}, 3e-3);
+  };
+  Alone straight(true), before(true), after(true);
+  steps(straight, 0, 6), steps(before, 0, 3);
+  for (const nn::NamedTensor& p : before.trainer.parameters())
+    BOOST_TEST((p.value.dtype() == (p.name == "tok_embeddings.weight" ? DType::f32 : DType::bf16)), p.name);
+  for (const nn::NamedTensor& s : before.trainer.optimizer().state())
+    BOOST_TEST((s.value.dtype() == (s.name == "steps" ? DType::i64 : DType::f32)), s.name);
+  ScratchFolder run;
+  models::text::ByteTokenizer tokenizer;
+  models::CheckpointWriter(run.path(), 2).save(before.trainer, &tokenizer, {3, 24, 1.0, 1, 24, "data"}, "");
+  const std::filesystem::path folder = run.path() / models::step_name(3);
+  io::TensorFiles files((folder / "model.safetensors").string());
+  for (const auto& t : files.tensors())
+    BOOST_TEST((t.dtype == (t.name.starts_with("tok_embeddings") ? DType::f32 : DType::bf16)), t.name);
+  models::load_checkpoint(folder, after.trainer);
+  Training masters(DType::bf16);
+  BRAID_CHECK_FAILS(models::load_checkpoint(folder, masters.trainer), ErrorKind::setting,
+                    "expected weights in bf16, found f32");
+  steps(after, 3, 6);
+  BOOST_TEST((values(after) == values(straight)));
+  BRAID_CHECK_FAILS(after.trainer.average_weights(0.9), ErrorKind::setting, "expected train.ema = 0");
 }
 
 BOOST_AUTO_TEST_CASE(a_sample_can_be_drawn_between_steps) {

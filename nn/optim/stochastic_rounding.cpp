@@ -1,0 +1,53 @@
+#include "braid/nn/optim/stochastic_rounding.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "braid/tensor/kernels/kernel.h"
+#include "braid/tensor/parallel.h"
+
+namespace braid::nn {
+
+bfloat16 rounded_at_random(float x, uint32_t random) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  constexpr uint32_t kExponent = 0x7f800000;
+  if ((bits & kExponent) == kExponent) return {x};
+  const uint32_t rounded = bits + random;  // the low half of bits is what lies above the neighbour towards 0
+  bfloat16 y;
+  y.bits = static_cast<uint16_t>(((rounded & kExponent) == kExponent ? bits : rounded) >> 16);
+  return y;
+}
+
+void round_at_random(const Tensor& x, RandomKey key, const std::vector<ElementSpan>& spans, int64_t begin, Tensor to) {
+  check(x.dtype() == DType::f32 && to.dtype() == DType::bf16 && x.device() == kCpu && to.device() == kCpu,
+        "round_at_random", [&] {
+          return str("rounds f32 to bf16 on the CPU, found ", x.dtype(), " on ", x.device(), " and ", to.dtype(),
+                     " on ", to.device());
+        });
+  constexpr int64_t kPiece = 1 << 14;
+  const int64_t end = begin + x.numel();
+  std::vector<ElementSpan> pieces;
+  const auto add = [&](const ElementSpan& span) {
+    const int64_t last = std::min(end, span.local + span.count);
+    for (int64_t at = std::max(begin, span.local); at < last; at += kPiece)
+      pieces.push_back({span.full + at - span.local, at, std::min(kPiece, last - at)});
+  };
+  std::ranges::for_each(spans, add);
+  if (spans.empty()) add({0, 0, to.numel()});
+  const auto* from = x.data<float>();
+  auto* into = to.mutable_data<bfloat16>();
+  const braid::detail::KernelScope running("round_at_random");
+  parallel_for(std::ssize(pieces), 1, [&](int64_t first, int64_t stop) {
+    for (int64_t p = first; p < stop; ++p) {
+      const auto& [full, local, count] = pieces[static_cast<size_t>(p)];
+      for (int64_t i = 0; i < count;) {  // in blocks of Philox
+        const auto element = static_cast<uint64_t>(full + i);
+        const Philox4 words = philox(element / 8, key);
+        for (uint64_t half = element % 8; half < 8 && i < count; ++half, ++i)
+          into[local + i] = rounded_at_random(from[local + i - begin], words.v[half / 2] >> half % 2 * 16 & 0xffff);
+      }
+    }
+  });
+}
+
+}  // namespace braid::nn
