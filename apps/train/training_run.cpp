@@ -18,6 +18,7 @@
 #include "apps/train/run/job.h"
 #include "apps/train/run/resume.h"
 #include "braid/models/cost/size.h"
+#include "braid/models/whole_parameters.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/path_status.h"
 #include "braid/tensor/kernels/attention.h"
@@ -68,6 +69,7 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
     : config_(config),
       schema_(schema),
       mesh_(mesh),
+      measuring_(config.run.strict ? dist::make_mesh(mesh.world, mesh.world.size(), 1, 1) : mesh),
       device_(device),
       types_(arithmetic(config)),
       task_(make_task(config)),
@@ -211,7 +213,7 @@ bool TrainingRun::start() {
   reset_peak_memory(device_);
   if (saves_.first_step == 0)
     for (const auto& [label, value] : task_->start_work(*spec_)) progress_.note(label + ": " + value);
-  if (!task_->start(*model_, mesh_)) return false;
+  if (!task_->start(*model_, measuring_)) return false;
   for (const std::string& note : task_->start_notes()) progress_.note(note);
   if (const std::string warning = spec_->training_warning(); !warning.empty()) progress_.note("warning: " + warning);
   const models::ModelSize size = models::model_size(*spec_);
@@ -298,7 +300,12 @@ void TrainingRun::measure(LogRow& row) {
 
 bool TrainingRun::measure(LogRow& row, bool validate, bool sample) {
   bool complete = true;
-  if (validate || sample) trainer_.with_average([&] { complete = measure_now(row, validate, sample); });
+  const auto work = [&] {
+    std::optional<models::WholeParameters> whole;
+    if (config_.run.strict) whole.emplace(*model_, nn::parameters(*model_), mesh_.tensor), whole->attach();
+    complete = measure_now(row, validate, sample);
+  };
+  if (validate || sample) trainer_.with_average(work);
   return complete;
 }
 

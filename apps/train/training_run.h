@@ -125,6 +125,7 @@ class TrainingRun {
   const TrainConfig& config_;
   const Schema& schema_;  // of config_
   const dist::ProcessMesh& mesh_;
+  const dist::ProcessMesh measuring_;  // for measurements; of a strict run every rank is a data rank of it
   const Device device_;
   const Arithmetic types_;
   const std::unique_ptr<TrainingTask> task_;

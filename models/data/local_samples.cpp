@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "braid/tensor/strict.h"
+
 namespace braid::models::text {
 
 std::vector<int64_t> local_samples(const std::vector<int64_t>& all, const dist::ProcessMesh& mesh) {
@@ -11,6 +13,7 @@ std::vector<int64_t> local_samples(const std::vector<int64_t>& all, const dist::
 
 std::vector<std::vector<int64_t>> step_positions(int64_t first, int64_t batch_size, int64_t count,
                                                  const dist::ProcessMesh& mesh) {
+  if (strict_bits()) batch_size *= count, count = 1;
   const dist::Range mine = dist::even_partition(batch_size, mesh.data.size()).single(mesh.data.rank());
   std::vector<std::vector<int64_t>> batches(static_cast<size_t>(count));
   for (std::vector<int64_t>& batch : batches) {
@@ -30,6 +33,7 @@ std::vector<std::vector<int64_t>> step_samples(const Sampler& sampler, int64_t f
 
 std::vector<std::vector<int64_t>> validation_samples(int64_t size, int64_t batch_size, int64_t max_samples,
                                                      const dist::ProcessMesh& mesh) {
+  if (strict_bits()) batch_size = mesh.data.size();
   std::vector<std::vector<int64_t>> batches;
   const int64_t samples = max_samples > 0 ? std::min(size, max_samples) : size;
   std::vector<int64_t> all;

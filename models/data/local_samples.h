@@ -1,5 +1,6 @@
 // Which samples of a step or of a validation a data rank computes. The batches are the same whatever the number of
-// ranks.
+// ranks. Under StrictBits (tensor/strict.h) a step is one batch, of which each rank has consecutive samples, and
+// a validation has batches of one sample for each rank.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "braid/autograd/record.h"
+#include "braid/models/exact_sum.h"
+#include "braid/tensor/strict.h"
 
 namespace braid::models::eval {
 
@@ -42,12 +44,14 @@ void ClassificationCounts::add(const Tensor& logits, const Tensor& labels) {
       z += std::exp(x[k] - x[best]);
       before += x[k] > x[label] || (x[k] == x[label] && k < label);
     }
-    loss_ += x[best] + std::log(z) - x[label];
+    losses_.push_back(x[best] + std::log(z) - x[label]);
+    loss_ += losses_.back();
     ++images_;
     right1_ += best == label;
     right5_ += before < 5;
     ++confusion_[label * K + best];
-    const double confidence = std::isfinite(z) ? 1 / z : 0;
+    double confidence = std::isfinite(z) ? 1 / z : 0;
+    if (strict_bits()) confidence = std::round(confidence * 0x1p30) * 0x1p-30;  // sums of such have no order
     const auto last = static_cast<double>(bins_.size() - 1);
     Bin& bin = bins_[static_cast<size_t>(std::min(last, confidence * static_cast<double>(bins_.size())))];
     ++bin.images;
@@ -57,6 +61,7 @@ void ClassificationCounts::add(const Tensor& logits, const Tensor& labels) {
 }
 
 void ClassificationCounts::sum_over(const dist::Communicator& group) {
+  loss_ = sum_of(losses_, group);
   if (group.size() == 1) return;
   std::vector<int64_t*> counts = {&images_, &right1_, &right5_};
   for (int64_t& count : confusion_) counts.push_back(&count);
@@ -65,7 +70,6 @@ void ClassificationCounts::sum_over(const dist::Communicator& group) {
   for (const int64_t* count : counts) values.push_back(static_cast<double>(*count));
   values = group.all_reduce(from_vector(values, {std::ssize(values)})).to_vector<double>();
   for (size_t i = 0; i < counts.size(); ++i) *counts[i] = static_cast<int64_t>(values[i]);
-  loss_ = group.sum(loss_);
   for (Bin& bin : bins_) bin.confidence = group.sum(bin.confidence);
 }
 

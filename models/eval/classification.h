@@ -18,7 +18,8 @@ class ClassificationCounts {
   void add(const ImageModel& model, const Batch& batch);
   // logits (B, K) of any type and device, labels (B). The prediction is the largest logit, of equal ones the first.
   void add(const Tensor& logits, const Tensor& labels);
-  // Over the ranks of a group, each of which has counted other images. Collective.
+  // Over the ranks of a group, each of which has counted other images. Collective. Under StrictBits (tensor/strict.h)
+  // the sums have no order.
   void sum_over(const dist::Communicator& group);
 
   int64_t classes() const { return classes_; }
@@ -45,6 +46,7 @@ class ClassificationCounts {
  private:
   int64_t classes_, images_ = 0, right1_ = 0, right5_ = 0;
   double loss_ = 0;                 // sum
+  std::vector<double> losses_;      // of the images
   std::vector<int64_t> confusion_;  // (K, K), by label, then prediction
   std::vector<Bin> bins_;
 };

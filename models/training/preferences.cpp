@@ -8,11 +8,20 @@
 #include "braid/autograd/losses.h"
 #include "braid/autograd/recompute.h"
 #include "braid/autograd/reductions.h"
+#include "braid/models/exact_sum.h"
 #include "braid/models/model_spec.h"
 
 namespace braid::models {
 
 namespace {
+
+constexpr double PreferenceValues::*kValues[] = {&PreferenceValues::pairs,
+                                                 &PreferenceValues::loss,
+                                                 &PreferenceValues::preferred,
+                                                 &PreferenceValues::chosen_reward,
+                                                 &PreferenceValues::rejected_reward,
+                                                 &PreferenceValues::chosen_log_probability,
+                                                 &PreferenceValues::rejected_log_probability};
 
 // log(1 + exp(x)) = -log sigmoid(-x)
 double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
@@ -91,19 +100,27 @@ void PreferenceSums::add(const Batch& batch, std::span<const double> losses, con
   };
   for (size_t i = 0; i + 1 < reference.size(); i += 2) {
     const double of_chosen = reward(i), of_rejected = reward(i + 1), z = of_chosen - of_rejected;
-    pairs += 1;
-    loss += (1 - options.label_smoothing) * softplus(-z) + options.label_smoothing * softplus(z);
-    if (options.sft_weight > 0) loss += options.sft_weight * losses[i] / tokens(i);
-    preferred += z > 0 ? 1 : z == 0 ? 0.5 : 0;
-    chosen_reward += of_chosen, rejected_reward += of_rejected;
-    chosen_log_probability -= losses[i], rejected_log_probability -= losses[i + 1];
+    PreferenceValues pair{.pairs = 1,
+                          .loss = (1 - options.label_smoothing) * softplus(-z) + options.label_smoothing * softplus(z),
+                          .preferred = z > 0    ? 1
+                                       : z == 0 ? 0.5
+                                                : 0,
+                          .chosen_reward = of_chosen,
+                          .rejected_reward = of_rejected,
+                          .chosen_log_probability = -losses[i],
+                          .rejected_log_probability = -losses[i + 1]};
+    if (options.sft_weight > 0) pair.loss += options.sft_weight * losses[i] / tokens(i);
+    for (const auto value : kValues) this->*value += pair.*value;
+    of_pairs.push_back(pair);
   }
 }
 
 void PreferenceSums::sum_over(const dist::Communicator& ranks) {
-  for (double* value : {&pairs, &loss, &preferred, &chosen_reward, &rejected_reward, &chosen_log_probability,
-                        &rejected_log_probability})
-    *value = ranks.sum(*value);
+  for (const auto value : kValues) {
+    std::vector<double> terms;
+    for (const PreferenceValues& pair : of_pairs) terms.push_back(pair.*value);
+    this->*value = sum_of(terms, ranks);
+  }
 }
 
 }  // namespace braid::models

@@ -51,16 +51,20 @@ class PreferenceObjective final : public Objective {
   PreferenceOptions options_;
 };
 
-// Sums over pairs, computed on the host.
-struct PreferenceSums {
+struct PreferenceValues {
   double pairs = 0, loss = 0;
   double preferred = 0;                           // pairs with a margin above 0; those with 0 count half
   double chosen_reward = 0, rejected_reward = 0;  // beta r
   double chosen_log_probability = 0, rejected_log_probability = 0;  // log p
+};
+
+// Sums over pairs, computed on the host.
+struct PreferenceSums : PreferenceValues {
+  std::vector<PreferenceValues> of_pairs = {};  // what was added
 
   // losses: of the sequences of the batch, as kReferenceLosses has those of the reference.
   void add(const Batch& batch, std::span<const double> losses, const PreferenceOptions& options);
-  void sum_over(const dist::Communicator& ranks);  // collective
+  void sum_over(const dist::Communicator& ranks);  // collective; under StrictBits without an order (exact_sum.h)
 };
 
 }  // namespace braid::models

@@ -1,19 +1,9 @@
 // StrictBits: the weights after some steps have the same bits on every mesh, for any micro-batches and threads and on
 // every instruction set; gradients are one tree over the samples of a step.
-#include "braid/tensor/strict.h"
-
-#include <boost/test/unit_test.hpp>
-
-#include "braid/distributed/comm/thread_transport.h"
+#include "braid/models/data/local_samples.h"
 #include "braid/models/folders/lora.h"
 #include "braid/models/training/hold_in_16_bits.h"
-#include "braid/models/whole_parameters.h"
-#include "braid/nn/init.h"
-#include "braid/tensor/cpu/attention/variants.h"
-#include "braid/tensor/cpu/instruction_sets.h"
-#include "braid/tensor/io/checksum.h"
-#include "braid/tensor/parallel.h"
-#include "tests/distributed/parity.h"
+#include "tests/distributed/strict_support.h"
 #include "tests/support/throws.h"
 
 using namespace braid;
@@ -39,72 +29,25 @@ struct Run {
   bool stochastic = false;  // bf16 weights without masters
 };
 
-// Everything that the steps leave, as bits: losses and norms, weights, moments.
-struct Bits {
-  std::vector<double> metrics;
-  uint32_t weights = 0;
-  std::map<std::string, std::vector<double>> moments;
-  friend bool operator==(const Bits&, const Bits&) = default;
-};
-std::ostream& operator<<(std::ostream& to, const Bits& b) {
-  to << std::hex << b.weights << std::dec;
-  for (const double m : b.metrics) to << " " << std::hexfloat << m;
-  return to;
-}
-
-// Collective over the tensor ranks.
-uint32_t checksum(const models::Trainer& trainer) {
-  uint32_t sum = 0;
-  for (const Tensor& whole : models::whole_parameters(trainer.model(), trainer.parameters(), trainer.mesh().tensor)) {
-    const Tensor values = whole.contiguous();
-    sum = io::crc32c(values.raw(), values.numel() * size_of(values.dtype()), sum);
-  }
-  return sum;
+StrictLayout layout_of(const Run& run) {
+  return {run.mesh, run.of_micro_batch, run.threads, run.compute, run.rule, run.steps};
 }
 
 Bits trained(const Run& run) {
-  Bits bits;
-  const int threads_before = threads();
-  set_threads(run.threads);
-  const Shape3& s = run.mesh;
-  dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
-    const StrictBits scope;
-    const models::DcformerConfig config = parity_config(run.kind);
-    const dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
-    const auto model = make_model(config, mesh, DType::f32, run.recompute);
+  const models::DcformerConfig config = parity_config(run.kind);
+  const auto make = [&](const dist::ProcessMesh& mesh) {
+    auto model = make_model(config, mesh, DType::f32, run.recompute);
     model->set_dropout(run.dropout);
     if (run.stochastic) models::hold_in_16_bits(*model);
-    models::Trainer trainer(*model, parity_optimizer(run.rule), 0.5, mesh, run.compute);
-    if (run.stochastic) trainer.round_stochastically({5, 0});
-    for (int64_t step = 0; step < run.steps; ++step) {
-      models::Batch all = step_batch(config, step, kSamples, kLength);
-      if (run.documents) all = with_documents(all);
-      if (run.dropout > 0) all.add({models::kSampleKeys, arange(kSamples).to(DType::i64)});
-      const dist::Range own = dist::even_partition(kSamples, mesh.data.size()).single(mesh.data.rank());
-      std::vector<models::Batch> batches;
-      for (int64_t i = own.begin; i < own.end; i += run.of_micro_batch)
-        batches.push_back(all.slice(i, std::min(own.end, i + run.of_micro_batch)));
-      const models::StepMetrics metrics = trainer.step(batches, 1e-2);
-      if (world.rank() == 0) bits.metrics.insert(bits.metrics.end(), {metrics.loss, metrics.grad_norm});
-    }
-    const uint32_t weights = checksum(trainer);
-    auto state = unsharded(trainer.local_state().optimizer, world);
-    if (world.rank() == 0) bits.weights = weights, bits.moments = std::move(state);
-  });
-  set_threads(threads_before);
-  return bits;
-}
-
-// On every instruction set of this processor: its name, then the bits.
-template <class Body>
-void on_every_set(Body&& body) {
-  for (const cpu::InstructionSet* set : cpu::instruction_sets()) {
-    cpu::use_instruction_set(set->name);
-    cpu::attention::use_variant(set->name);
-    BOOST_TEST_CONTEXT(set->name) { body(); }
-  }
-  cpu::use_instruction_set("");
-  cpu::attention::use_variant("");
+    return model;
+  };
+  const auto batch = [&](int64_t step) {
+    models::Batch all = step_batch(config, step, kSamples, kLength);
+    if (run.documents) all = with_documents(all);
+    if (run.dropout > 0) all.add({models::kSampleKeys, arange(kSamples).to(DType::i64)});
+    return all;
+  };
+  return test::trained({.make = make, .batch = batch, .stochastic = run.stochastic}, layout_of(run));
 }
 
 }  // namespace
@@ -147,6 +90,40 @@ BOOST_AUTO_TEST_CASE(no_bit_depends_on_who_updates_a_matrix) {
   BOOST_TEST(trained({.mesh = {5}, .rule = "muon"}) == want);
 }
 
+namespace {
+// The loss of validation, of ranks that each have the whole model and samples of their own.
+double validation_loss(const Run& run) {
+  double loss = 0;
+  on_strict_ranks(layout_of(run), [&](const dist::Communicator& world, const dist::ProcessMesh& mesh) {
+    const models::DcformerConfig config = parity_config(run.kind);
+    const dist::ProcessMesh each = dist::make_mesh(world, world.size(), 1, 1);
+    const auto model = make_model(config, mesh, run.compute);
+    models::WholeParameters whole(*model, nn::parameters(*model), mesh.tensor);
+    whole.attach();
+    const models::Batch all = step_batch(config, 0, kSamples, kLength);
+    std::vector<models::Batch> batches;
+    for (const auto& samples : models::text::validation_samples(kSamples, run.of_micro_batch, 0, each)) {
+      const int64_t first = samples.empty() ? 0 : samples[0];
+      batches.push_back(all.slice(first, first + std::ssize(samples)));
+    }
+    const double found = models::evaluate(*model, batches, each);
+    if (world.rank() == 0) loss = found;
+  });
+  return loss;
+}
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(validation_has_one_value) {
+  for (const DType compute : {DType::f32, DType::bf16}) {
+    const double want = validation_loss({.compute = compute});
+    BOOST_TEST(std::isfinite(want));
+    for (const Shape3& mesh : {Shape3{3}, Shape3{8}, Shape3{1, 2, 2}, Shape3{1, 1, 3}, Shape3{2, 1, 2}})
+      BOOST_TEST(validation_loss({.mesh = mesh, .of_micro_batch = 2, .threads = 2, .compute = compute}) == want,
+                 str(mesh));
+    on_every_set([&] { BOOST_TEST(validation_loss({.mesh = {2}, .of_micro_batch = 1, .compute = compute}) == want); });
+  }
+}
+
 BOOST_AUTO_TEST_CASE(without_the_scope_layouts_differ) {
   const auto norms = [](const Shape3& s) {
     std::vector<double> found;
@@ -181,7 +158,7 @@ BOOST_AUTO_TEST_CASE(losses_of_sources_are_those_of_one_process) {
   };
   const std::vector<double> want = losses({}), got = losses({1, 2, 2});
   BOOST_TEST((std::isnan(want.at(2)) && std::isnan(got.at(2))));
-  for (size_t i = 0; i < 2; ++i) BOOST_TEST(got[i] == want[i], boost::test_tools::tolerance(1e-12));
+  for (size_t i = 0; i < 2; ++i) BOOST_TEST(got[i] == want[i]);
 }
 
 // More context ranks than samples of a data rank, rounds of tensor ranks that are not full, shards of unequal size.

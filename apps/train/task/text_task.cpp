@@ -18,10 +18,7 @@ TextTask::TextTask(const TrainConfig& config)
       validation_(validation_data(config)) {}
 
 std::vector<models::Batch> TextTask::batches(int64_t first, const dist::ProcessMesh& mesh) const {
-  // Strict: each data rank has consecutive samples of the step (models/training/trainer.h).
-  const int64_t micro_batches = config_.run.strict ? 1 : config_.train.accumulate;
-  return models::text::step_batches(order_, first, config_.train.batch_size * config_.train.accumulate / micro_batches,
-                                    micro_batches, mesh,
+  return models::text::step_batches(order_, first, config_.train.batch_size, config_.train.accumulate, mesh,
                                     config_.model.dropout > 0 ? std::optional(dropout_key(config_)) : std::nullopt);
 }
 

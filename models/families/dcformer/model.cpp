@@ -91,7 +91,7 @@ Tensor Dcformer::output_weight() const {
 
 Tensor Dcformer::logits(const Tensor& hidden) const {
   Tensor local = capped(output_products(hidden));  // (..., own V)
-  return dist::all_gather_replicated(local, local.rank() - 1, vocab_, mesh_.tensor);
+  return one_process() ? local : dist::all_gather_replicated(local, local.rank() - 1, vocab_, mesh_.tensor);
 }
 
 Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets, const Tensor& positions,

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "braid/distributed/comm/thread_transport.h"
+#include "braid/tensor/strict.h"
 
 using namespace braid;
 
@@ -80,6 +81,25 @@ BOOST_AUTO_TEST_CASE(ranks_together_count_all, *boost::unit_test::tolerance(1e-1
                       std::abs(part.calibration_error() - whole.calibration_error()) < 1e-12;
     if (!same) throw std::runtime_error("the counts of ranks differ from those of one");
   });
+}
+
+// Under StrictBits every share of the images gives the same bits.
+BOOST_AUTO_TEST_CASE(strict_sums_have_no_order) {
+  constexpr int64_t n = 301;
+  const Tensor logits = randn({n, 4}, {.seed = 4}, DType::f64) * 3;
+  const auto counted = [&](int ranks) {
+    std::vector<double> found;
+    dist::run_thread_ranks(ranks, [&](const dist::Communicator& world) {
+      const StrictBits scope;
+      ClassificationCounts part(4);
+      for (int64_t i = world.rank(); i < n; i += ranks) part.add(logits.sliced(0, i, i + 1), labels_of({i % 4}));
+      part.sum_over(world);
+      if (world.rank() == 0) found = {part.loss(), part.calibration_error()};
+    });
+    return found;
+  };
+  const std::vector<double> want = counted(1);
+  for (const int ranks : {2, 3, 5}) BOOST_TEST(counted(ranks) == want, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

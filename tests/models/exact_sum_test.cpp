@@ -1,4 +1,4 @@
-#include "braid/models/training/exact_sum.h"
+#include "braid/models/exact_sum.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>

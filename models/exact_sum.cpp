@@ -1,13 +1,15 @@
-#include "braid/models/training/exact_sum.h"
+#include "braid/models/exact_sum.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <mutex>
+#include <numeric>
 
 #include "braid/autograd/record.h"
 #include "braid/tensor/base/integers.h"
 #include "braid/tensor/parallel.h"
+#include "braid/tensor/strict.h"
 
 namespace braid::models {
 
@@ -133,6 +135,10 @@ double sum(const std::vector<Array>& arrays, const dist::Communicator& world) {
 
 double exact_sum(const std::vector<double>& values, const dist::Communicator& world) {
   return sum({{from_vector(values, {std::ssize(values)}), false}}, world);
+}
+
+double sum_of(const std::vector<double>& values, const dist::Communicator& world) {
+  return strict_bits() ? exact_sum(values, world) : world.sum(std::accumulate(values.begin(), values.end(), 0.0));
 }
 
 double exact_sum_of_squares(const std::vector<nn::NamedTensor>& parameters, const dist::Communicator& world) {

@@ -13,6 +13,8 @@ namespace braid::models {
 
 // Over the ranks' values. Collective. NaN or Inf where a value is.
 double exact_sum(const std::vector<double>& values, const dist::Communicator& world);
+// Under StrictBits the same; otherwise each rank adds its values in their order. Collective.
+double sum_of(const std::vector<double>& values, const dist::Communicator& world);
 // The gradients of this rank's pieces and of all other ranks', squared; f32 or f64, on the CPU. Collective.
 double exact_sum_of_squares(const std::vector<nn::NamedTensor>& parameters, const dist::Communicator& world);
 
