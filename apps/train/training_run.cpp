@@ -81,9 +81,6 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       saves_{{config.run.out, config.checkpoint.keep, config.checkpoint.keep_every, [this] { folder_->check_held(); }},
              OutputRetry(progress_)},
       spikes_(config.guard.spike, config.guard.warmup) {
-  check(!config.run.strict || task_->has_strict_bits(), ErrorKind::setting,
-        "run.strict = true is for data of text alone: expected data of braid prepare without images, pairs or "
-        "preferences");
   at_root(mesh_.world, [&] { files_.take_metrics_port(config_.log.metrics_port); });
   task_->check_model(*model_);
   if (rounds_stochastically(config)) trainer_.round_stochastically(rounding_key(config));

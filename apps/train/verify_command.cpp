@@ -8,6 +8,7 @@
 #include "apps/cli/text.h"
 #include "apps/train/log/weight_hashes.h"
 #include "apps/train/task/from_config.h"
+#include "apps/train/task/preference_task.h"
 #include "apps/train/train.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/models/training/checkpoint/manifest.h"
@@ -59,7 +60,8 @@ class Workplace {
   fs::path path_;
 };
 
-void copy_checkpoint(const fs::path& from, const fs::path& to) {
+// A checkpoint, or a file beside it.
+void copy_to(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::copy(from, to, fs::copy_options::recursive, error);
   check(!error, ErrorKind::output, [&] {
@@ -150,8 +152,12 @@ int verify(const Arguments& arguments, const Job& job) {
     return str("bad --steps: the settings of the run after step ", steps.first, " end at step ", config.train.steps,
                ": expected a segment up to it, and another one from it");
   });
-  if (steps.first > 0)
-    at_root(job.world(), [&] { copy_checkpoint(checkpoint, workplace.path() / models::step_name(steps.first)); });
+  at_root(job.world(), [&] {
+    if (steps.first == 0) return;
+    copy_to(checkpoint, workplace.path() / models::step_name(steps.first));
+    const fs::path reference = run / PreferenceTask::kReferenceFile;  // computed before the first step
+    if (io::exists(reference)) copy_to(reference, workplace.path() / PreferenceTask::kReferenceFile);
+  });
 
   const int code =
       train(config, schema, job, arguments.line(), [&](const LogRow& row) { return row.step < steps.last; });

@@ -43,6 +43,7 @@ class PreferenceObjective final : public Objective {
  public:
   explicit PreferenceObjective(const PreferenceOptions& options) : options_(options) {}
   Tensor loss_sum(const Model& model, const Batch& batch) const override;
+  int64_t sample_rows() const override { return 2; }
   int64_t count(const Model&, const Batch& batch) const override { return batch.samples() / 2; }
   void check_batch(const Model& model, const Batch& batch) const override;
   Batch blank_batch(const Model& model, int64_t samples, int64_t seq_len) const override;

@@ -45,7 +45,7 @@ StepMetrics Trainer::forward_backward(const std::vector<Batch>& given) {
   metrics.tokens = mesh_.data.sum(metrics.tokens);  // context and tensor ranks have the same targets
   check(metrics.tokens > 0, ErrorKind::input, "the batch has no target that counts: there is nothing to learn from");
   const double loss_scale = 1 / static_cast<double>(metrics.tokens);
-  StrictShare share = strict_bits() ? strict_share(given, mesh_) : StrictShare{.batches = given};
+  StrictShare share = strict_bits() ? strict_share(given, *objective_, mesh_) : StrictShare{.batches = given};
   StepSums sums = step_.gradients(share.batches, loss_scale, [&](const StepBuffers& buffers) {
     strict_bits() ? compute_strict_gradients(buffers, share) : compute_gradients(buffers);
   });

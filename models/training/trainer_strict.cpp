@@ -26,10 +26,11 @@ void check_strict_shards(const std::vector<nn::NamedTensor>& parameters) {
   }
 }
 
-StrictShare strict_share(const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
+StrictShare strict_share(const std::vector<Batch>& batches, const Objective& objective, const dist::ProcessMesh& mesh) {
   std::vector<Batch> all;  // of this data rank
+  const int64_t rows = objective.sample_rows();
   for (const Batch& b : batches)
-    for (int64_t i = 0; i < b.samples(); ++i) all.push_back(b.slice(i, i + 1));
+    for (int64_t i = 0; i < b.samples(); i += rows) all.push_back(b.slice(i, i + rows));
   const int ranks = mesh.data.size(), contexts = mesh.context.size(), tensors = mesh.tensor.size();
   const std::vector<int64_t> counts =
       mesh.data
@@ -57,9 +58,10 @@ StrictShare strict_share(const std::vector<Batch>& batches, const dist::ProcessM
 }
 
 void drop_repeated(StrictShare& share, StepSums& sums) {
+  if (share.batches.empty()) return;
+  sums.sample_losses.resize(sums.sample_losses.size() / share.batches.size() * share.counted);
   share.batches.resize(share.counted);
   sums.losses.resize(share.counted);
-  sums.sample_losses.resize(std::min(sums.sample_losses.size(), share.counted));
 }
 
 // As compute_gradients(), of batches of one sample.

@@ -22,7 +22,7 @@ struct StrictShare {
   size_t counted = 0;                     // so many of the batches are no repetition
 };
 // batches: the samples of this data rank. Collective.
-StrictShare strict_share(const std::vector<Batch>& batches, const dist::ProcessMesh& mesh);
+StrictShare strict_share(const std::vector<Batch>& batches, const Objective& objective, const dist::ProcessMesh& mesh);
 // Drops what was computed of the repeated samples.
 void drop_repeated(StrictShare& share, StepSums& sums);
 // Error(setting) where parameters cannot be gathered: LoRA of parts of a weight.

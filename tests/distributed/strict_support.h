@@ -73,13 +73,14 @@ inline Bits trained(const StrictTask& task, const StrictLayout& layout) {
     models::Trainer trainer(*model, parity_optimizer(layout.rule), 0.5, mesh, layout.compute);
     trainer.minimise(task.objective);
     if (task.stochastic) trainer.round_stochastically({5, 0});
+    const int64_t rows = task.objective->sample_rows();
     for (int64_t step = 0; step < layout.steps; ++step) {
       const models::Batch all = task.batch(step);
-      const dist::Partition samples = dist::even_partition(all.samples(), mesh.data.size());
+      const dist::Partition samples = dist::even_partition(all.samples() / rows, mesh.data.size());
       const dist::Range own = samples.single(mesh.data.rank());
       std::vector<models::Batch> batches;
       for (int64_t i = own.begin; i < own.end; i += layout.of_micro_batch)
-        batches.push_back(all.slice(i, std::min(own.end, i + layout.of_micro_batch)));
+        batches.push_back(all.slice(rows * i, rows * std::min(own.end, i + layout.of_micro_batch)));
       const models::StepMetrics metrics = trainer.step(batches, 1e-2);
       if (world.rank() == 0) bits.metrics.insert(bits.metrics.end(), {metrics.loss, metrics.grad_norm});
     }

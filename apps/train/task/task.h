@@ -42,8 +42,6 @@ class TrainingTask {
   // The micro-batches of the step that begins at place `first` of the order of samples: those of this data rank. A
   // function of settings and place alone.
   virtual std::vector<models::Batch> batches(int64_t first, const dist::ProcessMesh& mesh) const = 0;
-  // Whether run.strict is implemented: all of a step has one order, and its data ranks have consecutive samples.
-  virtual bool has_strict_bits() const { return false; }
   // Before the first batch of a run that had other sequence lengths.
   virtual void continue_after(const std::vector<models::EarlierLength>&) {}
   // Samples of the run when so many epochs are complete.

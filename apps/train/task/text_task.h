@@ -30,7 +30,6 @@ class TextTask final : public TrainingTask {
   std::optional<std::string> sample() const override { return evaluation_->sample(); }
   std::optional<double> chance() const override;
   std::string_view log_kind() const override { return "text"; }
-  bool has_strict_bits() const override { return true; }
   void count(LogRow& row, int64_t samples, double rate) const override;
   std::string size_text() const override;
   std::vector<std::string> data_notes() const override;

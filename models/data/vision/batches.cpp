@@ -6,6 +6,7 @@
 #include "braid/models/data/random_stream.h"
 #include "braid/models/image_model.h"
 #include "braid/tensor/parallel.h"
+#include "braid/tensor/strict.h"
 
 namespace braid::models::vision {
 
@@ -107,6 +108,7 @@ class StepImages {
 std::vector<Batch> step_batches(const ImageDataset& data, const text::Sampler& sampler, int64_t first,
                                 int64_t batch_size, int64_t count, const dist::ProcessMesh& mesh,
                                 const TrainingImages& options) {
+  if (strict_bits()) batch_size *= count, count = 1;
   const StepImages step(data, options);
   const RandomKey run = child({options.seed, 0}, "pictures");
   std::vector<Batch> batches;

@@ -19,7 +19,7 @@ struct TrainingImages {
 // The micro-batches of one step, `count` of `batch_size` images each, from position `first` of the sampler's order on.
 // This data rank's images of each; every image is the same whatever the number of ranks, since what happens to it
 // is a function of the seed, the epoch and the image alone, and its partner in mixup is the one that mirrors its
-// place in the micro-batch.
+// place in the micro-batch. Under StrictBits (tensor/strict.h) the step is one micro-batch.
 std::vector<Batch> step_batches(const ImageDataset& data, const text::Sampler& sampler, int64_t first,
                                 int64_t batch_size, int64_t count, const dist::ProcessMesh& mesh,
                                 const TrainingImages& options);
