@@ -124,6 +124,14 @@ BOOST_AUTO_TEST_CASE(validation_has_one_value) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_data_rank_has_consecutive_samples_of_the_step) {
+  on_strict_ranks({.mesh = {3}}, [](const dist::Communicator&, const dist::ProcessMesh& mesh) {
+    const auto batches = models::text::step_positions(100, 3, 2, mesh);
+    const int64_t first = 100 + 2 * mesh.data.rank();
+    expect(batches == std::vector<std::vector<int64_t>>{{first, first + 1}}, "two positions in one batch");
+  });
+}
+
 BOOST_AUTO_TEST_CASE(without_the_scope_layouts_differ) {
   const auto norms = [](const Shape3& s) {
     std::vector<double> found;
