@@ -9,6 +9,7 @@
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
 #include "apps/cli/version.h"
+#include "apps/train/config/data_sources.h"
 #include "apps/train/config/flops.h"
 #include "apps/train/config/origin.h"
 #include "apps/train/config/trained.h"
@@ -51,12 +52,14 @@ double saved_val_loss(const fs::path& checkpoint) {
   }
 }
 
-// Whether the validation that is saved with a checkpoint had so many samples of this length; true when not readable.
-bool validated_alike(const fs::path& checkpoint, int64_t samples, int64_t seq_len) {
+// Whether the validation that is saved with a checkpoint had as many samples of this length, and of a mixture the same
+// last weights; true when not readable.
+bool validated_alike(const fs::path& checkpoint, const TrainConfig& config, int64_t seq_len) {
   try {
     TrainConfig saved;
     load_config(train_schema(saved, model_settings()), checkpoint / models::kSettingsFile, {});
-    return saved.eval.samples == samples && models::read_state(checkpoint).seq_len == seq_len;
+    return saved.eval.samples == config.eval.samples && last_weights(saved) == last_weights(config) &&
+           models::read_state(checkpoint).seq_len == seq_len;
   } catch (const io::SystemError&) {  // as above
     throw;
   } catch (const Error&) {
@@ -104,7 +107,7 @@ std::unique_ptr<const models::ModelSpec> TrainingRun::checked_model() const {
 
 void TrainingRun::open(const RunRecord& record) {
   at_root(mesh_.world, [&] { folder_.emplace(config_.run.out); });
-  state_ = resume(config_, schema_, state_, trainer_, progress_);
+  state_ = resume(config_, schema_, *task_, state_, trainer_, progress_);
   if (!state_.earlier.empty()) task_->continue_after(state_.earlier);
   saves_.saved_step = saves_.first_step = state_.step;
   at_root(mesh_.world, [&] {
@@ -168,11 +171,11 @@ void TrainingRun::open_log() {
 void TrainingRun::find_best(const std::vector<LogRow>& rows) {
   const std::optional<int64_t> named = models::named_step(out() / models::kBestFile);
   std::vector<std::pair<double, models::StepFolder>> measured;
-  bool other_samples = false;
+  bool others = false;
   for (const models::StepFolder& checkpoint : models::step_folders(out())) {
     if (checkpoint.step > state_.step) continue;  // damaged
-    if (!validated_alike(checkpoint.path, config_.eval.samples, state_.seq_len)) {
-      other_samples = true;
+    if (!validated_alike(checkpoint.path, config_, state_.seq_len)) {
+      others = true;
       continue;
     }
     double loss = NAN;
@@ -181,10 +184,10 @@ void TrainingRun::find_best(const std::vector<LogRow>& rows) {
     if (std::isnan(loss)) loss = saved_val_loss(checkpoint.path);
     if (!std::isnan(loss)) measured.emplace_back(loss, checkpoint);
   }
-  if (other_samples)
+  if (others)
     progress_.note(str("note: checkpoints that were validated with another eval.samples than ", config_.eval.samples,
-                       ", or in another context, cannot be compared with those to come; the best checkpoint is chosen "
-                       "among the others"));
+                       ", in another context or with other last weights of data.sources, cannot be compared with those "
+                       "to come; the best checkpoint is chosen among the others"));
   std::ranges::stable_sort(measured, {}, [](const auto& pair) { return pair.first; });  // of equal ones the first
   for (const auto& [loss, checkpoint] : measured) {
     if (checkpoint.step != named && models::find_damage(checkpoint.path)) continue;

@@ -125,6 +125,12 @@ std::vector<DataSource> data_sources(const TrainConfig& config) {
   return sources;
 }
 
+std::vector<double> last_weights(const TrainConfig& config) {
+  std::vector<double> weights;
+  for (const DataSource& source : data_sources(config)) weights.push_back(source.weights.back().weight);
+  return weights;
+}
+
 std::vector<std::string> data_folders(const TrainConfig& config) {
   std::vector<std::string> folders;
   for (const DataSource& source : data_sources(config)) folders.push_back(source.path);

@@ -19,6 +19,8 @@ struct DataSource {
 // The sources of a mixture; none for data.path. Error(setting): not "PATH [weight=W] [weight=W@TOKEN ...]", weights out
 // of order, two with one path, or a phase whose weights sum to 0.
 std::vector<DataSource> data_sources(const TrainConfig& config);
+// The weight of each in the last phase, by which val_loss is the mean of theirs.
+std::vector<double> last_weights(const TrainConfig& config);
 // Whether the settings name data.
 inline bool names_data(const TrainConfig& config) { return !config.data.path.empty() || !config.data.sources.empty(); }
 // The folders: data.path alone, or those of data.sources; none where the settings name none.

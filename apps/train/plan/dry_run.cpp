@@ -356,7 +356,7 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
     windows = task->samples();
     batch = task->typical_batch(*model);
     TrainConfig copy = config;
-    done = check_resumable(config, train_schema(copy, model_settings()), *model,
+    done = check_resumable(config, train_schema(copy, model_settings()), *model, *task,
                            {.seed = config.run.seed, .seq_len = T, .data_fingerprint = task->fingerprint()});
   }
   const DType type = arithmetic(config).compute;

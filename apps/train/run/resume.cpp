@@ -8,6 +8,7 @@
 #include "apps/train/run/job.h"
 #include "apps/train/run/run_status.h"
 #include "apps/train/task/from_config.h"
+#include "apps/train/task/task.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/models/registry.h"
 #include "braid/nn/optim/registry.h"
@@ -67,15 +68,21 @@ std::vector<std::string> context_lines(const fs::path& checkpoint, const models:
   return lines;
 }
 
-void check_same_data(const TrainConfig& config, const TrainConfig& before, const fs::path& checkpoint,
-                     const models::RunState& saved, const models::RunState& start) {
-  check(saved.data_fingerprint == start.data_fingerprint, ErrorKind::setting, [&] {
-    const bool mixed = !before.data.sources.empty();
+std::string data_text(const TrainConfig& config, const std::string& fingerprint) {
+  const bool mixed = !config.data.sources.empty();
+  return (mixed ? "data.sources = " + toml_text(config.data.sources) : "data.path = " + config.data.path) +
+         " with fingerprint " + fingerprint;
+}
+
+void check_same_data(const TrainConfig& config, const TrainConfig& before, const TrainingTask& task,
+                     const fs::path& checkpoint, const models::RunState& saved, const models::RunState& start) {
+  check(task.continues(before, saved), ErrorKind::setting, [&] {
+    const bool mixed = !before.data.sources.empty() && !config.data.sources.empty();
     return "the data in " + join(data_folders(config), " and ") + " is not what " + checkpoint.string() +
-           " was trained on: expected " +
-           (mixed ? "data.sources = " + toml_text(before.data.sources) : "data.path = " + before.data.path) +
-           " with fingerprint " + saved.data_fingerprint + ", found fingerprint " + start.data_fingerprint +
-           "; restore the data" + ways_out(config);
+           " was trained on: expected " + data_text(before, saved.data_fingerprint) + ", found " +
+           data_text(config, start.data_fingerprint) + "; restore the data and their settings" +
+           (mixed ? str(", change weights only from a later block than that of sequence ", saved.samples) : "") +
+           ways_out(config);
   });
   check(saved.seed == start.seed, ErrorKind::setting, [&] {
     return str("run.seed differs from the run in ", config.run.out, ": expected ", saved.seed, ", found ", start.seed,
@@ -107,9 +114,10 @@ void check_same_optimizer(const TrainConfig& config, const TrainConfig& before, 
 }
 
 void check_same_run(const TrainConfig& config, const fs::path& checkpoint, const Changed& changed,
-                    const models::ModelSpec& model, const models::RunState& saved, const models::RunState& start) {
+                    const models::ModelSpec& model, const TrainingTask& task, const models::RunState& saved,
+                    const models::RunState& start) {
   check_same_model(config, checkpoint, model, changed);
-  check_same_data(config, changed.before, checkpoint, saved, start);
+  check_same_data(config, changed.before, task, checkpoint, saved, start);
   check_same_lora(config, changed.lines);
   check_same_optimizer(config, changed.before, checkpoint, changed.lines);
 }
@@ -117,13 +125,13 @@ void check_same_run(const TrainConfig& config, const fs::path& checkpoint, const
 }  // namespace
 
 int64_t check_resumable(const TrainConfig& config, const Schema& schema, const models::ModelSpec& model,
-                        const models::RunState& start) {
+                        const TrainingTask& task, const models::RunState& start) {
   const std::vector<models::StepFolder> folders = models::step_folders(config.run.out);
   if (folders.empty()) return 0;
   const fs::path newest = folders.back().path;
   const models::RunState saved = models::read_state(newest);
   const Changed changed = changed_settings(newest / models::kSettingsFile, schema);
-  check_same_run(config, newest, changed, model, saved, start);
+  check_same_run(config, newest, changed, model, task, saved, start);
   const TrainConfig& before = changed.before;
   check(arithmetic(before).masters == arithmetic(config).masters, ErrorKind::setting, [&] {
     const bool rounding = before.train.rounding != config.train.rounding;
@@ -146,8 +154,8 @@ static std::vector<std::string> changed_processes(const fs::path& run, int64_t n
   return {};
 }
 
-models::RunState resume(const TrainConfig& config, const Schema& schema, const models::RunState& start,
-                        models::Trainer& trainer, Progress& progress) {
+models::RunState resume(const TrainConfig& config, const Schema& schema, const TrainingTask& task,
+                        const models::RunState& start, models::Trainer& trainer, Progress& progress) {
   const dist::Communicator& world = trainer.mesh().world;
   std::vector<std::string> notes;
   const fs::path newest = models::newest_checkpoint(config.run.out, notes, world).path;
@@ -166,13 +174,14 @@ models::RunState resume(const TrainConfig& config, const Schema& schema, const m
 
   const Changed changed = changed_settings(newest / models::kSettingsFile, schema);
   const auto model = trainer.model().spec();
-  check_same_run(config, newest, changed, *model, saved, start);
+  check_same_run(config, newest, changed, *model, task, saved, start);
   std::vector<std::string> told = changed.lines;
   for (const std::string& line : context_lines(newest, *model, saved, start.seq_len)) told.push_back(line);
   for (const std::string& line : changed_processes(config.run.out, world.size())) told.push_back(line);
   models::load_checkpoint(newest, trainer);
   progress.note("resuming from " + newest.string() + (told.empty() ? "" : " with other settings:"));
   for (const std::string& line : told) progress.note("  " + line);
+  saved.data_fingerprint = start.data_fingerprint;
   return models::with_length(saved, start.seq_len);
 }
 

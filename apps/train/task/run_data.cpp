@@ -88,7 +88,7 @@ MixedOrder training_order(const TrainConfig& config) {
   if (config.data.sources.empty()) return MixedOrder(training_data(config), seed);
   const int64_t T = sequence_length_of_data(config);
   std::vector<Dataset> data;
-  std::vector<std::vector<models::text::WeightChange>> weights;
+  MixedOrder::Weights weights;
   for (const DataSource& source : data_sources(config)) {
     const Manifest manifest = models::text::read_manifest(source.path);
     check(manifest.samples || manifest.train.tokens > T, ErrorKind::setting, [&] {

@@ -15,6 +15,7 @@
 #include "braid/models/data/tokenizers/tokenizer.h"
 #include "braid/models/model_spec.h"
 #include "braid/models/sequence_lengths.h"
+#include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/models/training/trainer.h"
 
 namespace braid::apps {
@@ -39,6 +40,11 @@ class TrainingTask {
   virtual int64_t samples() const = 0;        // of the training split
   virtual int64_t sample_tokens() const = 0;  // T; 1 where samples are no sequences
   virtual std::string fingerprint() const = 0;
+  // Whether a run with these settings, now in this state, has read the samples that this task has for it.
+  virtual bool continues(const TrainConfig& before, const models::RunState& saved) const {
+    static_cast<void>(before);
+    return saved.data_fingerprint == fingerprint();
+  }
   // The micro-batches of the step that begins at place `first` of the order of samples: those of this data rank. A
   // function of settings and place alone.
   virtual std::vector<models::Batch> batches(int64_t first, const dist::ProcessMesh& mesh) const = 0;

@@ -17,6 +17,15 @@ TextTask::TextTask(const TrainConfig& config)
       order_(training_order(config)),
       validation_(validation_data(config)) {}
 
+// Weights may change where the run has not come to yet.
+bool TextTask::continues(const TrainConfig& before, const models::RunState& saved) const {
+  if (TrainingTask::continues(before, saved)) return true;
+  models::text::MixedOrder::Weights weights;
+  for (const DataSource& source : data_sources(before)) weights.push_back(source.weights);
+  const models::RunState now = models::with_length(saved, order_.seq_len());
+  return order_.begins_as(weights, saved.data_fingerprint, now.earlier, saved.samples);
+}
+
 std::vector<models::Batch> TextTask::batches(int64_t first, const dist::ProcessMesh& mesh) const {
   return models::text::step_batches(order_, first, config_.train.batch_size, config_.train.accumulate, mesh,
                                     config_.model.dropout > 0 ? std::optional(dropout_key(config_)) : std::nullopt);

@@ -16,6 +16,7 @@ class TextTask final : public TrainingTask {
   int64_t samples() const override { return order_.size(); }
   int64_t sample_tokens() const override { return order_.seq_len(); }
   std::string fingerprint() const override { return order_.fingerprint(); }
+  bool continues(const TrainConfig& before, const models::RunState& saved) const override;
   void continue_after(const std::vector<models::EarlierLength>& earlier) override { order_.continue_after(earlier); }
   double samples_of_epochs(double epochs) const override { return order_.count_of_epochs(epochs); }
   std::vector<models::Batch> batches(int64_t first, const dist::ProcessMesh& mesh) const override;

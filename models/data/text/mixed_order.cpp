@@ -26,39 +26,56 @@ std::vector<Dataset> only(Dataset data) {
 
 MixedOrder::MixedOrder(Dataset data, uint64_t seed) : MixedOrder(only(std::move(data)), {{{0, 1}}}, seed) {}
 
-MixedOrder::MixedOrder(std::vector<Dataset> sources, std::vector<std::vector<WeightChange>> weights, uint64_t seed)
+MixedOrder::MixedOrder(std::vector<Dataset> sources, Weights weights, uint64_t seed)
     : orders_(orders_of(std::move(sources), seed)),
       weights_(std::move(weights)),
       seed_(seed),
       segment_{.counts = std::vector<int64_t>(orders_.size())},
-      mixture_(mixture(seq_len())) {
+      mixture_(mixture(weights_, segment_, seq_len())) {
   check(orders_.size() == weights_.size(), "mixed_order",
         [&] { return str(orders_.size(), " sources have weights of ", weights_.size()); });
-  fingerprint_ = data(0).fingerprint();
-  if (orders_.size() == 1) return;
-  std::vector<std::string> texts;
-  for (size_t i = 0; i < orders_.size(); ++i) {
+  for (size_t i = 0; i < orders_.size(); ++i)
     check(orders_[i].data().seq_len() == seq_len(), "mixed_order", [&] {
       return str("source ", i, " has sequences of ", orders_[i].data().seq_len(), ", the first one of ", seq_len());
     });
+}
+
+std::string MixedOrder::fingerprint(const Weights& weights) const {
+  if (orders_.size() == 1) return data(0).fingerprint();
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < orders_.size(); ++i) {
     texts.push_back(orders_[i].data().fingerprint());
-    for (const auto& [token, weight] : weights_[i])
+    for (const auto& [token, weight] : weights[i])
       texts.back() += str(" ", detail::shortest(weight), token > 0 ? str("@", token) : "");
   }
-  fingerprint_ = "mixture of " + detail::join(texts, ", ");
+  return "mixture of " + detail::join(texts, ", ");
+}
+
+bool MixedOrder::begins_as(const Weights& before, const std::string& fingerprint,
+                           const std::vector<EarlierLength>& earlier, int64_t count) const {
+  if (before.size() != orders_.size() || this->fingerprint(before) != fingerprint) return false;
+  std::vector<EarlierLength> lengths = earlier;
+  for (const EarlierLength& e : earlier) count -= e.sequences;
+  lengths.push_back({seq_len(), count});
+  Segment segment;
+  for (const auto& [length, sequences] : lengths) {
+    if (!mixture(weights_, segment, length).begins_as(mixture(before, segment, length), sequences)) return false;
+    segment.begin += sequences, segment.tokens += sequences * length;
+  }
+  return true;
 }
 
 // The phases of the segment: its begin and where any weight changes behind it, with the weights of all sources. Changes
 // within one sequence are one.
-Mixture MixedOrder::mixture(int64_t seq_len) const {
-  std::set<int64_t> tokens = {segment_.tokens};
-  for (const auto& changes : weights_)
+Mixture MixedOrder::mixture(const Weights& weights, const Segment& segment, int64_t seq_len) const {
+  std::set<int64_t> tokens = {segment.tokens};
+  for (const auto& changes : weights)
     for (const WeightChange& change : changes)
-      if (change.token > segment_.tokens) tokens.insert(change.token);
+      if (change.token > segment.tokens) tokens.insert(change.token);
   std::vector<MixturePhase> phases;
   for (const int64_t token : tokens) {
-    MixturePhase phase{.first = detail::ceil_div(token - segment_.tokens, seq_len), .weights = {}};
-    for (const auto& changes : weights_) {
+    MixturePhase phase{.first = detail::ceil_div(token - segment.tokens, seq_len), .weights = {}};
+    for (const auto& changes : weights) {
       const auto next = std::ranges::upper_bound(changes, token, {}, &WeightChange::token);
       check(next != changes.begin(), "mixed_order", "every source needs a weight from token 0 on");
       phase.weights.push_back(std::prev(next)->weight);
@@ -66,21 +83,21 @@ Mixture MixedOrder::mixture(int64_t seq_len) const {
     if (!phases.empty() && phases.back().first == phase.first) phases.pop_back();
     phases.push_back(std::move(phase));
   }
-  return Mixture(std::move(phases), seed_ + static_cast<uint64_t>(segment_.begin));
+  return Mixture(std::move(phases), seed_ + static_cast<uint64_t>(segment.begin));
 }
 
 void MixedOrder::continue_after(const std::vector<EarlierLength>& earlier) {
   std::vector<std::vector<EarlierLength>> of_sources(orders_.size());
   segment_ = {.counts = std::vector<int64_t>(orders_.size())};
   for (const auto& [seq_len, sequences] : earlier) {
-    const std::vector<int64_t> read = mixture(seq_len).counts(sequences);
+    const std::vector<int64_t> read = mixture(weights_, segment_, seq_len).counts(sequences);
     for (size_t i = 0; i < read.size(); ++i) {
       of_sources[i].push_back({seq_len, read[i]});
       segment_.counts[i] += read[i];
     }
     segment_.begin += sequences, segment_.tokens += sequences * seq_len;
   }
-  mixture_ = mixture(seq_len());
+  mixture_ = mixture(weights_, segment_, seq_len());
   for (size_t i = 0; i < orders_.size(); ++i) orders_[i].continue_after(of_sources[i]);
 }
 

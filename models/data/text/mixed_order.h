@@ -19,20 +19,24 @@ struct WeightChange {
 
 class MixedOrder {
  public:
+  using Weights = std::vector<std::vector<WeightChange>>;  // of each source, ascending by token, the first at 0
   // One data set.
   MixedOrder(Dataset data, uint64_t seed);
-  // Several in sequences of one length. weights: of each, ascending by token, the first at 0. Error(setting) as
-  // Mixture.
-  MixedOrder(std::vector<Dataset> sources, std::vector<std::vector<WeightChange>> weights, uint64_t seed);
+  // Several in sequences of one length. Error(setting) as Mixture.
+  MixedOrder(std::vector<Dataset> sources, Weights weights, uint64_t seed);
   // The run read these sequences, of all sources together, before it got the length of the data sets.
   void continue_after(const std::vector<EarlierLength>& earlier);
 
   int64_t sources() const { return std::ssize(orders_); }
   const Dataset& data(int64_t source) const { return orders_[static_cast<size_t>(source)].data(); }
   int64_t seq_len() const { return data(0).seq_len(); }
-  int64_t size() const;                                            // sequences of all sources together
-  bool separates_documents() const;                                // of any source
-  const std::string& fingerprint() const { return fingerprint_; }  // of the data and, of several sources, the weights
+  int64_t size() const;                                              // sequences of all sources together
+  bool separates_documents() const;                                  // of any source
+  std::string fingerprint() const { return fingerprint(weights_); }  // of the data and, of several sources, the weights
+  // Whether these sources with the weights `before`, whose fingerprint this is, gave a run the same first `count`
+  // sequences, those at earlier lengths among them.
+  bool begins_as(const Weights& before, const std::string& fingerprint, const std::vector<EarlierLength>& earlier,
+                 int64_t count) const;
 
   struct Place {
     const Dataset* data;
@@ -58,12 +62,12 @@ class MixedOrder {
     std::vector<int64_t> counts = {};
     int64_t tokens = 0;
   };
-  Mixture mixture(int64_t seq_len) const;
+  std::string fingerprint(const Weights& weights) const;
+  Mixture mixture(const Weights& weights, const Segment& segment, int64_t seq_len) const;
 
   std::vector<TrainingOrder> orders_;
-  std::vector<std::vector<WeightChange>> weights_;
+  Weights weights_;
   uint64_t seed_;
-  std::string fingerprint_;
   Segment segment_;  // since the last change of the length
   Mixture mixture_;  // of its sequences, counted from its begin
 };

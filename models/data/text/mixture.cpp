@@ -109,4 +109,17 @@ std::vector<int64_t> Mixture::counts(int64_t count) const {
   return block.counts;
 }
 
+// Blocks before the last one that has been begun are equal where shares are; how long a phase is reaches its last block
+// alone.
+bool Mixture::begins_as(const Mixture& other, int64_t count) const {
+  if (count <= 0) return true;
+  const auto begun = [&](const Mixture& m) {
+    return std::ranges::count_if(m.phases_, [&](const MixturePhase& phase) { return phase.first < count; });
+  };
+  if (begun(*this) != begun(other)) return false;
+  for (size_t p = 0; p < static_cast<size_t>(begun(*this)); ++p)
+    if (phases_[p].first != other.phases_[p].first || shares_[p].bounds != other.shares_[p].bounds) return false;
+  return block_of(count - 1) == other.block_of(count - 1);
+}
+
 }  // namespace braid::models::text

@@ -40,6 +40,8 @@ class Mixture {
   std::vector<Draw> draws(int64_t first, int64_t count) const;
   // How many of the first `count` sequences of the run each source gives.
   std::vector<int64_t> counts(int64_t count) const;
+  // Whether the first `count` sequences have the places that the other mixture, of this seed, gives them.
+  bool begins_as(const Mixture& other, int64_t count) const;
 
  private:
   // A phase in integers: source i has the part [bounds[i], bounds[i + 1]) of 2^30.
@@ -52,6 +54,7 @@ class Mixture {
     int64_t begin, end;           // sequences of the run
     std::vector<int64_t> counts;  // of each source before it
     std::vector<int64_t> bounds;  // places [bounds[i], bounds[i + 1]) of the block belong to source i
+    bool operator==(const Block&) const = default;
   };
   int64_t length(size_t phase) const;  // sequences; of the last one INT64_MAX
   Block block_of(int64_t sequence) const;

@@ -168,8 +168,46 @@ BOOST_AUTO_TEST_CASE(one_source_trains_as_data_path_does) {
 BOOST_AUTO_TEST_CASE(another_mixture_is_another_run) {
   check_failure(mix(whole(), sources(" weight=2 weight=1@768"), {"train.steps=40"}), 2,
                 "is not what " + (whole() / "step-00000030").string());
-  check_failure(mix(whole(), sources(" weight=3 weight=1@900", " weight=1 weight=4@900"), {"train.steps=40"}), 2,
-                "expected data.sources = [");
+  const std::string digits = Folders::folder("digits"), letters = Folders::folder("letters");
+  const std::string other = "\"" + digits + " weight=3 weight=1@900\", \"" + letters + " weight=1 weight=4@900\"";
+  check_failure(mix(whole(), "'data.sources=[" + other + "]'", {"train.steps=40"}), 2,
+                ", found data.sources = [" + other);
+  check_failure(mix(whole(), "'data.sources=[" + other + "]'", {"train.steps=40"}), 2,
+                "expected data.sources = [\"" + digits + " weight=3 weight=1@768 weight=1@1920\", ");
+  const Outcome swapped = mix(whole(),
+                              "'data.sources=[\"" + letters + " weight=1 weight=4@768 weight=4@1920\", \"" + digits +
+                                  " weight=3 weight=1@768 weight=1@1920\"]'",
+                              {"train.steps=40"});
+  check_failure(swapped, 2, "change weights only from a later block than that of sequence 60");
+  check_failure(train(whole(), {"train.steps=40"}), 2, ", found data.path = " + world().data().string());
+}
+
+BOOST_AUTO_TEST_CASE(weights_change_where_the_run_has_not_come_to_yet) {
+  // Blocks of 100 sequences, of 32 tokens: the change is at the end of the first, behind 10 steps of 10 sequences.
+  const std::string before = sources(" weight=3", " weight=1"),
+                    after = sources(" weight=3 weight=1@3200", " weight=1 weight=4@3200");
+  std::vector<std::string> more = {"train.batch_size=10", "schedule.name=constant", "checkpoint.best=true"};
+  const auto to = [&](const fs::path& out, const std::string& mixture, int steps) {
+    std::vector<std::string> all = more;
+    all.insert(all.end(), {"train.steps=" + std::to_string(steps), "eval.interval=5"});
+    return mix(out, mixture, all);
+  };
+  const fs::path straight = world().fresh(), out = world().fresh();
+  BOOST_TEST(to(straight, after, 15).code == 0);
+  BOOST_TEST(to(out, before, 7).code == 0);
+  const Outcome changed = to(out, after, 12);
+  BOOST_TEST(changed.code == 0, changed.output);
+  for (const char* words : {"  data.sources: [", "with other last weights of data.sources, cannot be compared"})
+    BOOST_TEST(changed.output.find(words) != std::string::npos, "no '" << words << "' in: " << changed.output);
+  check_failure(to(out, before, 15), 2, "is not what " + step(out, 12).string());  // the new weights have been read
+  // Twice all weights are the same shares.
+  const Outcome same = to(out, sources(" weight=6 weight=2@3200", " weight=2 weight=8@3200"), 15);
+  BOOST_TEST(same.code == 0, same.output);
+  BOOST_TEST((weights(step(out, 15)) == weights(step(straight, 15))));
+  BOOST_TEST(weights(step(out, 15)).size() > 10000u);
+  const Outcome dry = to(straight, before, 20), plan = mix(straight, before, {"--dry-run", "train.steps=20"});
+  check_failure(dry, 2, "is not what ");
+  check_failure(plan, 2, "is not what ");
 }
 
 BOOST_AUTO_TEST_CASE(a_longer_context_continues_each_source) {

@@ -95,6 +95,23 @@ BOOST_AUTO_TEST_CASE(weights_and_data_are_in_the_fingerprint) {
   BOOST_TEST(two.order(20).fingerprint() == text);
 }
 
+BOOST_AUTO_TEST_CASE(weights_may_change_behind_what_was_read) {
+  const Two two;
+  const MixedOrder::Weights before = {{{0, 1}}, {{0, 3}}}, after = {{{0, 1}, {4000, 3}}, {{0, 3}}};
+  const MixedOrder then = two.order(10, {}, before), now = two.order(10, {}, after);  // from sequence 400 on
+  const std::string print = then.fingerprint();
+  BOOST_TEST(now.begins_as(before, print, {}, 400));
+  BOOST_TEST(!now.begins_as(before, print, {}, 401));
+  BOOST_TEST(!now.begins_as(before, print + " ", {}, 100));  // other data
+  BOOST_TEST(!now.begins_as({{{0, 1}}}, print, {}, 100));
+  // Behind 2000 tokens in sequences of 20 blocks begin anew, and the change is 200 sequences of 10 away.
+  BOOST_TEST(now.begins_as(before, print, {{20, 100}}, 300));
+  BOOST_TEST(!now.begins_as(before, print, {{20, 100}}, 301));
+  BOOST_TEST(!now.begins_as(before, print, {{20, 201}}, 201));
+  BOOST_TEST(two.order(10, {{20, 100}}, before).counts(300) == two.order(10, {{20, 100}}, after).counts(300),
+             boost::test_tools::per_element());
+}
+
 // Every token of each source is read once per epoch, whatever lengths the run had and wherever they changed.
 BOOST_AUTO_TEST_CASE(a_changed_length_neither_repeats_nor_skips_a_token_of_a_source) {
   const Two two;

@@ -116,6 +116,52 @@ BOOST_AUTO_TEST_CASE(the_seed_changes_the_order_and_not_the_counts) {
   }
 }
 
+// Against the draws themselves: it may say no where they are equal by chance, and must not say yes where they differ.
+BOOST_AUTO_TEST_CASE(a_mixture_begins_as_another_up_to_the_block_in_which_they_part) {
+  std::mt19937 random(10);
+  int same = 0, different = 0;
+  for (int round = 0; round < 200; ++round) {
+    const std::vector<MixturePhase> phases = random_phases(random);
+    std::vector<MixturePhase> changed = phases;
+    MixturePhase& phase = changed[random() % changed.size()];
+    if (random() % 2 == 0) {
+      for (double& w : phase.weights) w *= round % 4 == 0 ? 2 : 1 + static_cast<double>(random() % 2);
+    } else {
+      MixturePhase later = changed.back();
+      later.first += 1 + static_cast<int64_t>(random() % 400);
+      std::ranges::reverse(later.weights);
+      changed.push_back(later);
+    }
+    const Mixture a(phases, 3), b(changed, 3);
+    const int64_t total = phases.back().first + 500;
+    const std::vector<Mixture::Draw> of_a = a.draws(0, total), of_b = b.draws(0, total);
+    const auto parted = std::ranges::mismatch(of_a, of_b, [](const Mixture::Draw& x, const Mixture::Draw& y) {
+      return x.source == y.source && x.index == y.index;
+    });
+    const int64_t equal = parted.in1 - of_a.begin();
+    for (const int64_t count : {int64_t{0}, int64_t{1}, equal / 2, equal, equal + 1, total}) {
+      const bool begins = a.begins_as(b, count);
+      BOOST_TEST(begins == b.begins_as(a, count));
+      BOOST_TEST((!begins || count <= equal || equal == total), "round " << round << ": " << count << " of " << equal);
+      if (count > 0) ++(begins ? same : different);
+    }
+    BOOST_TEST(a.begins_as(a, total));
+    BOOST_TEST(a.begins_as(b, 0));
+  }
+  BOOST_TEST(same > 300);
+  BOOST_TEST(different > 200);
+  // Two more blocks make a phase: the first of them is as before.
+  const Mixture one({{0, {3, 1}}}, 3), two({{0, {3, 1}}, {200, {1, 3}}}, 3);
+  BOOST_TEST(one.begins_as(two, 200));
+  BOOST_TEST(!one.begins_as(two, 201));
+  const Mixture inside({{0, {3, 1}}, {199, {1, 3}}}, 3);
+  BOOST_TEST(!one.begins_as(inside, 50));
+  const Mixture twice({{0, {6, 2}}}, 3), other({{0, {1, 3}}}, 3), three({{0, {3, 1, 0}}}, 3);
+  BOOST_TEST(one.begins_as(twice, 1000));
+  BOOST_TEST(!one.begins_as(other, 1));
+  BOOST_TEST(!one.begins_as(three, 1));
+}
+
 BOOST_AUTO_TEST_CASE(small_shares_have_their_counts_too) {
   const Mixture mixture({{0, {1 - 3e-4, 1e-4, 2e-4}}}, 5);
   const std::vector<int64_t> counts = mixture.counts(1'000'000);
