@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "apps/chart/chart.h"
 #include "apps/chart/csv.h"
@@ -13,6 +14,10 @@
 #include "braid/autograd/ops.h"
 #include "braid/autograd/record.h"
 #include "braid/models/data/text/batches.h"
+#include "braid/models/data/vision/batches.h"
+#include "braid/models/data/vision/manifest.h"
+#include "braid/models/families/seq2seq/model.h"
+#include "braid/models/families/seq2seq/pairs.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/models/inspect/capture.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
@@ -25,13 +30,43 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kSequences = 8;
+constexpr int64_t kSamples = 8;
 
 bool is_measured(const std::string& name) {
-  return name.starts_with("hidden.") || name.ends_with(".attn_out") || name.ends_with(".ffn_out");
+  return name.starts_with("hidden.") || name.find(".hidden.") != std::string::npos || name.ends_with("attn_out") ||
+         name.ends_with(".ffn_out");
 }
 
 double size_of(const Tensor& x) { return mean(cast(abs(x), DType::f64)).item(); }
+
+// The first validation samples.
+models::Batch first_samples(const TrainConfig& config) {
+  std::vector<int64_t> first(kSamples);
+  std::iota(first.begin(), first.end(), 0);
+  if (const auto pairs = models::PairTask::of_path(config.data.path))
+    return pair_batch(*pairs, models::text::Split::val, first);
+  if (models::vision::holds_images(config.data.path)) {
+    const models::vision::ImageDataset images(config.data.path, models::text::Split::val);
+    first.resize(static_cast<size_t>(std::min(kSamples, images.size())));
+    return read_batch(images, first);
+  }
+  for (const std::optional<models::text::Dataset>& data : validation_data(config))
+    if (data) return models::text::validation_batches(*data, kSamples, kSamples, {}).at(0);
+  fail(ErrorKind::setting, "study.coordinates measures on validation samples: expected data with some, found none");
+}
+
+// The observer sees what the model computes on the way; returns logits.
+Tensor logits_of(const models::Model& model, const models::Batch& batch, const nn::ActivationObserver& observer) {
+  if (const auto* images = dynamic_cast<const models::ImageModel*>(&model))
+    return images->logits(batch.at("pixel_values"), &observer);
+  if (const auto* pairs = dynamic_cast<const models::Seq2Seq*>(&model))
+    return pairs->logits(
+        pairs->decode(batch.at("input_ids"), pairs->encode(batch.at("source_ids"), &observer), nullptr, &observer));
+  const auto& text = dynamic_cast<const models::LanguageModel&>(model);
+  const models::Capture seen = models::capture(text, batch.at("input_ids"));
+  for (const auto& [name, value] : seen.tensors) observer(name, value);
+  return text.logits(seen.out);
+}
 
 // The sizes of a variant, averaged over seeds: of each quantity, in the order of computation, by step and width.
 struct Curves {
@@ -86,21 +121,20 @@ Chart chart_of(const std::string& title, const Curves& curves) {
 
 std::vector<ActivationSize> measure_coordinates(const TrainConfig& config, const fs::path& folder) {
   std::vector<ActivationSize> sizes;
-  Tensor ids;  // (B, T)
-  for (const std::optional<models::text::Dataset>& data : validation_data(config))
-    if (data && !ids) ids = models::text::validation_batches(*data, kSequences, kSequences, {}).at(0).at("input_ids");
+  const models::Batch batch = first_samples(config);
   for (const models::StepFolder& checkpoint : models::step_folders(folder)) {
     const models::LoadedModel loaded = models::load_model(checkpoint.path);
-    const auto* model = dynamic_cast<const models::LanguageModel*>(loaded.model.get());
-    check(model, ErrorKind::setting, "study.coordinates measures language models: expected a model and data of text");
     const NoGrad off;
-    const models::Capture seen = models::capture(*model, ids);
+    int64_t width = 0;
     const auto add = [&](const std::string& name, const Tensor& x) {
-      sizes.push_back({checkpoint.step, seen.out.dim(-1), name, size_of(x)});
+      sizes.push_back({checkpoint.step, width, name, size_of(x)});
     };
-    for (const auto& [name, value] : seen.tensors)
-      if (is_measured(name)) add(name, value);
-    add("logits", model->logits(seen.out));
+    const nn::ActivationObserver observer{.receive = [&](const std::string& name, const Tensor& value) {
+      if (!is_measured(name)) return;
+      width = value.dim(-1);
+      add(name, value);
+    }};
+    add("logits", logits_of(*loaded.model, batch, observer));
   }
   return sizes;
 }
@@ -169,8 +203,8 @@ void report_coordinates(const Study& study, const std::vector<StudyResult>& resu
   report.csv("slopes", slopes);
   report.title("Coordinate check");
   const std::string caption =
-      str("Sizes are means of absolute values on ", kSequences,
-          " validation sequences. Slopes are of their logarithm over that of the width, at the last step; up to +-",
+      str("Sizes are means of absolute values on ", kSamples,
+          " validation samples. Slopes are of their logarithm over that of the width, at the last step; up to +-",
           fixed(kFlatSlope, 2), " is flat.");
   report.text(caption + "\n\n");
   report.table("coordinates", table, caption);

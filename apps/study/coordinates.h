@@ -16,7 +16,7 @@ namespace braid::apps {
 inline constexpr double kFlatSlope = 0.25;
 
 // The sizes at each checkpoint of a run: of hidden.<i>, layers.<i>.attn_out, layers.<i>.ffn_out and logits
-// (apps/dump/names.md) on the first validation sequences. Error(setting) for a model of other things than text.
+// (apps/dump/names.md) on the first validation samples, of an encoder-decoder those of both sides.
 std::vector<ActivationSize> measure_coordinates(const TrainConfig& config, const std::filesystem::path& folder);
 // "step,width,quantity,size" and a line for each; and back.
 std::string coordinates_csv(const std::vector<ActivationSize>& sizes);

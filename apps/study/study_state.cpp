@@ -13,6 +13,7 @@
 #include "apps/train/log/log.h"
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/run_data.h"
+#include "apps/train/task/task.h"
 #include "braid/autograd/record.h"
 #include "braid/models/cost/size.h"
 #include "braid/models/data/text/manifest.h"
@@ -49,6 +50,12 @@ bool free_to_change(const std::string& setting) {
   for (const char* prefix : {"run.threads=", "run.device=", "run.out=", "log.", "checkpoint.", "parallel."})
     if (setting.starts_with(prefix)) return true;
   return false;
+}
+
+// Not images, nor pairs that the program makes.
+bool is_text(const TrainConfig& config) {
+  return config.data.path.empty() ||
+         (!models::PairTask::of_path(config.data.path) && !models::vision::holds_images(config.data.path));
 }
 
 // The last value of each key that counts.
@@ -110,6 +117,12 @@ std::string families_csv(const std::vector<FamilyAccuracy>& rows) {
 
 RunModel model_of(const RunSettings& settings) {
   const TrainConfig& config = settings.config;
+  if (!is_text(config)) {
+    const std::unique_ptr<const TrainingTask> task = make_task(config);
+    RunModel run{.spec = task->model_spec(), .seq_len = task->sample_tokens(), .has_data = true, .sample = {}};
+    run.sample = sample_flops(config, *run.spec, task->typical_batch(*run.spec));
+    return run;
+  }
   const int64_t vocabulary = vocabulary_here(config);
   RunModel run{.spec = model_spec(config, vocabulary), .has_data = vocabulary > 0, .sample = {}};
   run.seq_len = sequence_length(config, *run.spec);
@@ -137,7 +150,9 @@ void open_study(const Study& study, const std::vector<StudyRun>& runs) {
     check(settings.config.eval.interval > 0, ErrorKind::setting,
           "a study compares validation losses: expected eval.interval above 0, found 0");
     for (const std::string& path : data_folders(settings.config))
-      if (!data.contains(path)) data[path] = models::text::read_manifest(path).fingerprint;
+      if (!data.contains(path))
+        data[path] = is_text(settings.config) ? models::text::read_manifest(path).fingerprint
+                                              : make_task(settings.config)->fingerprint();
   }
   for (const auto& [path, fingerprint] : data)
     check(study.fingerprint.empty() || fingerprint == study.fingerprint, ErrorKind::setting, [&, &path = path] {

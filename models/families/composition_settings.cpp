@@ -1,17 +1,22 @@
 #include "braid/models/families/composition_settings.h"
 
+#include <cmath>
+
 #include "braid/models/families/layer_pattern.h"
 
 namespace braid::models {
 
-nn::CompositionOptions CompositionSettings::composition() const {
-  return {.rank = rank,
-          .pre = pre_compose,
-          .post = post_compose,
-          .query_side = query_side,
-          .key_side = key_side,
-          .static_term = static_proj,
-          .identity_start = compose_init == "identity"};
+nn::CompositionOptions CompositionSettings::composition(double mup_ratio) const {
+  nn::CompositionOptions o{.rank = rank,
+                           .pre = pre_compose,
+                           .post = post_compose,
+                           .query_side = query_side,
+                           .key_side = key_side,
+                           .static_term = static_proj,
+                           .identity_start = compose_init == "identity"};
+  for (nn::Init* init : {&o.dw1, &o.dd, &o.base}) init->value /= std::sqrt(mup_ratio);
+  o.qkw.value /= mup_ratio * std::sqrt(mup_ratio);
+  return o;
 }
 
 std::vector<bool> CompositionSettings::composing(int64_t layers) const {

@@ -19,7 +19,8 @@ struct CompositionSettings {
   std::string compose_layers = "all";  // that have DCMHA: layer_pattern.h
 
   bool operator==(const CompositionSettings&) const = default;
-  nn::CompositionOptions composition() const;
+  // mup_ratio: m of training/mup.h, by which first weights become smaller.
+  nn::CompositionOptions composition(double mup_ratio = 1) const;
   // Whether this one of a stack's layers, which have no windows, has DCMHA.
   bool composes(int64_t layer, int64_t layers) const { return use_dcmha && composing(layers).at(size_t(layer)); }
   // Each of the layers. Error(setting) where compose_layers reaches beyond them.

@@ -1,6 +1,7 @@
 #include "braid/models/families/family_settings.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "braid/tensor/base/strings.h"
 
@@ -11,6 +12,20 @@ void need_setting(bool ok, const std::string& key, const std::string& expected, 
   check(ok, ErrorKind::setting, [&] {
     return "bad " + key + ": expected " + expected + ", found " + found + (advice.empty() ? "" : "; " + advice);
   });
+}
+
+Setting mup_key(int64_t& base_width) {
+  return {"mup_base_width", &base_width,
+          "muP: first weights and learning rates follow the width, so that a rate found at this one serves; null = "
+          "neither does",
+          between(1, 1 << 20), 0};
+}
+
+void check_mup_base(int64_t base_width, int64_t width, int64_t heads) {
+  const int64_t of_head = width / std::gcd(width, heads);
+  need_setting(base_width % of_head == 0, "mup_base_width",
+               str("a multiple of ", of_head, ", since the heads of both widths are equally wide"),
+               std::to_string(base_width));
 }
 
 void check_rules(const std::vector<Setting>& table) {

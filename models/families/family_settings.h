@@ -22,6 +22,11 @@ void check_rules(const std::vector<Setting>& table);
 void need_setting(bool ok, const std::string& key, const std::string& expected, const std::string& found,
                   const std::string& advice = "");
 
+// muP (training/mup.h) of a family with hidden_size and num_attention_heads, whose heads keep their width: the row of
+// the base's width, 0 for no muP, and its check.
+Setting mup_key(int64_t& base_width);
+void check_mup_base(int64_t base_width, int64_t width, int64_t heads);  // Error(setting)
+
 // ModelSpec::settings(): model_type, then the table. in_use, may_change: of the setting of a name.
 using OfSetting = std::function<bool(const std::string& name)>;
 std::vector<ModelSetting> model_settings(const std::string& model_type, const std::vector<Setting>& table,

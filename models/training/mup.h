@@ -6,10 +6,14 @@
 //   m = fan-in / fan-in at the base width        at the base width m = 1, and nothing changes
 //
 //                                        first deviation    rate of AdamW    rate of Muon: rms, spectral
-//   embeddings, vectors                          1                1              of AdamW
+//   inputs, vectors                              1                1              of AdamW
 //   matrices of hidden units                1 / sqrt(m)         1 / m            1 / sqrt(m),  1
 //   the output projection                      1 / m            1 / m            of AdamW
 //   qkw of Compose                          1 / m^1.5          1 / m^2           of AdamW
+//
+// Inputs are what reads no hidden units: tables by token and position, class tokens, linear maps of patches. A
+// classifier is an output projection; the queries, keys and values of cross-attention are hidden matrices as all
+// others.
 //
 // Factors are relative to the base. That of Muon keeps the spectral norm of an update in proportion to
 // sqrt(fan-out / fan-in) (Yang, Simon, Bernstein 2023, arXiv 2310.17813). The fan-in of a matrix that reads no hidden

@@ -92,10 +92,7 @@ void resolve_depth(const DcformerConfig& c) {
 
 void check_mup(const DcformerConfig& c) {
   if (c.mup_base_width == 0) return;
-  const int64_t heads_width = c.dim / std::gcd(c.dim, c.n_head);
-  need_setting(c.mup_base_width % heads_width == 0, "mup_base_width",
-               str("a multiple of ", heads_width, ", since the heads of both widths are equally wide"),
-               std::to_string(c.mup_base_width));
+  check_mup_base(c.mup_base_width, c.dim, c.n_head);
   need_setting(!c.tie_word_embeddings, "tie_word_embeddings",
                "false with mup_base_width, under which the token embedding and the output projection start and learn "
                "differently",

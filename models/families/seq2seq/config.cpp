@@ -1,5 +1,7 @@
 #include "braid/models/families/seq2seq/config.h"
 
+#include <algorithm>
+
 #include "braid/models/families/config_file.h"
 #include "braid/models/families/family_settings.h"
 #include "braid/tensor/base/strings.h"
@@ -30,6 +32,15 @@ const FamilyPresets<Seq2SeqConfig>& presets() {
 
 }  // namespace
 
+Seq2SeqConfig Seq2SeqConfig::mup_base() const {
+  Seq2SeqConfig base = *this;
+  base.mup_base_width = 0;
+  base.hidden_size = mup_base_width;
+  base.num_attention_heads = num_attention_heads * mup_base_width / hidden_size;
+  base.intermediate_size = std::max<int64_t>(1, intermediate_size * mup_base_width / hidden_size);
+  return base;
+}
+
 // Bounds keep every product of sizes far below 2^63.
 std::vector<Setting> seq2seq_keys(Seq2SeqConfig& c) {
   std::vector<Setting> table = {
@@ -46,6 +57,7 @@ std::vector<Setting> seq2seq_keys(Seq2SeqConfig& c) {
   for (Setting& key : composition_keys(c, "weights from the query, of cross-attention the decoder's state",
                                        "weights from the key, of cross-attention the encoder's state"))
     table.push_back(std::move(key));
+  table.push_back(mup_key(c.mup_base_width));
   return table;
 }
 
@@ -54,6 +66,7 @@ void check_config(const Seq2SeqConfig& config) {
   check_rules(seq2seq_keys(c));
   need_setting(c.hidden_size % c.num_attention_heads == 0, "num_attention_heads",
                str("a divisor of hidden_size = ", c.hidden_size), std::to_string(c.num_attention_heads));
+  check_mup_base(c.mup_base_width, c.hidden_size, c.num_attention_heads);
   for (const int64_t layers : {c.encoder_layers, c.decoder_layers}) c.composing(layers);
 }
 
@@ -67,7 +80,8 @@ std::string write_seq2seq_config(const Seq2SeqConfig& config) {
   Seq2SeqConfig copy = config;
   // Without the name of the settings that are written.
   const auto is_written = [&](const Setting& setting) {
-    return setting.name != "compose" && (setting.name != "compose_layers" || config.compose_layers != "all");
+    if (setting.name == "compose_layers") return config.compose_layers != "all";
+    return setting.name != "compose" && (setting.name != "mup_base_width" || config.mup_base_width != 0);
   };
   object["profile"] = add_values(object, seq2seq_keys(copy), is_written);
   return object.dump(2) + "\n";

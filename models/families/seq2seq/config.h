@@ -14,8 +14,11 @@ struct Seq2SeqConfig : CompositionSettings {
   int64_t vocab_size = 44;                                           // V
   int64_t max_source_length = 64, max_target_length = 64;            // longest S and T
   double layer_norm_eps = 1e-5;
+  int64_t mup_base_width = 0;  // hidden_size that the learning rate was found for (training/mup.h); 0: no muP
 
   bool operator==(const Seq2SeqConfig&) const = default;
+  Seq2SeqConfig mup_base() const;  // the model of width mup_base_width, with heads of the same width
+  double mup_ratio() const { return mup_base_width == 0 ? 1 : double(hidden_size) / double(mup_base_width); }  // m
 };
 
 // The table of the settings; it points into `config`.

@@ -16,7 +16,7 @@ nn::CrossAttentionOptions cross_options(const Seq2SeqConfig& c, int64_t layer) {
   o.width = c.hidden_size;
   o.heads = c.num_attention_heads;
   o.compose = c.composes(layer, c.decoder_layers);
-  o.composition_options = c.composition();
+  o.composition_options = c.composition(c.mup_ratio());
   o.projection = projection(c);
   return o;
 }
@@ -37,7 +37,7 @@ nn::BlockOptions seq2seq_block(const Seq2SeqConfig& c, int64_t layer, bool causa
   o.attention.heads = c.num_attention_heads;
   o.attention.causal = causal;
   o.attention.compose = c.composes(layer, causal ? c.decoder_layers : c.encoder_layers);
-  o.attention.composition_options = c.composition();
+  o.attention.composition_options = c.composition(c.mup_ratio());
   o.attention.projection = projection(c);
   o.mlp = mlp_options(c);
   o.layer_norm = true;

@@ -19,11 +19,19 @@ Seq2SeqSpec::Seq2SeqSpec(Seq2SeqConfig config) : config_(std::move(config)) { ch
 std::vector<ModelSetting> Seq2SeqSpec::settings() const {
   Seq2SeqConfig copy = config_;
   const auto in_use = [&](const std::string& name) { return composition_in_use(config_, name); };
-  return model_settings("seq2seq", seq2seq_keys(copy), in_use, composition_may_change);
+  const auto may_change = [](const std::string& name) {
+    return name == "mup_base_width" || composition_may_change(name);
+  };
+  return model_settings("seq2seq", seq2seq_keys(copy), in_use, may_change);
 }
 
 std::unique_ptr<const ModelSpec> Seq2SeqSpec::with(const SettingTexts& settings) const {
   return std::make_unique<Seq2SeqSpec>(configured(config_, settings));
+}
+
+std::unique_ptr<const ModelSpec> Seq2SeqSpec::mup_base() const {
+  if (config_.mup_base_width == 0) return nullptr;
+  return std::make_unique<Seq2SeqSpec>(config_.mup_base());
 }
 
 std::unique_ptr<Model> Seq2SeqSpec::make(RandomKey key, const dist::ProcessMesh& mesh) const {

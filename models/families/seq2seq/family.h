@@ -14,6 +14,7 @@ class Seq2SeqSpec final : public ModelSpec {
   std::string config_json() const override { return write_seq2seq_config(config_); }
   std::vector<ModelSetting> settings() const override;
   std::unique_ptr<const ModelSpec> with(const SettingTexts& settings) const override;
+  std::unique_ptr<const ModelSpec> mup_base() const override;
   std::unique_ptr<Model> make(RandomKey key, const dist::ProcessMesh& mesh = {}) const override;
 
   // A sample is a source and a target of the longest lengths.

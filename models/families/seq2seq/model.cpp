@@ -44,7 +44,8 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, RandomKey key, const dist::Process
   });
   const Seq2SeqConfig& c = config_;
   const int64_t D = c.hidden_size;
-  const nn::Init init = nn::Init::normal(1 / std::sqrt(static_cast<double>(D)));
+  const double deviation = 1 / std::sqrt(static_cast<double>(c.mup_base_width == 0 ? D : c.mup_base_width));
+  const nn::Init init = nn::Init::normal(deviation);
   embeddings_ = nn::Embedding(c.vocab_size, D, init, child(key, "embeddings"));
   const auto positions = [&](int64_t longest, const char* name) {
     return nn::parameter(init.make({longest, D}, child(key, name)));
@@ -56,7 +57,8 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, RandomKey key, const dist::Process
   for (int64_t i = 0; i < c.decoder_layers; ++i) decoder_.emplace_back(c, i, child(decoder, i));
   encoder_norm_ = nn::LayerNorm(D, c.layer_norm_eps);
   norm_ = nn::LayerNorm(D, c.layer_norm_eps);
-  output_ = nn::Linear(D, c.vocab_size, {.init = init, .takes_lora = false}, child(key, "output"));
+  output_ = nn::Linear(D, c.vocab_size, {.init = nn::Init::normal(deviation / c.mup_ratio()), .takes_lora = false},
+                       child(key, "output"));
 }
 
 // ids (B, T), of which column 0 stands at position `first` -> (B, T, D)

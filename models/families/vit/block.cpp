@@ -14,7 +14,7 @@ nn::AttentionOptions attention_options(const VitConfig& c, int64_t layer) {
   o.heads = c.num_attention_heads;
   o.causal = false;
   o.compose = c.composes(layer, c.num_hidden_layers);
-  o.composition_options = c.composition();
+  o.composition_options = c.composition(c.mup_ratio());
   o.composition_options.dropout = c.compose_dropout;
   // Each of queries, keys and values as xavier_uniform would spread it by itself.
   o.projection = {.bias = c.qkv_bias, .init = nn::Init::normal(1 / std::sqrt(static_cast<double>(c.hidden_size)))};

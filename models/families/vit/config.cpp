@@ -70,6 +70,15 @@ nn::Activation VitConfig::activation() const {
   return std::ranges::find(kActivations, hidden_act, &std::pair<std::string, nn::Activation>::first)->second;
 }
 
+VitConfig VitConfig::mup_base() const {
+  VitConfig base = *this;
+  base.mup_base_width = 0;
+  base.hidden_size = mup_base_width;
+  base.num_attention_heads = num_attention_heads * mup_base_width / hidden_size;
+  base.intermediate_size = std::max<int64_t>(1, intermediate_size * mup_base_width / hidden_size);
+  return base;
+}
+
 // Bounds keep every product of sizes far below 2^63.
 std::vector<Setting> vit_keys(VitConfig& c) {
   constexpr double kMaxSide = 1 << 14;
@@ -99,6 +108,7 @@ std::vector<Setting> vit_keys(VitConfig& c) {
       {"drop_path_rate", &c.drop_path_rate, "stochastic depth in training: of the last block, rising from 0",
        from_below(0, 1)},
       {"compose_dropout", &c.compose_dropout, "dropout of the dynamic weights in training", from_below(0, 1)},
+      mup_key(c.mup_base_width),
   };
   table.insert(table.end(), std::begin(of_training), std::end(of_training));
   return table;
@@ -114,6 +124,7 @@ void check_config(const VitConfig& config) {
                  str(size->size(), " numbers"));
   need_setting(c.hidden_size % c.num_attention_heads == 0, "num_attention_heads",
                str("a divisor of hidden_size = ", c.hidden_size), std::to_string(c.num_attention_heads));
+  check_mup_base(c.mup_base_width, c.hidden_size, c.num_attention_heads);
   const Pixels image = c.image(), patch = c.patch();
   if (c.stem_channels.empty()) {
     need_setting(image.rows % patch.rows == 0 && image.columns % patch.columns == 0, "patch_size",

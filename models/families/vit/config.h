@@ -26,6 +26,7 @@ struct VitConfig : CompositionSettings {
   std::string posemb = "learn";        // or sincos2d
   bool rep_size = false;               // tanh(linear) before the classifier
   double hidden_dropout_prob = 0, drop_path_rate = 0, compose_dropout = 0;  // of training
+  int64_t mup_base_width = 0;            // hidden_size that the learning rate was found for (training/mup.h); 0: no muP
   std::vector<std::string> class_names;  // by label, no setting (id2label of config.json); empty: not known
 
   bool operator==(const VitConfig&) const = default;
@@ -40,6 +41,8 @@ struct VitConfig : CompositionSettings {
   bool class_token() const { return pool_type == "tok"; }
   int64_t tokens() const { return patches() + class_token(); }  // T
   nn::Activation activation() const;
+  VitConfig mup_base() const;  // the model of width mup_base_width, with heads of the same width
+  double mup_ratio() const { return mup_base_width == 0 ? 1 : double(hidden_size) / double(mup_base_width); }  // m
   // Dropout of any kind: a training step depends on the keys of its samples.
   bool random_training() const { return hidden_dropout_prob > 0 || drop_path_rate > 0 || compose_dropout > 0; }
 

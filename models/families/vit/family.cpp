@@ -18,7 +18,8 @@ bool in_use(const VitConfig& c, const std::string& name) {
 
 // Settings of training may have other values when a trained model continues, and those of where new weights are.
 bool may_change(const std::string& name) {
-  static const std::set<std::string> of_training = {"hidden_dropout_prob", "drop_path_rate", "compose_dropout"};
+  static const std::set<std::string> of_training = {"hidden_dropout_prob", "drop_path_rate", "compose_dropout",
+                                                    "mup_base_width"};
   return of_training.contains(name) || composition_may_change(name);
 }
 
@@ -68,6 +69,11 @@ std::unique_ptr<const ModelSpec> VitSpec::with_class_names(std::vector<std::stri
   VitConfig named = config_;
   named.class_names = std::move(names);
   return std::make_unique<VitSpec>(named);
+}
+
+std::unique_ptr<const ModelSpec> VitSpec::mup_base() const {
+  if (config_.mup_base_width == 0) return nullptr;
+  return std::make_unique<VitSpec>(config_.mup_base());
 }
 
 std::unique_ptr<Model> VitSpec::make(RandomKey key, const dist::ProcessMesh& mesh) const {

@@ -18,6 +18,7 @@ class VitSpec final : public ImageModelSpec {
   std::unique_ptr<const ModelSpec> with_class_names(std::vector<std::string> names) const override;
   std::vector<ModelSetting> settings() const override;
   std::unique_ptr<const ModelSpec> with(const SettingTexts& settings) const override;
+  std::unique_ptr<const ModelSpec> mup_base() const override;
   std::unique_ptr<Model> make(RandomKey key, const dist::ProcessMesh& mesh = {}) const override;
 
   std::vector<std::string> config_notes(const std::string& text, const std::string& file) const override;

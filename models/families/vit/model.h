@@ -29,7 +29,9 @@ class Vit final : public ImageModel {
   }
   Tensor loss_sum(const Batch& batch) const override;
 
-  std::vector<std::string> elementwise_parameters() const override { return {"classifier.*"}; }
+  std::vector<std::string> elementwise_parameters() const override {
+    return {"patches.*", "class_token", "positions", "classifier.*"};
+  }
   void set_recompute(bool on) override { recompute_ = on; }
   void set_attention_workspace(int64_t bytes) override {
     for (VitBlock& block : layers_) block.attention_workspace(bytes);

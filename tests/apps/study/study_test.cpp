@@ -8,6 +8,7 @@
 #include "apps/study/coordinates.h"
 #include "braid/models/data/text/manifest.h"
 #include "tests/apps/train/runs.h"
+#include "tests/support/idx_images.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -209,6 +210,53 @@ BOOST_AUTO_TEST_CASE(a_best_rate_at_the_edge_is_marked) {
                            "The best rate of [base], 0.01, is the largest: try larger ones."})
     BOOST_TEST(page.find(part) != std::string::npos, page << " lacks " << part);
   BOOST_TEST(slurp(out / "report/rates.svg").starts_with("<svg"));
+}
+
+BOOST_AUTO_TEST_CASE(coordinates_of_images_and_pairs_are_flat_under_mup_alone) {
+  const fs::path in = world().scratch / "halves";
+  const std::string images = (world().scratch / "pictures").string(), train = write_idx_images(in, "train", 60),
+                    val = write_idx_images(in, "t10k", 20);
+  const Outcome made = run("prepare --images " + train + " --val " + val + " -o " + images);
+  BOOST_TEST(made.code == 0, made.output);
+  struct Case {
+    std::string base;
+    int quantities;
+    std::vector<std::string> flat;
+  };
+  const std::string cross = "decoder.layers.0.cross_attn_out";
+  const Case cases[] = {{"data.path = \"" + images + "\"\nmodel.preset = \"dc-vit-28\"\nmodel.num_hidden_layers = 1\n",
+                         5,
+                         {"hidden.0", "hidden.1", "layers.0.attn_out", "layers.0.ffn_out", "logits"}},
+                        {"data.path = \"pairs:sort\"\nmodel.preset = \"dc-seq2seq-tiny\"\nmodel.encoder_layers = 1\n"
+                         "model.decoder_layers = 1\n",
+                         10,
+                         {"encoder.hidden.1", "decoder.hidden.0", "decoder.hidden.1", cross, "logits"}}};
+  for (const Case& c : cases) {
+    const fs::path out = world().fresh();
+    std::string text = "[study]\nout = \"" + out.string() + "\"\nseeds = 1\nsteps = 6\ncoordinates = true\n[base]\n" +
+                       c.base +
+                       "train.batch_size = 8\noptimizer.lr = 0.003\nschedule.warmup = 1\nschedule.name = \"constant\"\n"
+                       "eval.interval = 6\neval.samples = 2\nguard.spike = 0\nrun.threads = 1\n";
+    for (const int width : {32, 64, 128, 256})
+      text += str("[sizes.w", width, "]\nmodel.hidden_size = ", width, "\nmodel.num_attention_heads = ", width / 8,
+                  "\nmodel.intermediate_size = ", 2 * width, "\n");
+    const Outcome done =
+        run("study " + file_of(text + "[variants.sp]\n[variants.mup]\nmodel.mup_base_width = 32\n").string());
+    BOOST_TEST(done.code == 0, done.output);
+    const fs::path report = out / "report";
+    BOOST_TEST(rows_of(report / "coordinates.csv") == size_t(2 * 4 * 6 * c.quantities));
+    std::map<std::string, double> slopes;  // at the last step
+    for (const std::string& line : split(slurp(report / "slopes.csv"), '\n'))
+      if (const auto cells = split(line, ','); cells.size() == 4 && cells[2] == "6")
+        slopes[cells[0] + " " + cells[1]] = std::stod(cells[3]);
+    double steepest = 0;
+    for (const auto& [name, slope] : slopes)
+      if (name.starts_with("sp ")) steepest = std::max(steepest, slope);
+    BOOST_TEST(steepest > 0.5, c.base);
+    for (const std::string& quantity : c.flat)
+      BOOST_TEST(std::fabs(slopes.at("mup " + quantity)) < apps::kFlatSlope,
+                 quantity << ": " << slopes.at("mup " + quantity));
+  }
 }
 
 // Three widths under muP and without it: with one rate for all, the logits of the latter grow with the width.
