@@ -11,9 +11,10 @@ CrossAttention::CrossAttention(const CrossAttentionOptions& options, RandomKey k
   check(o.width > 0 && o.heads > 0 && o.width % o.heads == 0, "cross_attention",
         [&] { return str("needs a positive width that divides over the heads, found ", o.width, " and ", o.heads); });
   head_dim_ = o.width / o.heads;
-  q_ = Linear(o.width, o.width, o.projection, child(key, "wq"));
-  Linear::Options keys_and_values = o.projection;
-  keys_and_values.shard = {.axis = 0, .unit = "head", .units = 0, .repeats = 2};
+  Linear::Options queries = o.projection, keys_and_values = o.projection;
+  queries.shard = {.axis = 0, .unit = "head", .units = o.heads, .scores = 1};
+  keys_and_values.shard = {.axis = 0, .unit = "head", .units = o.heads, .repeats = 2, .scores = 1};
+  q_ = Linear(o.width, o.width, queries, child(key, "wq"));
   kv_ = Linear(o.width, 2 * o.width, keys_and_values, child(key, "wkv"));
   out_ = Linear(o.width, o.width, o.projection, child(key, "wo"));
   if (!o.compose) return;

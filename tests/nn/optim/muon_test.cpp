@@ -9,6 +9,7 @@
 
 #include "braid/autograd/record.h"
 #include "braid/nn/attention/attention.h"
+#include "braid/nn/attention/cross_attention.h"
 #include "braid/nn/optim/registry.h"
 #include "braid/tensor/kernels/backend.h"
 #include "tests/support/compare.h"
@@ -196,6 +197,21 @@ BOOST_AUTO_TEST_CASE(fused_matrices_have_parts) {
   BOOST_TEST((parts({.axis = 1, .units = 4}, {6, 8}, 1) == Parts{{1, 0, 8}}));
   BOOST_TEST((parts({}, {6, 8}, 1) == Parts{{0, 0, 6}}));
   BOOST_TEST((parts(qkv, {15, 3}, 1) == Parts{{0, 0, 15}}));
+}
+
+BOOST_AUTO_TEST_CASE(cross_attention_has_heads_of_queries_and_keys) {
+  using Parts = std::vector<MatrixPart>;
+  const CrossAttention layer({.width = 12, .heads = 3, .compose = false}, RandomKey{1, 0});
+  const std::map<std::string, ShardRule> rules = shard_rules(layer);
+  const auto parts = [&](const std::string& name, const Shape& shape, int64_t heads) {
+    return matrix_parts(rules.at(name), shape, heads);
+  };
+  BOOST_TEST((parts("wq.weight", {12, 12}, 0) == Parts{{0, 0, 12}}));
+  BOOST_TEST((parts("wq.weight", {12, 12}, 1) == Parts{{0, 0, 4}, {0, 4, 8}, {0, 8, 12}}));
+  BOOST_TEST((parts("wq.weight", {12, 12}, 2) == Parts{{0, 0, 8}, {0, 8, 12}}));
+  BOOST_TEST((parts("wkv.weight", {24, 12}, 0) == Parts{{0, 0, 12}, {0, 12, 24}}));
+  BOOST_TEST((parts("wkv.weight", {24, 12}, 1) == Parts{{0, 0, 4}, {0, 4, 8}, {0, 8, 12}, {0, 12, 24}}));
+  BOOST_TEST((parts("wkv.weight", {24, 12}, 2) == Parts{{0, 0, 8}, {0, 8, 12}, {0, 12, 24}}));
 }
 
 // wqkv of a layer: the rule that the layer declares gives queries, keys and values, and heads.

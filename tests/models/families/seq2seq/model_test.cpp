@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "braid/autograd.h"
 #include "braid/models/families/seq2seq/greedy.h"
 #include "braid/models/registry.h"
+#include "braid/models/training/trainer.h"
 #include "tests/models/families/seq2seq/support.h"
 #include "tests/support/compare.h"
 #include "tests/support/gradcheck_model.h"
@@ -167,6 +169,28 @@ BOOST_AUTO_TEST_CASE(sources_of_unequal_lengths) {
       BOOST_TEST((models::decode_greedily(model, source, 4)[0] == found[static_cast<size_t>(i)]));
     }
   }
+}
+
+BOOST_AUTO_TEST_CASE(muon_takes_queries_and_keys_of_cross_attention_by_heads) {
+  const auto stepped = [](int64_t heads) {
+    Seq2Seq model(small_seq2seq(), {5, 0});
+    models::Trainer trainer(model, {.name = "muon", .muon = {.heads = heads}}, 1.0);
+    trainer.step({seq2seq_batch(model.config())}, 1e-2);
+    std::map<std::string, Tensor> values;
+    for (const nn::NamedTensor& p : nn::parameters(model)) values[p.name] = p.value.detach();
+    return values;
+  };
+  const auto together = stepped(0), by_heads = stepped(1);
+  const std::string cross = "decoder.layers.1.cross_attention.";
+  std::set<std::string> changed;
+  for (const auto& [name, value] : together)
+    if (!is_close(value, by_heads.at(name), 0)) changed.insert(name);
+  BOOST_TEST(changed.contains(cross + "wq.weight"));
+  BOOST_TEST(changed.contains(cross + "wkv.weight"));
+  BOOST_TEST(changed.contains("encoder.layers.0.attention.wqkv.weight"));
+  BOOST_TEST(changed.size() == 2u * 2 + 3);  // wq and wkv of two layers, wqkv of three
+  const auto values = [&](const auto& of) { return of.at(cross + "wkv.weight").sliced(0, 8, 16); };
+  BOOST_TEST(is_close(values(together), values(by_heads), 0));
 }
 
 BOOST_AUTO_TEST_CASE(batches_are_checked) {
