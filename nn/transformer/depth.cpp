@@ -66,7 +66,8 @@ std::vector<Tensor> weighted_sums(const Tensor& w, const std::vector<Tensor>& x)
       },
       inputs);
   std::vector<Tensor> sums;
-  for (int64_t c = 0; c < w.dim(2); ++c) sums.push_back(contiguous(select(y, 2, c)));
+  for (const Tensor& sum : split(y, std::vector<int64_t>(static_cast<size_t>(w.dim(2)), 1), 2))
+    sums.push_back(contiguous(squeeze(sum, 2)));
   return sums;
 }
 

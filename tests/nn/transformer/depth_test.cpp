@@ -3,6 +3,7 @@
 
 #include <boost/test/unit_test.hpp>
 #include <cmath>
+#include <map>
 
 #include "braid/autograd.h"
 #include "tests/models/randomise.h"
@@ -192,8 +193,10 @@ BOOST_AUTO_TEST_CASE(attnres_attends_to_the_outputs_of_all_layers) {
   BOOST_REQUIRE(std::ssize(queries) == 2 * L * D);
   std::vector<Numbers> values = {embedding.to_vector<double>()};
   Numbers read = values[0];
+  std::map<std::string, Numbers> weights;  // (B T, J)
   for (int64_t l = 0; l < 2 * L; ++l) {
     const auto block = static_cast<size_t>(l / 2);
+    Numbers& of_layer = weights[str("layers.", block, l % 2 == 0 ? ".depth_weights_ffn" : ".depth_weights")];
     values.push_back(l % 2 == 0 ? attend(stack, block, read, {}, {}) : feed(stack, block, read));
     read.assign(read.size(), 0);
     for (int64_t p = 0; p < B * T; ++p) {
@@ -203,12 +206,21 @@ BOOST_AUTO_TEST_CASE(attnres_attends_to_the_outputs_of_all_layers) {
         a.push_back(std::exp(dot(normed(v, p, D), &queries[static_cast<size_t>(l * D)])));
         total += a.back();
       }
-      for (size_t j = 0; j < values.size(); ++j)
+      for (size_t j = 0; j < values.size(); ++j) {
+        of_layer.push_back(a[j] / total);
         for (int64_t e = p * D; e < (p + 1) * D; ++e)
           read[static_cast<size_t>(e)] += a[j] / total * values[j][static_cast<size_t>(e)];
+      }
     }
   }
   BOOST_TEST(near(stack(embedding), read));
+  std::map<std::string, Numbers> seen;
+  const nn::ActivationObserver observer{
+      .receive = [&](const std::string& name, const Tensor& x) { seen[name] = x.detach().to_vector<double>(); }};
+  nn::Pass pass{.rope = rope()};
+  pass.observer = &observer;
+  BOOST_TEST(near(nn::through(*stack.connections, stack.blocks, embedding, pass), read));
+  for (const auto& [name, value] : weights) BOOST_TEST(is_close(seen.at(name), value, 1e-12), name);
 }
 
 BOOST_AUTO_TEST_CASE(mhc_mixes_streams_by_doubly_stochastic_matrices) {
