@@ -217,25 +217,19 @@ bool TrainingRun::start() {
   for (const std::string& note : task_->start_notes()) progress_.note(note);
   if (const std::string warning = spec_->training_warning(); !warning.empty()) progress_.note("warning: " + warning);
   const models::ModelSize size = models::model_size(*spec_);
-  char text[256];
   const std::string without = size.non_embedding == size.parameters
                                   ? ""
                                   : number(" (%.2fM without embeddings)", double(size.non_embedding) / 1e6);
   progress_.note(str(number("%.2fM parameters", double(size.parameters) / 1e6), without, ", ", task_->size_text(), ", ",
                      threads(), " threads"));
   for (const std::string& note : task_->data_notes()) progress_.note(note);
-  const bool rounds = rounds_stochastically(config_);
-  if (types_.compute != types_.masters || device_ != kCpu || rounds)
-    progress_.note(str(types_.compute,
-                       rounds                             ? " weights, stochastically rounded,"
-                       : types_.compute != types_.masters ? " with f32 master weights"
-                                                          : "",
-                       " on ", device_, gain));
-  if (mesh_.world.size() > 1) {
-    std::snprintf(text, sizeof text, "%d processes: %d data x %d context x %d tensor", mesh_.world.size(),
-                  mesh_.data.size(), mesh_.context.size(), mesh_.tensor.size());
-    progress_.note(text);
-  }
+  const char* weights = rounds_stochastically(config_)     ? " weights, stochastically rounded,"
+                        : types_.compute != types_.masters ? " with f32 master weights"
+                                                           : "";
+  if (*weights != 0 || device_ != kCpu) progress_.note(str(types_.compute, weights, " on ", device_, gain));
+  if (const dist::ProcessMesh& m = mesh_; m.world.size() > 1)
+    progress_.note(str(m.world.size(), " processes: ", m.data.size(), " data x ", m.context.size(), " context x ",
+                       m.tensor.size(), " tensor"));
   note_start();
   work_.elapsed_before = state_.elapsed_s;
   work_.start = saves_.last = Clock::now();
