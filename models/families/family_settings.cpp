@@ -22,7 +22,7 @@ Setting mup_key(int64_t& base_width) {
 }
 
 void check_mup_base(int64_t base_width, int64_t width, int64_t heads) {
-  const int64_t of_head = width / std::gcd(width, heads);
+  const int64_t of_head = std::max<int64_t>(1, width / std::gcd(width, heads));
   need_setting(base_width % of_head == 0, "mup_base_width",
                str("a multiple of ", of_head, ", since the heads of both widths are equally wide"),
                std::to_string(base_width));

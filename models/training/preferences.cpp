@@ -57,7 +57,7 @@ Tensor preference_loss(const Tensor& losses, const Tensor& reference, const Tens
   if (options.length_normalised) r = div(r, tokens);
   const Tensor z = scale(sub(chosen(r), rejected(r)), options.beta);
   const Tensor right = full({P}, 1 - options.label_smoothing, z.dtype(), z.device());
-  const Tensor loss = bce_with_logits_loss(z, right, {.reduction = Reduction::sum});
+  Tensor loss = bce_with_logits_loss(z, right, {.reduction = Reduction::sum});
   if (options.sft_weight == 0) return loss;
   return add(loss, scale(sum(div(chosen(losses), chosen(tokens))), options.sft_weight));
 }

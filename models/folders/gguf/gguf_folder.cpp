@@ -152,7 +152,7 @@ void save_gguf(const Model& model, const text::Tokenizer* tokenizer, const std::
       check(name.has_value(), ErrorKind::setting,
             [&, &n = folder_name] { return "a GGUF file has no name for the tensor " + n; });
       const auto value = [=, parameter = p.value] {
-        const Tensor x = split_stored(stored, parameter)[i].value.detach().to(kCpu).contiguous();
+        Tensor x = split_stored(stored, parameter)[i].value.detach().to(kCpu).contiguous();
         if (architecture->norm_offset && is_norm(*name)) return plus(x, 1);
         bool of_keys = false;
         if (!architecture->paired_rows || !gguf::is_rotated(*name, of_keys)) return x;
