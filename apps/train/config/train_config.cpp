@@ -178,8 +178,7 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                one_of({"rms", "spectral"})},
               {"muon.heads", &c.muon.heads,
                "orthogonalise queries and keys by so many heads, the last group by what is left: 1 = each head, 2 = "
-               "pairs, 0 = "
-               "all heads together",
+               "pairs, 0 = all heads together",
                count_or_none},
 
               {"schedule.name", &c.schedule.name, "learning rate over the run",
