@@ -7,9 +7,9 @@
 #include "apps/cli/text.h"
 #include "apps/train/config/data_sources.h"
 #include "apps/train/task/from_config.h"
-#include "apps/train/task/run_data.h"
+#include "apps/train/task/task.h"
 #include "braid/models/cost/size.h"
-#include "braid/models/data/vision/manifest.h"
+#include "braid/models/data/text/manifest.h"
 #include "braid/models/families/seq2seq/pairs.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/path_status.h"
@@ -33,9 +33,7 @@ std::vector<std::string> settings_of(const Study& study, const std::string& size
 
 int64_t length_of(const Study& study, const std::string& size, const std::string& variant) {
   const RunSettings run(study, settings_of(study, size, variant));
-  const std::string& path = run.config.data.path;
-  if (models::PairTask::of_path(path) || models::vision::holds_images(path)) return 0;  // of no sequences of text
-  return sequence_length(run.config, *model_spec(run.config, vocabulary_here(run.config)));
+  return sequence_length(run.config, *model_here(run.config));
 }
 
 // Steps of a budget at a size: those of the baseline, so that all variants see the same tokens. Minutes are those of
@@ -48,7 +46,7 @@ int64_t steps_of(const Study& study, const std::string& size, const std::string&
     return pace == paces.end() ? 1 : std::max<int64_t>(1, static_cast<int64_t>(60 * budget / pace->second));
   }
   const RunSettings run(study, settings_of(study, size, study.baseline));
-  const auto spec = model_spec(run.config, vocabulary_here(run.config));
+  const auto spec = model_here(run.config);
   const double per_step = static_cast<double>(run.config.train.batch_size * run.config.train.accumulate *
                                               sequence_length(run.config, *spec));
   const double tokens =
@@ -91,8 +89,13 @@ RunSettings::RunSettings(const Study& study, const std::vector<std::string>& set
   }
 }
 
-int64_t vocabulary_here(const TrainConfig& config) {
-  return names_data(config) && io::exists(fs::path(data_folder(config)) / "dataset.json") ? vocabulary_of(config) : 0;
+bool has_data(const TrainConfig& config) {
+  return names_data(config) && (models::PairTask::of_path(config.data.path) ||
+                                io::exists(fs::path(data_folder(config)) / models::text::manifest_name));
+}
+
+std::unique_ptr<const models::ModelSpec> model_here(const TrainConfig& config) {
+  return has_data(config) ? model_for_data(config) : model_spec(config, 0);
 }
 
 void check_sequences(const Study& study) {

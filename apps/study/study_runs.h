@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -49,7 +50,8 @@ std::vector<StudyRun> search_runs(const Study& study, const Paces& paces, const 
 // The runs of the study. `rates`: the learning rate of each variant of the search, empty while it is not known.
 std::vector<StudyRun> main_runs(const Study& study, const VariantRates& rates, const Paces& paces);
 
-// V of the data of these settings, 0 where there are none here.
-int64_t vocabulary_here(const TrainConfig& config);
+// Whether the data of these settings are here, and the model: as it fits them, or where they are not, by its settings.
+bool has_data(const TrainConfig& config);
+std::unique_ptr<const models::ModelSpec> model_here(const TrainConfig& config);
 
 }  // namespace braid::apps

@@ -52,12 +52,6 @@ bool free_to_change(const std::string& setting) {
   return false;
 }
 
-// Not images, nor pairs that the program makes.
-bool is_text(const TrainConfig& config) {
-  return config.data.path.empty() ||
-         (!models::PairTask::of_path(config.data.path) && !models::vision::holds_images(config.data.path));
-}
-
 // The last value of each key that counts.
 std::map<std::string, std::string> values_of(const std::vector<std::string>& settings) {
   std::map<std::string, std::string> values;
@@ -117,17 +111,10 @@ std::string families_csv(const std::vector<FamilyAccuracy>& rows) {
 
 RunModel model_of(const RunSettings& settings) {
   const TrainConfig& config = settings.config;
-  if (!is_text(config)) {
-    const std::unique_ptr<const TrainingTask> task = make_task(config);
-    RunModel run{.spec = task->model_spec(), .seq_len = task->sample_tokens(), .has_data = true, .sample = {}};
-    run.sample = sample_flops(config, *run.spec, task->typical_batch(*run.spec));
-    return run;
-  }
-  const int64_t vocabulary = vocabulary_here(config);
-  RunModel run{.spec = model_spec(config, vocabulary), .has_data = vocabulary > 0, .sample = {}};
+  RunModel run{.spec = model_here(config), .has_data = has_data(config), .sample = {}};
   run.seq_len = sequence_length(config, *run.spec);
   const models::Batch batch =
-      run.has_data ? typical_batch(*run.spec, training_data(config)) : models::blank_batch(*run.spec, 1, run.seq_len);
+      run.has_data ? make_task(config)->typical_batch(*run.spec) : models::blank_batch(*run.spec, 1, run.seq_len);
   run.sample = sample_flops(config, *run.spec, batch);
   return run;
 }
@@ -151,8 +138,8 @@ void open_study(const Study& study, const std::vector<StudyRun>& runs) {
           "a study compares validation losses: expected eval.interval above 0, found 0");
     for (const std::string& path : data_folders(settings.config))
       if (!data.contains(path))
-        data[path] = is_text(settings.config) ? models::text::read_manifest(path).fingerprint
-                                              : make_task(settings.config)->fingerprint();
+        data[path] = settings.config.data.path.empty() ? models::text::read_manifest(path).fingerprint  // of sources
+                                                       : make_task(settings.config)->fingerprint();
   }
   for (const auto& [path, fingerprint] : data)
     check(study.fingerprint.empty() || fingerprint == study.fingerprint, ErrorKind::setting, [&, &path = path] {

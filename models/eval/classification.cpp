@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "braid/autograd/record.h"
 #include "braid/models/exact_sum.h"
@@ -45,7 +46,6 @@ void ClassificationCounts::add(const Tensor& logits, const Tensor& labels) {
       before += x[k] > x[label] || (x[k] == x[label] && k < label);
     }
     losses_.push_back(x[best] + std::log(z) - x[label]);
-    loss_ += losses_.back();
     ++images_;
     right1_ += best == label;
     right5_ += before < 5;
@@ -61,7 +61,7 @@ void ClassificationCounts::add(const Tensor& logits, const Tensor& labels) {
 }
 
 void ClassificationCounts::sum_over(const dist::Communicator& group) {
-  loss_ = sum_of(losses_, group);
+  losses_ = {sum_of(losses_, group)};
   if (group.size() == 1) return;
   std::vector<int64_t*> counts = {&images_, &right1_, &right5_};
   for (int64_t& count : confusion_) counts.push_back(&count);
@@ -73,7 +73,9 @@ void ClassificationCounts::sum_over(const dist::Communicator& group) {
   for (Bin& bin : bins_) bin.confidence = group.sum(bin.confidence);
 }
 
-double ClassificationCounts::loss() const { return images_ > 0 ? loss_ / static_cast<double>(images_) : kNone; }
+double ClassificationCounts::loss() const {
+  return images_ > 0 ? std::accumulate(losses_.begin(), losses_.end(), 0.0) / static_cast<double>(images_) : kNone;
+}
 
 double ClassificationCounts::top(int64_t k) const {
   check(k == 1 || k == 5, "classification", [&] { return str("top-k is counted for k = 1 and 5, asked for ", k); });

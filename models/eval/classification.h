@@ -45,8 +45,7 @@ class ClassificationCounts {
 
  private:
   int64_t classes_, images_ = 0, right1_ = 0, right5_ = 0;
-  double loss_ = 0;                 // sum
-  std::vector<double> losses_;      // of the images
+  std::vector<double> losses_;      // of the images; over ranks their sum
   std::vector<int64_t> confusion_;  // (K, K), by label, then prediction
   std::vector<Bin> bins_;
 };

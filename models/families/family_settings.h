@@ -1,6 +1,7 @@
 // The common parts of families whose table is a list of Setting: settings from texts, checks, the list of a ModelSpec,
 // presets. DCMHA's own rows: composition_settings.h.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -22,10 +23,19 @@ void check_rules(const std::vector<Setting>& table);
 void need_setting(bool ok, const std::string& key, const std::string& expected, const std::string& found,
                   const std::string& advice = "");
 
-// muP (training/mup.h) of a family with hidden_size and num_attention_heads, whose heads keep their width: the row of
-// the base's width, 0 for no muP, and its check.
+// muP (training/mup.h), under which heads keep their width: the row of the base's width, 0 for no muP, its check, and
+// the model of that width of a family with sizes of these names.
 Setting mup_key(int64_t& base_width);
 void check_mup_base(int64_t base_width, int64_t width, int64_t heads);  // Error(setting)
+template <class Config>
+Config mup_base_of(const Config& c) {
+  Config base = c;
+  base.mup_base_width = 0;
+  base.hidden_size = c.mup_base_width;
+  base.num_attention_heads = c.num_attention_heads * c.mup_base_width / c.hidden_size;
+  base.intermediate_size = std::max<int64_t>(1, c.intermediate_size * c.mup_base_width / c.hidden_size);
+  return base;
+}
 
 // ModelSpec::settings(): model_type, then the table. in_use, may_change: of the setting of a name.
 using OfSetting = std::function<bool(const std::string& name)>;

@@ -9,16 +9,11 @@
 namespace braid::models {
 
 double paired_p_value(std::span<const double> x, std::span<const double> y) {
-  check(x.size() == y.size(), "paired_p_value",
-        [&] { return str("pairs need as many values on both sides: found ", x.size(), " and ", y.size()); });
-  if (x.size() < 2) return std::nan("");
-  const auto n = static_cast<double>(x.size());
-  double sum = 0, squares = 0;
-  for (size_t i = 0; i < x.size(); ++i) sum += x[i] - y[i];
-  const double mean = sum / n;
-  for (size_t i = 0; i < x.size(); ++i) squares += (x[i] - y[i] - mean) * (x[i] - y[i] - mean);
-  if (squares == 0) return mean == 0 ? 1 : 0;
-  return student_two_sided(std::fabs(mean) * std::sqrt(n / (squares / (n - 1))), std::ssize(x) - 1);
+  const std::vector<double> differences = differences_of(x, y);
+  if (differences.size() < 2) return std::nan("");
+  const Mean d = mean_of(differences);
+  if (d.error == 0) return d.value == 0 ? 1 : 0;
+  return student_two_sided(std::fabs(d.value) / d.error, d.degrees);
 }
 
 std::vector<double> holm_adjusted(std::span<const double> p) {

@@ -20,20 +20,6 @@ struct Sizes {
   std::vector<double> pairs;
 };
 
-// A mean with its standard error and degrees of freedom.
-struct Mean {
-  double value = 0, error = 0;
-  int64_t degrees = 0;
-};
-
-Mean mean_of(const std::vector<double>& x) {
-  const auto n = static_cast<double>(x.size());
-  double sum = 0, squares = 0;
-  for (const double v : x) sum += v;
-  for (const double v : x) squares += (v - sum / n) * (v - sum / n);
-  return {sum / n, std::sqrt(squares / (n - 1) / n), std::ssize(x) - 1};
-}
-
 std::vector<double> values_of(const std::vector<Mean>& means) {
   std::vector<double> values;
   for (const Mean& mean : means) values.push_back(mean.value);
@@ -113,7 +99,10 @@ std::vector<Estimate> compute_multipliers(const std::vector<ComputePairs>& group
   for (const ComputePairs& group : groups) {
     check(group.baseline.size() >= 2, ErrorKind::setting,
           "a compute multiplier: expected at least 2 pairs at each size");
-    std::vector<double> logs, changes;
+    std::vector<double> all = {group.baseline_compute, group.variant_compute}, logs, changes;
+    for (const auto* losses : {&group.baseline, &group.variant}) all.insert(all.end(), losses->begin(), losses->end());
+    check(std::ranges::min(all) > 0, ErrorKind::setting,
+          "a compute multiplier is of positive computes and losses: found one that is not");
     for (size_t i = 0; i < group.baseline.size(); ++i) {
       logs.push_back(std::log(group.baseline[i]));
       changes.push_back(std::log(group.variant[i]) - logs.back());

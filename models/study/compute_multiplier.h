@@ -26,8 +26,8 @@ struct ComputePairs {
   std::vector<double> baseline, variant;  // losses, seed by seed
 };
 
-// The multiplier at each size. Error(setting) for fewer than 2 sizes, for a size with fewer than 2 pairs, and for a
-// baseline whose mean loss does not fall with compute.
+// The multiplier at each size. Error(setting) for fewer than 2 sizes, for a size with fewer than 2 pairs, for numbers
+// that are not positive, and for a baseline whose mean loss does not fall with compute.
 std::vector<Estimate> compute_multipliers(const std::vector<ComputePairs>& sizes, RandomKey key,
                                           int64_t samples = 1000);
 

@@ -48,27 +48,34 @@ double normal_value(uint64_t i, RandomKey key) {
   return std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * v);
 }
 
-Estimate mean_with_interval(std::span<const double> values) {
-  check(!values.empty(), "mean_with_interval", "needs a value");
+Mean mean_of(std::span<const double> values) {
+  check(!values.empty(), "mean_of", "needs a value");
   const auto n = static_cast<double>(values.size());
   double sum = 0, squares = 0;
   for (const double x : values) sum += x;
   const double mean = sum / n;
   for (const double x : values) squares += (x - mean) * (x - mean);
-  if (values.size() == 1) {
-    constexpr double far = std::numeric_limits<double>::infinity();
-    return {mean, -far, far};
-  }
-  const double half = student_quantile_975(std::ssize(values) - 1) * std::sqrt(squares / (n - 1) / n);
+  return {mean, std::sqrt(squares / (n - 1) / n), std::ssize(values) - 1};
+}
+
+std::vector<double> differences_of(std::span<const double> x, std::span<const double> y) {
+  check(x.size() == y.size(), "differences_of",
+        [&] { return str("pairs need as many values on both sides: found ", x.size(), " and ", y.size()); });
+  std::vector<double> differences;
+  for (size_t i = 0; i < x.size(); ++i) differences.push_back(x[i] - y[i]);
+  return differences;
+}
+
+Estimate mean_with_interval(std::span<const double> values) {
+  const auto [mean, error, degrees] = mean_of(values);
+  constexpr double far = std::numeric_limits<double>::infinity();
+  if (degrees == 0) return {mean, -far, far};
+  const double half = student_quantile_975(degrees) * error;
   return {mean, mean - half, mean + half};
 }
 
 Estimate paired_difference(std::span<const double> x, std::span<const double> y) {
-  check(x.size() == y.size(), "paired_difference",
-        [&] { return str("pairs need as many values on both sides: found ", x.size(), " and ", y.size()); });
-  std::vector<double> differences;
-  for (size_t i = 0; i < x.size(); ++i) differences.push_back(x[i] - y[i]);
-  return mean_with_interval(differences);
+  return mean_with_interval(differences_of(x, y));
 }
 
 }  // namespace braid::models

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "braid/tensor/random.h"
 
@@ -24,9 +25,17 @@ double student_quantile_975(int64_t degrees);
 double student_two_sided(double t, int64_t degrees);  // P(|T| >= t) for t >= 0
 // A normal value, number i of a stream (Box and Muller).
 double normal_value(uint64_t i, RandomKey key);
+struct Mean {
+  double value = 0, error = 0;  // error: s / sqrt(n); NaN for one value
+  int64_t degrees = 0;          // n - 1
+};
+// Error(misuse) for no values.
+Mean mean_of(std::span<const double> values);
+// x - y, pair by pair. Error(misuse) for different lengths.
+std::vector<double> differences_of(std::span<const double> x, std::span<const double> y);
 // Infinite bounds for one value. Error(misuse) for none.
 Estimate mean_with_interval(std::span<const double> values);
-// The mean of x - y, pair by pair. Error(misuse) for different lengths.
+// The mean of x - y, pair by pair. Error(misuse) as differences_of().
 Estimate paired_difference(std::span<const double> x, std::span<const double> y);
 
 }  // namespace braid::models

@@ -110,17 +110,18 @@ void PreferenceSums::add(const Batch& batch, std::span<const double> losses, con
                           .chosen_log_probability = -losses[i],
                           .rejected_log_probability = -losses[i + 1]};
     if (options.sft_weight > 0) pair.loss += options.sft_weight * losses[i] / tokens(i);
-    for (const auto value : kValues) this->*value += pair.*value;
-    of_pairs.push_back(pair);
+    pairs_.push_back(pair);
   }
 }
 
-void PreferenceSums::sum_over(const dist::Communicator& ranks) {
+PreferenceValues PreferenceSums::over(const dist::Communicator& ranks) const {
+  PreferenceValues sums;
   for (const auto value : kValues) {
     std::vector<double> terms;
-    for (const PreferenceValues& pair : of_pairs) terms.push_back(pair.*value);
-    this->*value = sum_of(terms, ranks);
+    for (const PreferenceValues& pair : pairs_) terms.push_back(pair.*value);
+    sums.*value = sum_of(terms, ranks);
   }
+  return sums;
 }
 
 }  // namespace braid::models

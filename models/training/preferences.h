@@ -52,6 +52,7 @@ class PreferenceObjective final : public Objective {
   PreferenceOptions options_;
 };
 
+// Values of a pair, or their sums over pairs.
 struct PreferenceValues {
   double pairs = 0, loss = 0;
   double preferred = 0;                           // pairs with a margin above 0; those with 0 count half
@@ -59,13 +60,16 @@ struct PreferenceValues {
   double chosen_log_probability = 0, rejected_log_probability = 0;  // log p
 };
 
-// Sums over pairs, computed on the host.
-struct PreferenceSums : PreferenceValues {
-  std::vector<PreferenceValues> of_pairs = {};  // what was added
-
+// Computed on the host.
+class PreferenceSums {
+ public:
   // losses: of the sequences of the batch, as kReferenceLosses has those of the reference.
   void add(const Batch& batch, std::span<const double> losses, const PreferenceOptions& options);
-  void sum_over(const dist::Communicator& ranks);  // collective; under StrictBits without an order (exact_sum.h)
+  // Over what was added on all ranks. Collective; under StrictBits without an order (exact_sum.h).
+  PreferenceValues over(const dist::Communicator& ranks) const;
+
+ private:
+  std::vector<PreferenceValues> pairs_;
 };
 
 }  // namespace braid::models

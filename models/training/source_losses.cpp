@@ -1,7 +1,5 @@
 #include "braid/models/training/source_losses.h"
 
-#include <numeric>
-
 #include "braid/autograd/detail/token_losses.h"
 #include "braid/autograd/ops.h"
 #include "braid/models/exact_sum.h"
@@ -33,7 +31,7 @@ std::vector<double> Trainer::source_losses(const std::vector<Batch>& batches,
                                            const std::vector<double>& of_samples) const {
   if (sources_ == 0) return {};
   const auto n = static_cast<size_t>(sources_);
-  std::vector<double> sums(2 * n);             // losses, then targets
+  std::vector<double> targets(n);
   std::vector<std::vector<double>> losses(n);  // of the samples
   const bool has_loss = strict_bits() || mesh_.tensor.rank() == 0;
   const bool has_targets = strict_bits() || (mesh_.tensor.rank() == 0 && mesh_.context.rank() == 0);
@@ -45,15 +43,15 @@ std::vector<double> Trainer::source_losses(const std::vector<Batch>& batches,
             [&] { return str("a sample is from source ", source, ": expected 0 to ", sources_ - 1); });
       if (has_loss) losses[static_cast<size_t>(source)].push_back(of_samples.at(sample));
       if (has_targets)
-        sums[n + static_cast<size_t>(source)] += static_cast<double>(model_.count_targets(b.slice(i, i + 1)));
+        targets[static_cast<size_t>(source)] += static_cast<double>(model_.count_targets(b.slice(i, i + 1)));
       ++i, ++sample;
     }
   }
-  for (size_t s = 0; s < n; ++s) sums[s] = std::accumulate(losses[s].begin(), losses[s].end(), 0.0);
-  if (mesh_.world.size() > 1) sums = mesh_.world.all_reduce(from_vector(sums, {2 * sources_})).to_vector<double>();
-  for (size_t s = 0; strict_bits() && s < n; ++s) sums[s] = exact_sum(losses[s], mesh_.world);
   std::vector<double> means;
-  for (size_t s = 0; s < n; ++s) means.push_back(sums[n + s] > 0 ? sums[s] / sums[n + s] : NAN);
+  for (size_t s = 0; s < n; ++s) {
+    const double loss = sum_of(losses[s], mesh_.world), count = mesh_.world.sum(targets[s]);
+    means.push_back(count > 0 ? loss / count : NAN);
+  }
   return means;
 }
 

@@ -1,10 +1,6 @@
-// What a model tells its optimizer: the matrices that are updated as wholes, who holds their shards, rates of muP;
-// where the elements of its pieces are.
-#include <map>
-
+// What a model tells its optimizer: the matrices that are updated as wholes, who holds their shards, rates of muP.
 #include "braid/distributed/parallel/matrix_owners.h"
 #include "braid/models/model_spec.h"
-#include "braid/models/training/hold_in_16_bits.h"
 #include "braid/models/training/mup.h"
 #include "braid/models/training/trainer.h"
 #include "braid/nn/optim/registry.h"
@@ -31,22 +27,6 @@ std::shared_ptr<const nn::WholeMatrices> Trainer::matrices() const {
     if (shard && nn::takes_as_matrix(optimizer_->options(), p)) sharded.push_back({p.name, *shard, unsharded_shape(p)});
   }
   return std::make_shared<dist::MatrixOwners>(nn::shard_rules(model_), sharded, mesh_.tensor);
-}
-
-void hold_in_16_bits(Model& model) {
-  nn::replace_parameters(model, [&](const std::string& name, const Tensor& p) {
-    return model.keeps_f32(name) ? p : p.detach().to(DType::bf16);
-  });
-}
-
-void Trainer::round_stochastically(RandomKey key) {
-  std::map<std::string, std::vector<nn::ElementSpan>> of_name;
-  for (const nn::NamedTensor& p : parameters_)
-    for (const dist::Span& s : spans(p, parallel_.owned_range(p.name)))
-      of_name[p.name].push_back({s.full, s.local, s.count});
-  std::vector<std::vector<nn::ElementSpan>> all;
-  for (const nn::NamedTensor& p : optimizer_->parameters()) all.push_back(of_name[p.name]);
-  optimizer_->round_stochastically(key, std::move(all));
 }
 
 }  // namespace braid::models

@@ -36,7 +36,7 @@ constexpr Columns kTraining = {"accuracy",        "margin",      "reward_chosen"
 constexpr Columns kValidation = {"val_accuracy",        "val_margin",      "val_reward_chosen",
                                  "val_reward_rejected", "val_logp_chosen", "val_logp_rejected"};
 
-void set(LogRow& row, const Columns& columns, const models::PreferenceSums& sums) {
+void set(LogRow& row, const Columns& columns, const models::PreferenceValues& sums) {
   row[columns.accuracy] = sums.preferred / sums.pairs;
   row[columns.margin] = (sums.chosen_reward - sums.rejected_reward) / sums.pairs;
   row[columns.chosen_reward] = sums.chosen_reward / sums.pairs;
@@ -186,15 +186,15 @@ bool PreferenceTask::start(const models::Model& model, const dist::ProcessMesh& 
 }
 
 bool PreferenceTask::validate(LogRow& row, const Attempt&) const {
-  models::PreferenceSums sums;
+  models::PreferenceSums of_pairs;
   for (const std::vector<int64_t>& pairs : models::text::validation_samples(
            validation_->data.size(), config_.train.batch_size, config_.eval.samples, *mesh_)) {
     if (mesh_->world.any(StopSignals::requested())) return false;
     if (pairs.empty()) continue;
     const models::Batch batch = validation_->batch(pairs);
-    sums.add(batch, losses(batch), options_);
+    of_pairs.add(batch, losses(batch), options_);
   }
-  sums.sum_over(mesh_->data);
+  const models::PreferenceValues sums = of_pairs.over(mesh_->data);
   row["val_loss"] = sums.loss / sums.pairs;
   set(row, kValidation, sums);
   return true;
@@ -202,15 +202,14 @@ bool PreferenceTask::validate(LogRow& row, const Attempt&) const {
 
 void PreferenceTask::measure_step(LogRow& row, const std::vector<models::Batch>& batches,
                                   const models::StepMetrics& metrics) const {
-  models::PreferenceSums sums;
+  models::PreferenceSums of_pairs;
   std::span<const double> losses = metrics.sample_losses;
   for (const models::Batch& batch : batches) {
     const auto n = static_cast<size_t>(batch.samples());
-    sums.add(batch, losses.first(n), options_);
+    of_pairs.add(batch, losses.first(n), options_);
     losses = losses.subspan(n);
   }
-  sums.sum_over(mesh_->data);
-  set(row, kTraining, sums);
+  set(row, kTraining, of_pairs.over(mesh_->data));
 }
 
 void PreferenceTask::count(LogRow& row, int64_t samples, double rate) const {

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "braid/models/families/dcformer/model_types.h"
+#include "braid/models/families/family_settings.h"
 #include "braid/models/families/layer_pattern.h"
 #include "braid/nn/attention/variant.h"
 #include "braid/nn/transformer/depth.h"
@@ -139,9 +140,7 @@ std::vector<Setting> key_table(DcformerConfig& c) {
       {"initializer_std", &c.initializer_std, "std of embeddings and projections, init = jax", at_least(0)},
       {"compose_init", &c.compose_init, "start of Compose: published, or identity: the model without Compose",
        one_of({"published", "identity"})},
-      {"mup_base_width", &c.mup_base_width,
-       "muP: first weights and learning rates follow dim, so that a rate found at this dim serves; null = neither does",
-       between(1, kMaxWidth), 0},
+      mup_key(c.mup_base_width),
       {"profile.gelu", &p.gelu, "GELU of the dynamic-weight generator", one_of({"erf", "tanh"})},
       {"profile.qk_norm_eps", &p.qk_norm_eps, "epsilon of the QK-norm", between(0, 1)},
       {"profile.dw_norm_eps", &p.dw_norm_eps, "epsilon of the norm of the dynamic weights", positive_to_1},

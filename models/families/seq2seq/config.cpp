@@ -1,7 +1,5 @@
 #include "braid/models/families/seq2seq/config.h"
 
-#include <algorithm>
-
 #include "braid/models/families/config_file.h"
 #include "braid/models/families/family_settings.h"
 #include "braid/tensor/base/strings.h"
@@ -32,14 +30,7 @@ const FamilyPresets<Seq2SeqConfig>& presets() {
 
 }  // namespace
 
-Seq2SeqConfig Seq2SeqConfig::mup_base() const {
-  Seq2SeqConfig base = *this;
-  base.mup_base_width = 0;
-  base.hidden_size = mup_base_width;
-  base.num_attention_heads = num_attention_heads * mup_base_width / hidden_size;
-  base.intermediate_size = std::max<int64_t>(1, intermediate_size * mup_base_width / hidden_size);
-  return base;
-}
+Seq2SeqConfig Seq2SeqConfig::mup_base() const { return mup_base_of(*this); }
 
 // Bounds keep every product of sizes far below 2^63.
 std::vector<Setting> seq2seq_keys(Seq2SeqConfig& c) {

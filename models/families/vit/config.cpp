@@ -70,14 +70,7 @@ nn::Activation VitConfig::activation() const {
   return std::ranges::find(kActivations, hidden_act, &std::pair<std::string, nn::Activation>::first)->second;
 }
 
-VitConfig VitConfig::mup_base() const {
-  VitConfig base = *this;
-  base.mup_base_width = 0;
-  base.hidden_size = mup_base_width;
-  base.num_attention_heads = num_attention_heads * mup_base_width / hidden_size;
-  base.intermediate_size = std::max<int64_t>(1, intermediate_size * mup_base_width / hidden_size);
-  return base;
-}
+VitConfig VitConfig::mup_base() const { return mup_base_of(*this); }
 
 // Bounds keep every product of sizes far below 2^63.
 std::vector<Setting> vit_keys(VitConfig& c) {

@@ -109,6 +109,9 @@ BOOST_AUTO_TEST_CASE(too_few_pairs) {
   const ComputePairs one{1e9, 1e9, {3}, {2}}, two{1e9, 1e9, {3, 3.1}, {2, 2.1}}, rising{4e9, 4e9, {4, 4.1}, {3, 3.1}};
   BRAID_CHECK_FAILS(compute_multipliers({two}, {}), ErrorKind::setting, "at least 2 sizes");
   BRAID_CHECK_FAILS(compute_multipliers({one, rising}, {}), ErrorKind::setting, "at least 2 pairs");
+  ComputePairs zero = two;
+  zero.variant[0] = 0;
+  BRAID_CHECK_FAILS(compute_multipliers({zero, rising}, {}), ErrorKind::setting, "positive computes");
   BRAID_CHECK_FAILS(compute_multipliers({two, rising}, {}), ErrorKind::setting, "does not fall");
 }
 

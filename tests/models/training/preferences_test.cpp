@@ -108,8 +108,9 @@ BOOST_AUTO_TEST_CASE(loss_and_rewards_are_those_of_plain_loops) {
     BOOST_TEST(is_close({objective.loss_sum(*model, batch).item()}, {right.loss}, 1e-10));
     const std::vector<double> losses =
         models::sequence_losses(*model, batch.at("input_ids"), batch.at("targets")).to_vector<double>();
-    models::PreferenceSums sums;
-    sums.add(batch, losses, options);
+    models::PreferenceSums of_pairs;
+    of_pairs.add(batch, losses, options);
+    const models::PreferenceValues sums = of_pairs.over({});
     double chosen = 0, rejected = 0;
     for (size_t i = 0; i < 10; ++i) {
       BOOST_TEST(is_close({-losses[i]}, {right.log_p[i]}, 1e-10));
@@ -198,13 +199,13 @@ BOOST_AUTO_TEST_CASE(a_step_is_the_mean_over_its_pairs) {
     const auto require = [](bool ok, const char* what) { check(ok, "preferences", what); };  // on any thread
     require(metrics.tokens == 4, "the pairs of the step");
     require(std::ssize(metrics.sample_losses) == 8 / mesh.data.size(), "the sequences of the rank");
-    models::PreferenceSums sums;
+    models::PreferenceSums of_pairs;
     std::span<const double> losses = metrics.sample_losses;
     for (const models::Batch& batch : mine) {
-      sums.add(batch, losses.first(static_cast<size_t>(batch.samples())), kOptions[2]);
+      of_pairs.add(batch, losses.first(static_cast<size_t>(batch.samples())), kOptions[2]);
       losses = losses.subspan(static_cast<size_t>(batch.samples()));
     }
-    sums.sum_over(mesh.data);
+    const models::PreferenceValues sums = of_pairs.over(mesh.data);
     require(static_cast<bool>(is_close({metrics.loss}, {sums.loss / 4}, 1e-10)), "the loss of the sums");
     return std::vector<double>{metrics.loss, metrics.grad_norm, sums.chosen_reward, sums.preferred};
   };
@@ -235,8 +236,9 @@ BOOST_AUTO_TEST_CASE(new_lora_is_the_model_without_it) {
   const models::StepMetrics metrics = trainer.step({own}, 1e-2);
   BOOST_TEST(metrics.sample_losses == losses(*model), boost::test_tools::per_element());
   BOOST_TEST(is_close({metrics.loss}, {std::log(2.0)}, 1e-6));
-  models::PreferenceSums sums;
-  sums.add(own, metrics.sample_losses, {});
+  models::PreferenceSums of_pairs;
+  of_pairs.add(own, metrics.sample_losses, {});
+  const models::PreferenceValues sums = of_pairs.over({});
   BOOST_TEST(sums.preferred == 1.5);
   BOOST_TEST(sums.chosen_reward == 0);
   const double after = trainer.step({own}, 1e-2).loss;
