@@ -62,7 +62,7 @@ class Reproduce(unittest.TestCase):
     def prepare(self, folder, *arguments):
         text = os.path.join(self.root, "text.txt")
         with open(text, "w") as file:
-            file.write("".join(f"line {i} of some text\n" for i in range(2000)))
+            file.write("".join(f"line {i} of some text\n" for i in range(4000)))
         subprocess.run([BRAID, "prepare", text, "-o", folder, *arguments], check=True, stdout=subprocess.DEVNULL)
 
     def losses(self, name):
