@@ -125,6 +125,8 @@ void save_gguf(const Model& model, const text::Tokenizer* tokenizer, const std::
   if (tokenizer)
     for (auto& pair : gguf::write_tokenizer(*tokenizer, spec->vocab_size()))
       written.metadata.push_back(std::move(pair));
+  else
+    written.metadata.emplace_back("tokenizer.ggml.model", std::string("none"));  // llama.cpp reads no file without
   for (const char* token : {"bos_token_id", "eos_token_id"}) {
     const std::string key = str("tokenizer.ggml.", token);
     const bool there = std::ranges::count(written.metadata, key, [](const auto& pair) { return pair.first; }) > 0;

@@ -252,8 +252,8 @@ json essence(const json& pre_tokenizer) {
 }
 
 const Cut& cut_of(const json& root, bool merges) {
-  const json& pre = root.at("pre_tokenizer");
-  if (!root.at("normalizer").is_null() && root.at("normalizer") != nfc()) reject("its normalizer");
+  const json &pre = member(root, "pre_tokenizer"), &normalizer = member(root, "normalizer");
+  if (!normalizer.is_null() && normalizer != nfc()) reject("its normalizer");
   if (!merges && member(pre, "type") == "ByteLevel") return cuts()[0];  // no words are joined
   for (const Cut& cut : cuts())
     if (essence(cut.pre_tokenizer) == essence(pre)) return cut;
@@ -307,14 +307,14 @@ Metadata write_tokenizer(const text::Tokenizer& tokenizer, int64_t size) {
   } else {
     const Cut& cut = cut_of(root, !merges.empty());
     add("pre", cut.names[0]);
-    if (cut.normalizer != root.at("normalizer"))
-      metadata.emplace_back(kNormalizer, std::string(root.at("normalizer").is_null() ? "none" : "NFC"));
+    if (const json& own = member(root, "normalizer"); cut.normalizer != own)
+      metadata.emplace_back(kNormalizer, std::string(own.is_null() ? "none" : "NFC"));
   }
   add("tokens", tokens);
   add("token_type", kinds);
   if (pieces) {
-    const bool prefix = root.at("normalizer").dump().find("Prepend") != std::string::npos ||
-                        member(root.at("pre_tokenizer"), "prepend_scheme") == "first";
+    const bool prefix = member(root, "normalizer").dump().find("Prepend") != std::string::npos ||
+                        member(member(root, "pre_tokenizer"), "prepend_scheme") == "first";
     std::unordered_map<std::string, double> ranks;  // of the first merge that makes a token
     for (const std::string& merge : merges) {
       const size_t space = merge.find(' ', 1);

@@ -290,6 +290,13 @@ BOOST_AUTO_TEST_CASE(tokenizers_survive_a_file) {
       BOOST_TEST(read->eos_id() == given->eos_id());
     }
   }
+  // A part that is not there is one that is null.
+  nlohmann::json sparse = nlohmann::json::parse(golden_text("gpt2/tokenizer.json"));
+  BOOST_TEST(sparse.at("normalizer").is_null());
+  sparse.erase("normalizer");
+  const auto given = models::text::tokenizer_of_files({{"tokenizer.json", sparse.dump()}}, "gpt2");
+  BOOST_TEST(through_metadata(*given, given->vocab_size())->encode("caf\u00e9 1.5", false) ==
+             given->encode("caf\u00e9 1.5", false));
   const models::text::ByteTokenizer bytes;
   const auto read = through_metadata(bytes, 258);
   BOOST_TEST(read->encode("a\u00e9 \n<|endoftext|>", true) == bytes.encode("a\u00e9 \n<|endoftext|>", true));
@@ -380,6 +387,8 @@ BOOST_AUTO_TEST_CASE(a_file_is_no_tokenizer) {
   models::save_gguf(*made("llama-tiny", {{"n_layer", "1"}}), nullptr, "f32", scratch.path() / "model.gguf");
   BRAID_CHECK_FAILS(models::text::load_tokenizer((scratch.path() / "model.gguf").string()), ErrorKind::input,
                     "found the GGUF file");
+  const io::GgufFile file((scratch.path() / "model.gguf").string());
+  BOOST_TEST(std::get<std::string>(file.metadata().at("tokenizer.ggml.model")) == "none");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
