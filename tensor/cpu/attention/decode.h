@@ -5,8 +5,8 @@
 //             e = exp(S' - maximum), and the sum of e
 //   values    P = e exp(maximum - maximum of all) / sum of all;  P' = compose_post(P);  partial y = P' v
 //
-// Vectors run over keys, as everywhere in this folder, and begin at positions that W divides. A score's products run
-// along d in W lanes, whose sums are folded for W keys at once. The key-side factors of a key vector are transposed
+// Vectors run over keys, as everywhere in this folder, and begin at positions that W divides. A score is W chains of
+// products along d, whose sums are added as a tree (product.h). The key-side factors of a key vector are transposed
 // once per task, into [items][M][W] (mix.h); what a row has of a key vector, S to P', is a tile [M][W].
 //
 // Rows of one sequence share a task. Key vector after key vector, all of them pass by, so that keys, values and factors
@@ -34,6 +34,7 @@ class Decode {
     hidden_ = arena_.take<T>(larger_stage.pairs * 4 * kW);
     before_ = arena_.take<T>(p.M * kW);
     copies_ = arena_.take<T>(kChunk * p.d_padded);
+    key_vector_ = arena_.take<T>(p.d_padded * kW);
   }
   static size_t bytes(const Problem<T>& problem) { return Decode(problem, {}, nullptr).arena_.used(); }
 
@@ -46,14 +47,7 @@ class Decode {
     for (int64_t i = 0; i < task.count * heads() * kW; i += kW) store(tops_ + i, all(std::numeric_limits<T>::lowest()));
     for (int64_t key = task.first / kW * kW; key < task.last; key += kW) {
       transpose_key_factors(p.pre, key);
-      for (int64_t m = 0; m < p.M; ++m) {
-        with_rows<kW>(p.k, key, m, [&](const auto* const* keys) {
-          for (int64_t r = 0; r < task.count; ++r) {
-            if (!attends(r, key, kW)) continue;
-            dots(queries_ + (m * kDecodeRows + r) * p.d_padded, keys, p.d_padded, tile(r, key) + m * kW);
-          }
-        });
-      }
+      multiply_keys(key);
       for (int64_t r = 0; r < task.count; ++r) {
         if (!attends(r, key, kW)) continue;
         T* scores = tile(r, key);
@@ -87,7 +81,7 @@ class Decode {
         }
       }
       for (int64_t m = 0; m < p.M; ++m) {
-        with_rows<kChunk>(p.v, first, m, [&](const auto* const* values) {
+        with_rows<kChunk>(p.v, first, m, task.count > 2, [&](const auto* const* values) {
           for (int64_t r = 0; r < task.count; r += kRowsAtOnce)
             add_values(r, task.count - r < kRowsAtOnce ? task.count : r + kRowsAtOnce, m, first, values);
         });
@@ -97,6 +91,7 @@ class Decode {
 
  private:
   static constexpr int64_t kW = kLanes<T>;
+  static constexpr int64_t kManyRows = 6;  // rows x heads with the same keys, from which on these are transposed
   static constexpr int64_t kChunk = kW > 16 ? kW : 16;  // keys whose values stay in the first-level cache for all rows
   // Rows of the last product that share loads of v, and its sums in registers.
   static constexpr int kRowsAtOnce = kManyRegisters ? 4 : 2, kSums = kManyRegisters ? 16 : 8;
@@ -129,15 +124,15 @@ class Decode {
     for (; (place - places_) % kChunk != 0; ++place) *place = place[-1];
   }
 
-  // Calls body(rows) with head m's rows of keys or values for Count keys: full vectors, zeros beyond d. A few query
-  // rows take them as the cache has them; many share a widened copy. The rows that the next call for this head is to
-  // find are asked from memory.
+  // Calls body(rows) with head m's rows of keys or values for Count keys: full vectors, zeros beyond d, as the cache
+  // has them or as a widened copy, which many query rows share. The rows that the next call for this head is to find
+  // are asked from memory.
   template <int64_t Count, class Body>
-  void with_rows(const InputRows& from, int64_t key, int64_t m, Body&& body) {
+  void with_rows(const InputRows& from, int64_t key, int64_t m, bool widen, Body&& body) {
     const int64_t head = start_of(from, m);
     const int64_t* place = places_ + (key - begin());
     if (key + 2 * Count <= task.last) prefetch_rows(from, key + Count, Count, m);
-    if (p.d == p.d_padded && (task.count <= 2 || from.type == dtype_of<T>())) {
+    if (p.d == p.d_padded && (!widen || from.type == dtype_of<T>())) {
       with_type(from, [&]<class E>() {
         const E* rows[Count];
         for (int64_t i = 0; i < Count; ++i) rows[i] = elements<E>(from) + head + place[i] * from.stride[1];
@@ -195,18 +190,37 @@ class Decode {
     }
   }
 
-  // out[i] = q . key i
-  template <class E>
-  static void dots(const T* q, const E* const* keys, int64_t d_padded, T* out) {
-    V<T> product[kW];
-#pragma GCC unroll 16
-    for (int64_t i = 0; i < kW; ++i) product[i] = V<T>{};  // as an array of zeros they would be cleared in memory
-    for (int64_t e = 0; e < d_padded; e += kW) {
-      const V<T> x = load(q + e);
-#pragma GCC unroll 16
-      for (int64_t i = 0; i < kW; ++i) product[i] = multiply_add<T>(x, load(keys[i] + e), product[i]);
+  // The scores of the key vector at `key`. Many rows and heads that share keys take them transposed, few where they
+  // lie: the bits are the same.
+  void multiply_keys(int64_t key) {
+    int64_t rows[kDecodeRows], count = 0;
+    for (int64_t r = 0; r < task.count; ++r)
+      if (attends(r, key, kW)) rows[count++] = r;
+    const bool many = kW >= 4 && count * (p.share < p.M ? p.share : p.M) >= kManyRows;
+    int64_t transposed = -1;  // where the head begins whose keys are in key_vector_
+    for (int64_t m = 0; m < p.M; ++m) {
+      const int64_t head = start_of(p.k, m);
+      const auto query = [&](int64_t i) { return queries_ + (m * kDecodeRows + rows[i]) * p.d_padded; };
+      const auto out = [&](int64_t i) { return tile(rows[i], key) + m * kW; };
+      if (!many || head != transposed) {
+        with_rows<kW>(p.k, key, m, !many && task.count > 2, [&](const auto* const* keys) {
+          if (many) return transpose_rows(keys, p.d_padded, key_vector_);
+          for (int64_t i = 0; i < count; ++i) chained_dots(query(i), keys, p.d_padded, out(i));
+        });
+        transposed = head;
+      }
+      if constexpr (kW >= 4) {
+        for (int64_t i = 0; many && i < count; i += kChainedRows) {
+          const T* x[kChainedRows];
+          T* y[kChainedRows];
+          for (int64_t j = 0; j < kChainedRows; ++j) {  // a group that is not full computes its last row again
+            const int64_t own = i + j < count ? i + j : count - 1;
+            x[j] = query(own), y[j] = out(own);
+          }
+          chained_scores<kChainedRows>(x, key_vector_, p.d_padded, y);
+        }
+      }
     }
-    store(out, lane_sums<T>(product));
   }
 
   // The rows' factors, and room for those of a key vector.
@@ -304,19 +318,19 @@ class Decode {
       own[i - r] = overlap({task.rows[i].first, task.rows[i].last}, {first, first + kChunk});
       common = overlap(common, own[i - r]);
     }
-    if (last - r < kRowsAtOnce || common.empty()) {
-      for (int64_t i = r; i < last; ++i) add_keys<1>(i, m, own[i - r], first, values);
-      return;
-    }
-    for (int64_t i = r; i < last; ++i) add_keys<1>(i, m, {own[i - r].first, common.first}, first, values);
+    const auto alone = [&](int64_t i, Range keys) {
+      if (!keys.empty()) add_keys<1>(i, m, keys, first, values);
+    };
+    const bool together = last - r == kRowsAtOnce && !common.empty();
+    for (int64_t i = r; i < last; ++i) alone(i, {own[i - r].first, together ? common.first : own[i - r].last});
+    if (!together) return;
     add_keys<kRowsAtOnce>(r, m, common, first, values);
-    for (int64_t i = r; i < last; ++i) add_keys<1>(i, m, {common.last, own[i - r].last}, first, values);
+    for (int64_t i = r; i < last; ++i) alone(i, {common.last, own[i - r].last});
   }
 
   // The same for R rows and a range of keys.
   template <int R, class E>
   void add_keys(int64_t r, int64_t m, Range keys, int64_t first, const E* const* values) {
-    if (keys.empty()) return;
     int64_t e = 0;
     const auto cover = [&]<int NV>() {
       for (; e + NV * kW <= p.d_padded; e += NV * kW) add_vectors<R, NV>(r, m, keys, first, values, e);
@@ -374,6 +388,7 @@ class Decode {
   T *row_factors_, *key_factors_;  // of the stage at work: [kDecodeRows][items][M], [items][M][W]
   T *hidden_, *before_;            // of mix
   T* copies_;                      // [kChunk][d_padded]
+  T* key_vector_;                  // transposed keys of one head: [d_padded][W]
 };
 
 }  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA

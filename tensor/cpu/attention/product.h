@@ -40,8 +40,10 @@ struct TileState {
 #endif
 };
 
-#ifdef BRAID_ATTENTION_STRICT
-#if defined(__AVX512F__)
+// The vector that a register holds: of a key vector, or with strict bits a part of it.
+#if !defined(BRAID_ATTENTION_STRICT)
+inline constexpr int kRegisterBytes = BRAID_ATTENTION_BYTES;
+#elif defined(__AVX512F__)
 inline constexpr int kRegisterBytes = 64;
 #elif defined(__AVX__)
 inline constexpr int kRegisterBytes = 32;
@@ -55,12 +57,30 @@ struct RegisterType {
 template <class T>
 using Register = typename RegisterType<T>::type;
 
-// The scores of R rows and a key vector of `depth` elements, a multiple of W, in the order of decoding (Decode::dots):
-// 16 chains (f64: 8) over every 16th element, and the tree of lane_sums. A quarter of the chains is held at a time.
+// Scores in an order that does not depend on how many rows there are: W chains over every W-th element, and the tree of
+// lane_sums. `depth` is a multiple of W.
+//
+// Those of one row q: out[i] = q . key i.
+template <class T, class E>
+void chained_dots(const T* q, const E* const* keys, int64_t depth, T* out) {
+  constexpr int64_t W = kLanes<T>;
+  V<T> product[W];
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < W; ++i) product[i] = V<T>{};  // as an array of zeros they would be cleared in memory
+  for (int64_t e = 0; e < depth; e += W) {
+    const V<T> x = load(q + e);
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < W; ++i) product[i] = multiply_add<T>(x, load(keys[i] + e), product[i]);
+  }
+  store(out, lane_sums<T>(product));
+}
+
+// Those of R rows x and a key vector [depth][W]. A quarter of the chains is held at a time.
+inline constexpr int kChainedRows = kManyRegisters ? 4 : 2;
 template <int R, class T>
-void chained_scores(const T* x, int64_t x_stride, const T* keys, int64_t depth, T* out) {
+void chained_scores(const T* const* x, const T* keys, int64_t depth, T* const* out) {
   constexpr int W = kLanes<T>, Q = W / 4;
-  static_assert(Q == 4 || Q == 2);
+  static_assert(Q == 4 || Q == 2 || Q == 1);
   for (int64_t lane = 0; lane < W; lane += kRegisterBytes / int64_t{sizeof(T)}) {
     Register<T> quarter[4][R];
 #pragma GCC unroll 4
@@ -71,23 +91,29 @@ void chained_scores(const T* x, int64_t x_stride, const T* keys, int64_t depth, 
         for (int l = 0; l < Q; ++l) {
           const auto key = detail::bits_as<Register<T>>(keys + (e + l) * W + lane);
 #pragma GCC unroll 4
-          for (int r = 0; r < R; ++r) sum[l][r] += x[r * x_stride + e + l] * key;
+          for (int r = 0; r < R; ++r) {
+#ifdef BRAID_ATTENTION_STRICT
+            sum[l][r] += x[r][e + l] * key;
+#else
+            sum[l][r] = multiply_add<T>(all(x[r][e + l]), key, sum[l][r]);
+#endif
+          }
         }
       }
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) {
-        quarter[q][r] = sum[0][r] + sum[1][r];
+        quarter[q][r] = sum[0][r];
+        if constexpr (Q >= 2) quarter[q][r] += sum[1][r];
         if constexpr (Q == 4) quarter[q][r] += sum[2][r] + sum[3][r];
       }
     }
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) {
       const Register<T> total = (quarter[0][r] + quarter[1][r]) + (quarter[2][r] + quarter[3][r]);
-      __builtin_memcpy(out + r * W + lane, &total, sizeof total);
+      __builtin_memcpy(out[r] + lane, &total, sizeof total);
     }
   }
 }
-#endif
 
 // sum[r][v] += sum_k  a[r * a_row + k * a_k] * b[k * b_k + v * b_vector ...]; Pairs: of words of two values
 template <class T, int NV, bool Pairs = false, int R>
@@ -185,11 +211,17 @@ void scores(const T* x, int64_t x_stride, const T* key_vectors, int64_t d, int64
     return scores_by_tiles(x, x_stride, key_vectors, d, count, factor, score_tiles, vector_stride);
 #endif
 #ifdef BRAID_ATTENTION_STRICT
-  constexpr int R = kManyRegisters ? 4 : 2;
-  for (int64_t s = 0; s < count; ++s)
-    for (int64_t r = 0; r < kQueryTileRows; r += R)
-      chained_scores<R>(x + r * x_stride, x_stride, key_vectors + s * d * W, d,
-                        score_tiles + s * vector_stride + r * W);
+  for (int64_t s = 0; s < count; ++s) {
+    for (int64_t r = 0; r < kQueryTileRows; r += kChainedRows) {
+      const T* rows[kChainedRows];
+      T* out[kChainedRows];
+      for (int i = 0; i < kChainedRows; ++i) {
+        rows[i] = x + (r + i) * x_stride;
+        out[i] = score_tiles + s * vector_stride + (r + i) * W;
+      }
+      chained_scores<kChainedRows>(rows, key_vectors + s * d * W, d, out);
+    }
+  }
   return;
 #endif
   for_vectors(count, [&]<int NV>(int64_t s) {
