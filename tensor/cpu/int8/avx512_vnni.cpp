@@ -9,6 +9,7 @@ namespace braid::cpu::int8 {
 struct Avx512Vnni {
   using Vector = __m512i;
   static constexpr int kTokens = 3;  // 4 x 3 sums of both bytes and 4 weights in 32 registers
+  static constexpr int kGroupRows = 2, kGroupTokens = 8;
   static Vector zero() { return _mm512_setzero_si512(); }
   static Vector load(const void* p) { return _mm512_loadu_si512(p); }
   static Vector nibbles(const uint8_t* p, int) {
@@ -20,10 +21,8 @@ struct Avx512Vnni {
     const Vector twice = _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
     return reinterpret_cast<Vector>((reinterpret_cast<Words>(twice) >> shift) & 0x0f0f);
   }
-  template <int Bits = 8>
-  static Vector dot(Vector sum, Vector u, Vector s) {
-    return _mm512_dpbusd_epi32(sum, u, s);
-  }
+  static Vector dot(Vector sum, Vector u, Vector s) { return _mm512_dpbusd_epi32(sum, u, s); }
+  static Vector pairs(Vector sum, Vector a, Vector b) { return _mm512_dpwssd_epi32(sum, a, b); }
   static int32_t sum(Vector v) { return _mm512_reduce_add_epi32(v); }
 };
 

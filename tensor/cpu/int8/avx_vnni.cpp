@@ -8,16 +8,15 @@ namespace braid::cpu::int8 {
 struct AvxVnni {
   using Vector = __m256i;
   static constexpr int kTokens = 1;  // 4 sums of both bytes and 4 weights in 16 registers
+  static constexpr int kGroupRows = 1, kGroupTokens = 4;
   static Vector zero() { return _mm256_setzero_si256(); }
   static Vector load(const void* p) { return _mm256_loadu_si256(static_cast<const Vector*>(p)); }
   static Vector nibbles(const uint8_t* p, int part) {
     typedef uint16_t Words __attribute__((vector_size(32)));
     return reinterpret_cast<Vector>((reinterpret_cast<Words>(load(p)) >> 4 * part) & 0x0f0f);
   }
-  template <int Bits = 8>
-  static Vector dot(Vector sum, Vector u, Vector s) {
-    return _mm256_dpbusd_avx_epi32(sum, u, s);
-  }
+  static Vector dot(Vector sum, Vector u, Vector s) { return _mm256_dpbusd_avx_epi32(sum, u, s); }
+  static Vector pairs(Vector sum, Vector a, Vector b) { return _mm256_dpwssd_avx_epi32(sum, a, b); }
   static int32_t sum(Vector v) {
     const __m128i half = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
     const __m128i quarter = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0x4e));

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <vector>
 
 #include "braid/tensor/base/integers.h"
 #include "braid/tensor/base/widen.h"
@@ -204,17 +205,20 @@ void linear_groups(In x, In values, In scale, In bias, Out y) {
   if (y.numel() == 0) return;
   const int bits = GroupWeight{values, scale}.bits();
   const auto run = bits == 8 ? int8::kernels().groups8 : int8::kernels().groups4;
-  const auto a = std::make_unique<int8::Chunk[]>(static_cast<size_t>(rows * chunks));
+  const auto a = std::make_unique_for_overwrite<int8::Chunk[]>(static_cast<size_t>(rows * chunks));
   const auto unit = std::make_unique_for_overwrite<double[]>(static_cast<size_t>(rows));
   parallel_for(rows, grain_for(4 * in), [&](int64_t begin, int64_t end) {
+    std::vector<int16_t> whole(static_cast<size_t>(64 * chunks));
+    int16_t* const n = whole.data();
     for (int64_t t = begin; t < end; ++t) {
-      int8::Chunk* row = a.get() + t * chunks;
-      unit[static_cast<size_t>(t)] = round_row(x.data<float>() + t * in, in, [&](int64_t i, int32_t n) {
-        int8::Chunk& chunk = row[i / 64];
-        chunk.high[i % 64] = high_byte(n);
-        chunk.low[i % 64] = low_byte(n);
-        chunk.offset[i % 64 / 4] -= n * (bits == 8 ? 128 : 8);
-      });
+      std::ranges::fill(whole, int16_t{0});
+      unit[static_cast<size_t>(t)] = round_row(x.data<float>() + t * in, in,
+                                               [&](int64_t i, int32_t value) { n[i] = static_cast<int16_t>(value); });
+      for (int64_t c = 0; c < chunks; ++c) {
+        int8::Chunk& chunk = a.get()[t * chunks + c];
+        for (int64_t i = 0; i < 32; ++i)
+          for (int64_t odd = 0; odd < 2; ++odd) chunk.values[odd][i] = n[64 * c + 2 * i + odd];
+      }
     }
   });
   const uint8_t* q = values.data<uint8_t>();

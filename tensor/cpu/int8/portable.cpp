@@ -7,7 +7,7 @@ namespace braid::cpu::int8 {
 
 struct Portable {
   typedef int32_t Vector __attribute__((vector_size(16)));
-  static constexpr int kTokens = 1;
+  static constexpr int kGroupRows = 1, kGroupTokens = 4;
   static Vector zero() { return Vector{}; }
   static Vector load(const void* p) {
     Vector v;
@@ -17,10 +17,8 @@ struct Portable {
   static Vector nibbles(const uint8_t* p, int part) {
     return (part < 2 ? load(p + 16 * part) : load(p + 16 * (part - 2)) >> 4) & 0x0f0f0f0f;
   }
-  template <int Bits>
-  static Vector dot(Vector sum, Vector u, Vector s) {
-    for (int k = 0; k < 4; ++k) sum += (u >> 8 * k & 255) * (s << (24 - 8 * k) >> 24);
-    return sum;
+  static Vector pairs(Vector sum, Vector a, Vector b) {
+    return sum + (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
   }
 };
 

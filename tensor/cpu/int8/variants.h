@@ -20,10 +20,9 @@ struct Sums {
 // With x = 256 high + low both bytes of it fit the signed operand of VNNI.
 inline constexpr int32_t kLargest = 127 * 256;
 
-// 64 activations of a row, for weights in groups: x = 256 high + low.
+// 64 activations of a row, for weights in groups: those of even places, then those of odd ones.
 struct Chunk {
-  int8_t high[64], low[64];
-  int32_t offset[16];  // -128 or, for 4 bits, -8 times the sum of four of them: undoes what is added to the weights
+  int16_t values[2][32];
 };
 
 // sums[t, r] = sum_i scales[r, i / 32] weights[r, i] x[t, i], in the order of groups.h.
