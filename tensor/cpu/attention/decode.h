@@ -141,12 +141,15 @@ class Decode {
       return;
     }
     const T* rows[Count];
+    const bool again = copied_from_ == from.data + head * size_of(from.type) && copied_key_ == key;  // heads may share
     for (int64_t i = 0; i < Count; ++i) {
       T* to = copies_ + i * p.d_padded;
+      rows[i] = to;
+      if (again) continue;
       const T* in = input_row<T>(from, head + place[i] * from.stride[1], p.d, to);
       for (int64_t e = 0; e < p.d_padded; ++e) to[e] = e < p.d ? in[e] : T(0);
-      rows[i] = to;
     }
+    copied_from_ = from.data + head * size_of(from.type), copied_key_ = key;
     body(rows);
   }
   // Calls body.operator()<the type of the elements>().
@@ -382,13 +385,15 @@ class Decode {
   const Problem<T>& p;
   const DecodeTask<T>& task;
   Arena arena_;
-  int64_t* places_;                // key rows, of the positions from begin() on
-  T* queries_;                     // scale q: [M][kDecodeRows][d_padded]
-  T* tops_;                        // [kDecodeRows][M'][W]
-  T *row_factors_, *key_factors_;  // of the stage at work: [kDecodeRows][items][M], [items][M][W]
-  T *hidden_, *before_;            // of mix
-  T* copies_;                      // [kChunk][d_padded]
-  T* key_vector_;                  // transposed keys of one head: [d_padded][W]
+  int64_t* places_;                         // key rows, of the positions from begin() on
+  T* queries_;                              // scale q: [M][kDecodeRows][d_padded]
+  T* tops_;                                 // [kDecodeRows][M'][W]
+  T *row_factors_, *key_factors_;           // of the stage at work: [kDecodeRows][items][M], [items][M][W]
+  T *hidden_, *before_;                     // of mix
+  T* copies_;                               // [kChunk][d_padded]
+  T* key_vector_;                           // transposed keys of one head: [d_padded][W]
+  const std::byte* copied_from_ = nullptr;  // where the head begins whose rows are in copies_
+  int64_t copied_key_ = 0;                  // and the first of their keys
 };
 
 }  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA
