@@ -278,6 +278,7 @@ void DataParallel::finish(TreeSum own, const std::vector<nn::NamedTensor>& param
   }
   const TreeSum::Terms alone = alone_.empty() ? TreeSum::Terms() : own.total();  // only this rank has samples of them
   for (const auto& [name, one] : alone_) {
+    if (!requires_grad(one.parameter)) continue;  // frozen
     const Tensor& g = alone.at(index.at(name));
     gradients[name] =
         g ? g : zeros(one.parameter.shape(), accumulate_type(one.parameter.dtype()), one.parameter.device());

@@ -67,6 +67,7 @@ BOOST_AUTO_TEST_CASE(bf16_has_one_result_too) {
 BOOST_AUTO_TEST_CASE(other_settings_have_one_result_too) {
   const std::vector<std::string> settings[] = {{"model.dropout=0.2", "optimizer.clip=0.1"},
                                                {"optimizer.name=muon", "train.ema=0.9"},
+                                               {"'optimizer.groups=*wo* frozen_until=2'"},
                                                {"lora.rank=2", "train.init_from=" + undisturbed().string()}};
   for (std::vector<std::string> more : settings) {
     more.push_back("train.steps=4");
