@@ -38,9 +38,11 @@ Dataset::Dataset(const std::string& folder, Split split, int64_t seq_len, const 
     fingerprint_ +=
         str(" packed ", packing_names[static_cast<int>(options_.packing)], options_.cut_long_samples ? " cut" : "");
     check(sequences_ > 0, ErrorKind::input, [&] {
-      return str("the ", name(split), " split of ", folder, " has no sample of at most ", seq_len + 1,
-                 " tokens: found ", counts_.samples, " samples, the longest of ", counts_.longest,
-                 " tokens; prepare more samples, use a longer sequence length, or cut long samples");
+      const bool cut = options_.cut_long_samples;
+      return str("the ", name(split), " split of ", folder, " has no sample ",
+                 cut ? "with an answer within " : "of at most ", seq_len + 1, " tokens: found ", counts_.samples,
+                 " samples, the longest of ", counts_.longest, " tokens; prepare more samples, ",
+                 cut ? "or use a longer sequence length" : "use a longer sequence length, or cut long samples");
     });
     return;
   }

@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(samples_whose_answer_is_cut_off_are_left_out) {
   again.output = folder / "none";
   prepare_samples(again, {});
   BRAID_CHECK_FAILS(Dataset(folder / "none", Split::train, 8, {.cut_long_samples = true}), ErrorKind::input,
-                    "no sample of at most 9 tokens");
+                    "no sample with an answer within 9 tokens", "or use a longer sequence length");
 }
 
 BOOST_AUTO_TEST_CASE(validation_gets_whole_samples_by_a_hash_and_at_least_one) {
