@@ -81,8 +81,8 @@ class Analyzer {
       result_.left_out.push_back("logit lens: the model has no parameter norm.weight");
     if (has(AnalysisSection::circuits) && head_weights(model_, 0).empty())
       result_.left_out.push_back(
-          "circuits: the model has no parameters attention.wqkv.weight and attention.wo.weight, or a norm behind "
-          "attention");
+          "circuits: the model has no parameters attention.wqkv.weight and attention.wo.weight, a norm behind "
+          "attention, or a variant that changes queries, keys or values");
   }
 
   void keep_shown(const LayerMaps& maps) {

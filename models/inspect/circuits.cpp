@@ -47,8 +47,10 @@ std::vector<HeadWeights> head_weights(const LanguageModel& model, int64_t layer)
   const Tensor qkv = parameter_named(model, layer_name(layer, "attention.wqkv.weight")),
                out = parameter_named(model, layer_name(layer, "attention.wo.weight")),
                norm = parameter_named(model, layer_name(layer, "attention_norm.weight"));
-  const bool second_norm = bool(parameter_named(model, layer_name(layer, "attention_post_norm.weight")));
-  if (!qkv || !out || !norm || second_norm) return {};
+  const auto has = [&](const char* name) { return bool(parameter_named(model, layer_name(layer, name))); };
+  const bool projected_again =  // variants that change the rows of wqkv by weights of their own
+      has("attention.iha.q") || has("attention.knocking.q") || has("attention.value-residual.own");
+  if (!qkv || !out || !norm || has("attention_post_norm.weight") || projected_again) return {};
   const int64_t D = qkv.dim(1), kv = kv_heads_of(model), d = head_dim_of(model);
   const int64_t N = qkv.dim(0) / d - 2 * kv, written = out.dim(1) / d;  // diff-v2 makes one head of two
   const std::vector<double> w = qkv.to_vector<double>(), o = out.to_vector<double>();

@@ -25,7 +25,8 @@ struct HeadWeights {
 };
 
 // The weights of every query head of a layer; empty for models without attention.wqkv.weight and attention.wo.weight,
-// and where a norm follows attention, so that what a head writes depends on the others.
+// where a norm follows attention, so that what a head writes depends on the others, and where iha, knocking or
+// value-residual makes other queries, keys or values of those of wqkv.
 std::vector<HeadWeights> head_weights(const LanguageModel& model, int64_t layer);
 
 std::vector<double> qk_singular_values(const HeadWeights& head);  // (d), descending

@@ -108,6 +108,11 @@ BOOST_AUTO_TEST_CASE(weights_of_a_model) {
   }
   // A norm behind attention divides by what all heads write.
   BOOST_TEST(head_weights(Dcformer(configure("gemma2-tiny", {{"n_layer", "1"}}), {3, 0}), 0).empty());
+  // These variants project again what wqkv projects.
+  for (const std::string variant : {"iha", "knocking", "value-residual"}) {
+    const DcformerConfig config = configure("transformer-tiny", {{"n_layer", "1"}, {"attention", variant}});
+    BOOST_TEST(head_weights(Dcformer(config, {3, 0}), 0).empty(), variant);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
