@@ -2,9 +2,9 @@
 //
 //   change[t] = loss of token t without the part - loss of token t with it
 //
-// A head is switched off by zeros in the columns of the output projection that read it, so that nothing of its output
-// reaches the residual stream; with Compose it is the composed head. A term is switched off by a factor of 0
-// (nn/attention/composition_scale.h), in one layer or in all.
+// A head is switched off by zeros in place of its output, so that nothing of it reaches the residual stream; with
+// Compose it is the composed head. A term is switched off by a factor of 0, in one layer or in all
+// (nn/attention/composition_scale.h).
 #pragma once
 #include <optional>
 #include <span>
@@ -27,12 +27,9 @@ struct Ablation {
   std::string name() const;
 };
 
-// tokens (T) -> (T - 1) losses without the part. The model's weights are as before afterwards, also after an error.
-// Error(misuse) for a head of a model whose layers have no parameter attention.wo.weight.
-std::vector<double> losses_without(LanguageModel& model, const Ablation& ablation, int64_t layers,
+// tokens (T) -> (T - 1) losses without the part. The weights stay as they are, so threads may share the model.
+// Error(setting) for a layer or head that does not exist.
+std::vector<double> losses_without(const LanguageModel& model, const Ablation& ablation, int64_t layers,
                                    std::span<const int32_t> tokens);
-// The heads that the output projection of a layer reads, each of which can be switched off; 0 where it has no such
-// parameter.
-int64_t output_heads(const LanguageModel& model, int64_t layer);
 
 }  // namespace braid::models

@@ -175,7 +175,7 @@ class Analyzer {
       }
     }
     for (int64_t layer = 0; layer < result_.layers; ++layer)
-      for (int64_t n = 0; n < output_heads(model_, layer); ++n) all.push_back({.layer = layer, .head = n});
+      for (int64_t n = 0; n < heads_of(model_); ++n) all.push_back({.layer = layer, .head = n});
     return all;
   }
 

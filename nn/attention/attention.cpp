@@ -1,6 +1,7 @@
 #include "braid/nn/attention/attention.h"
 
 #include "braid/autograd/ops.h"
+#include "braid/nn/attention/composition_scale.h"
 #include "braid/nn/outputs.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/layer_scope.h"
@@ -63,9 +64,8 @@ Tensor Attention::operator()(const AttentionInputs& x, const Pass& pass) const {
   const int64_t each = variants_.queries_per_head(), rows = qkv_.weight().dim(0) / d;  // of this rank: q, k and v heads
   const int64_t N = out_.quantized() ? o.heads * rows / (o.heads * each + 2 * o.kv_heads) : out_.weight().dim(1) / d;
   const int64_t Nq = N * each, Nkv = (rows - Nq) / 2;  // a quantised weight does not tell its inputs, N d
-  QkvSplit how{.heads = Nq, .kv_heads = Nkv, .head_dim = d};
   const auto [cosine, sine] = pass.rotation(T, o.local_rope);
-  how.cosine = cosine, how.sine = sine;
+  const QkvSplit how{.heads = Nq, .kv_heads = Nkv, .head_dim = d, .cosine = cosine, .sine = sine};
   const Tensor projected =
       x.k ? qkv_.of_parts({all, pass.gather_rows(x.k), pass.gather_rows(x.v)}, {Nq * d, Nkv * d, Nkv * d}) : qkv_(all);
   const Qkv qkv = qk_norm_.split(variants_.projections(projected, how, all, pass), how, pass);
@@ -87,7 +87,7 @@ Tensor Attention::operator()(const AttentionInputs& x, const Pass& pass) const {
   options.impl = o.impl;
   options.workspace = o.workspace;
   const Tensor y = variants_.output(pass.attend(in, options, heads), all, qkv.v, pass);  // (B, T, N, d)
-  return output(*this, out_.row_parallel(reshape(y, {B, T, N * d}), pass.shards.get()));
+  return output(*this, out_.row_parallel(reshape(without_head(y), {B, T, N * d}), pass.shards.get()));
 }
 
 void Attention::visit(Visitor& v) const {

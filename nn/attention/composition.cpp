@@ -35,6 +35,14 @@ HeadMixing scaled(HeadMixing c, const CompositionScale::Stage& by) {
 CompositionScaleScope::CompositionScaleScope() : outer_(std::exchange(scale_scope, this)) {}
 CompositionScaleScope::~CompositionScaleScope() { scale_scope = outer_; }
 
+Tensor without_head(const Tensor& y) {
+  const int64_t head = scale_scope ? scale_scope->factors().without_head : -1;
+  if (head < 0) return y;
+  Tensor kept = ones({y.dim(2), 1}, y.dtype(), y.device());
+  kept.sliced(0, head, head + 1).fill(0);
+  return mul(y, kept);
+}
+
 std::vector<std::string> CompositionOptions::active_branches() const {
   std::vector<std::string> active;
   if (rank == 0 && !gates) return active;

@@ -1,5 +1,9 @@
-// Scales the terms of Compose while a model computes, to see what each contributes. The parameters stay as they are.
+// Scales the terms of Compose, or leaves out a head, while a model computes, to see what each contributes. The
+// parameters stay as they are.
 #pragma once
+#include <cstdint>
+
+#include "braid/tensor/tensor.h"
 
 namespace braid::nn {
 
@@ -12,6 +16,7 @@ struct CompositionScale {
     bool operator==(const Stage&) const = default;
   };
   Stage pre, post;
+  int64_t without_head = -1;  // whose output does not reach the output projection; -1: none
   bool operator==(const CompositionScale&) const = default;
 };
 
@@ -29,5 +34,8 @@ class [[nodiscard]] CompositionScaleScope {
   CompositionScale factors_;
   CompositionScaleScope* outer_;
 };
+
+// y (B, T, N, d) with zeros for the head that the scope of this thread leaves out.
+Tensor without_head(const Tensor& y);
 
 }  // namespace braid::nn

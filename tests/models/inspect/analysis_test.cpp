@@ -168,6 +168,11 @@ BOOST_AUTO_TEST_CASE(ablations_equal_models_without_the_part) {
   BOOST_TEST(std::fabs(change("pre query gate", std::nullopt) - (loss_of(model) - whole)) < 1e-12);
   BOOST_TEST(std::fabs(change("pre query gate", std::nullopt)) > 1e-9);
   BOOST_TEST(std::fabs(change("compose", std::nullopt)) > 1e-6);
+  const std::vector<int32_t> two = {1, 2};
+  BRAID_CHECK_FAILS(losses_without(model, {.layer = 2, .head = {}, .term = {}}, 2, two), ErrorKind::setting,
+                    "no layer 2: expected one from 0 to 1");
+  BRAID_CHECK_FAILS(losses_without(model, {.layer = 1, .head = -1, .term = {}}, 2, two), ErrorKind::setting,
+                    "no head -1", "0 to 3");
 }
 
 BOOST_AUTO_TEST_CASE(lens_and_shown_tokens) {
