@@ -7,6 +7,7 @@
 
 #include "apps/chart/group.h"
 #include "apps/cli/text.h"
+#include "apps/study/metric.h"
 #include "apps/study/report_text.h"
 #include "apps/train/log/log.h"
 #include "braid/tensor/io/path_status.h"
@@ -79,10 +80,11 @@ void report_curves(const Study& study, const std::vector<StudyResult>& results, 
   const int64_t window = std::clamp<int64_t>(longest / 50, 1, 200);
   Csv csv({"size", "budget", "variant", "step", "seeds", validated ? "validation_loss" : "training_loss", "deviation"});
   std::vector<LinePanel> panels;
+  const std::string unit = trained_unit(study);
   Counts seeds;
   for (const Study::Section& size : study.sizes)
     for (const double budget : study.budgets) {
-      LinePanel panel{.title = "loss (nats per token)", .x_name = "step", .whole_x = true, .skips_beginning = true};
+      LinePanel panel{.title = str("loss (", unit, ")"), .x_name = "step", .whole_x = true, .skips_beginning = true};
       if (study.budgets.size() > 1) panel.title = shortest(budget) + ": " + panel.title;
       if (study.sizes.size() > 1) panel.title = size.name + ", " + panel.title;
       for (size_t v = 0; v < study.variants.size(); ++v) {
@@ -102,8 +104,8 @@ void report_curves(const Study& study, const std::vector<StudyResult>& results, 
       if (!panel.lines.empty()) panels.push_back(std::move(panel));
     }
   const std::string what =
-      (validated ? "Validation loss (nats per token)"
-                 : str("Training loss (nats per token), moving average over up to ", window, " steps")) +
+      (validated ? str("Validation loss (", unit, ")")
+                 : str("Training loss (", unit, "), moving average over up to ", window, " steps")) +
       std::string(" by step: mean over n = ") + seeds.text() +
       " seeds, in a band of one standard deviation on each side.";
   report.title("Learning curves");

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "apps/train/config/data_sources.h"
+#include "apps/train/task/from_config.h"
 #include "braid/models/data/text/dataset.h"
 #include "braid/models/data/text/manifest.h"
+#include "braid/models/data/vision/manifest.h"
 #include "braid/tensor/error.h"
 
 namespace braid::apps {
@@ -37,7 +39,14 @@ double bits_of_a_nat(const std::string& folder) {
 
 }  // namespace
 
-const char* loss_unit(const Study& study) { return study.bits_per_byte ? "bits per byte" : "nats per token"; }
+const char* trained_unit(const Study& study) {
+  const RunSettings settings(study, study.base.settings);
+  const std::string& path = settings.config.data.path;
+  if (!path.empty() && models::vision::holds_images(path)) return "nats per image";
+  return holds_preferences(settings.config) ? "nats per pair" : "nats per token";
+}
+
+const char* loss_unit(const Study& study) { return study.bits_per_byte ? "bits per byte" : trained_unit(study); }
 
 void convert_losses(const Study& study, std::span<StudyResult> results) {
   if (!study.bits_per_byte) return;

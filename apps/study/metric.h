@@ -10,7 +10,9 @@
 
 namespace braid::apps {
 
-// The word for a loss of this study: "nats per token", "bits per byte".
+// The word for a loss as it was trained, by the data of [base]: "nats per token", "nats per image", "nats per pair".
+const char* trained_unit(const Study& study);
+// The word for a loss in the report: this, or "bits per byte".
 const char* loss_unit(const Study& study);
 // Converts the losses of results, in nats per token, into the unit of the study. Error(setting) for data that are not
 // plain text of one folder.

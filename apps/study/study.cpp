@@ -141,6 +141,12 @@ int study_with(const Arguments& arguments, const Job& job) {
   at_root(job.world(), [&] {
     const std::vector<StudyResult> results = waits ? std::vector<StudyResult>{} : results_of(study, runs);
     const auto missing = std::ssize(runs) - std::ssize(results);
+    if (waits)
+      std::fprintf(
+          stderr,
+          "note: the report leaves out all runs but those of the learning-rate search, of which %zu of %zu are "
+          "finished: their rates follow from it\n",
+          searched.size(), search.size());
     std::printf("\n%s\n", write_study_report(study, searched, results, missing, medium).c_str());
     std::printf("wrote %s/report\n", study.out.c_str());
   });

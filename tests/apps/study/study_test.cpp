@@ -222,15 +222,18 @@ BOOST_AUTO_TEST_CASE(coordinates_of_images_and_pairs_are_flat_under_mup_alone) {
     std::string base;
     int quantities;
     std::vector<std::string> flat;
+    std::string unit;
   };
   const std::string cross = "decoder.layers.0.cross_attn_out";
   const Case cases[] = {{"data.path = \"" + images + "\"\nmodel.preset = \"dc-vit-28\"\nmodel.num_hidden_layers = 1\n",
                          5,
-                         {"hidden.0", "hidden.1", "layers.0.attn_out", "layers.0.ffn_out", "logits"}},
+                         {"hidden.0", "hidden.1", "layers.0.attn_out", "layers.0.ffn_out", "logits"},
+                         "in nats per image"},
                         {"data.path = \"pairs:sort\"\nmodel.preset = \"dc-seq2seq-tiny\"\nmodel.encoder_layers = 1\n"
                          "model.decoder_layers = 1\n",
                          10,
-                         {"encoder.hidden.1", "decoder.hidden.0", "decoder.hidden.1", cross, "logits"}}};
+                         {"encoder.hidden.1", "decoder.hidden.0", "decoder.hidden.1", cross, "logits"},
+                         "in nats per token"}};
   for (const Case& c : cases) {
     const fs::path out = world().fresh();
     std::string text = "[study]\nout = \"" + out.string() + "\"\nseeds = 1\nsteps = 6\ncoordinates = true\n[base]\n" +
@@ -244,6 +247,7 @@ BOOST_AUTO_TEST_CASE(coordinates_of_images_and_pairs_are_flat_under_mup_alone) {
         run("study " + file_of(text + "[variants.sp]\n[variants.mup]\nmodel.mup_base_width = 32\n").string());
     BOOST_TEST(done.code == 0, done.output);
     const fs::path report = out / "report";
+    BOOST_TEST(slurp(report / "report.md").find(c.unit) != std::string::npos, c.base);
     BOOST_TEST(rows_of(report / "coordinates.csv") == size_t(2 * 4 * 6 * c.quantities));
     std::map<std::string, double> slopes;  // at the last step
     for (const std::string& line : split(slurp(report / "slopes.csv"), '\n'))
@@ -300,6 +304,9 @@ BOOST_AUTO_TEST_CASE(parts_share_a_study_and_a_search_gives_the_rates) {
   BOOST_TEST(first.code == 75, first.output);
   BOOST_TEST(first.output.find("2 of 4 runs of the learning-rate search are finished") != std::string::npos,
              first.output);
+  const Outcome early = run("study " + file.string() + " --report");
+  BOOST_TEST(early.output.find("learning-rate search, of which 2 of 4 are finished") != std::string::npos,
+             early.output);
   BOOST_TEST(run("study " + file.string() + " --part 2/2").code == 0);
   BOOST_TEST(run("study " + file.string() + " --report").output.find("4 not finished") != std::string::npos);
   BOOST_TEST(run("study " + file.string() + " --part 1/2").code == 0);
