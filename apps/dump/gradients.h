@@ -7,13 +7,19 @@
 
 namespace braid::apps {
 
-// Adds grad.<name> for every tensor that folders of the family have on disk.
+// Adds grad.<name> for every tensor that folders of the family have on disk and that is not frozen. The parameters
+// collect nothing.
 inline void add_gradients(const models::Model& model, const Tensor& loss, io::NamedTensors& out) {
-  backward(loss);
+  std::vector<nn::NamedTensor> trained = nn::parameters(model);
+  std::erase_if(trained, [](const nn::NamedTensor& p) { return !requires_grad(p.value); });
+  std::vector<Tensor> values;
+  for (const nn::NamedTensor& p : trained) values.push_back(p.value);
+  const std::vector<Tensor> derivatives = grad(loss, values, {.allow_unused = true});
   const std::unique_ptr<const models::ModelSpec> spec = model.spec();
-  for (const nn::NamedTensor& p : nn::parameters(model)) {
-    const Tensor derivative = grad(p.value) ? grad(p.value) : zeros_like(p.value);
-    for (const nn::NamedTensor& t : models::split_stored(spec->folder().stored(p.name, p.value.shape()), derivative))
+  for (size_t i = 0; i < trained.size(); ++i) {
+    const Tensor derivative = derivatives[i] ? derivatives[i] : zeros_like(values[i]);
+    for (const nn::NamedTensor& t :
+         models::split_stored(spec->folder().stored(trained[i].name, values[i].shape()), derivative))
       out.emplace_back("grad." + t.name, t.value);
   }
 }

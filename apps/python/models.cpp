@@ -120,10 +120,7 @@ io::NamedTensors dump(const LoadedModel& m, const Tensor& input, bool attention,
   if (input.dim(1) < 2) return seen.tensors;
   const Tensor loss = cross_entropy(slice(logits, 1, 0, input.dim(1) - 1), slice(input, 1, 1, input.dim(1)));
   seen.tensors.emplace_back("loss", loss.detach().reshaped({1}));
-  if (gradients) {
-    nn::zero_grad(*m.model);
-    apps::add_gradients(*m.model, loss, seen.tensors);
-  }
+  if (gradients) apps::add_gradients(*m.model, loss, seen.tensors);
   return seen.tensors;
 }
 

@@ -299,8 +299,8 @@ void bind_tensor(nb::module_& m) {
   c.def("add_", &Tensor::add_, "source"_a, nb::call_guard<Unlocked>(), "Adds the elements of source in place.");
   c.def("fill_", &Tensor::fill, "value"_a, nb::call_guard<Unlocked>(), "Writes a number to every element in place.");
   c.def(
-      "__getitem__", [](const Tensor& x, const Indices& at) { return index(x, at.list); }, "key"_a);
-  c.def("__setitem__", set_item, "key"_a, "value"_a);
+      "__getitem__", [](const Tensor& x, const Indices& at) { return index(x, at.list); }, "key"_a.none());
+  c.def("__setitem__", set_item, "key"_a.none(), "value"_a);
   c.def("__len__", [](const Tensor& x) {
     check(x.rank() > 0, ErrorKind::misuse, "a tensor without axes has no length");
     return x.dim(0);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Models and runs in Python: a small model is trained, stopped, resumed, read and asked. The numbers are checked against
 what ops of the module make of the model's own parts."""
+import concurrent.futures
 import math
 import pathlib
 import signal
@@ -178,7 +179,7 @@ class Models(unittest.TestCase):
         model = RUN.model(trainable=True)
         ids = braid.tensor([model.tokenizer.encode("the fox")])
         got = model.dump(ids, gradients=True)
-        model.module.zero_grad()
+        self.assertTrue(all(weight.grad is None for weight in model.module.parameters().values()))
         model.module.loss(ids[:, :-1], ids[:, 1:]).backward()
         name, weight = list(model.module.parameters().items())[-1]
         self.assertLess(braid.max(braid.abs(weight.grad - got["grad." + name])).item(),
@@ -190,8 +191,16 @@ class Models(unittest.TestCase):
         without = self.model.losses_without(text, layer=1, head=0)
         self.assertEqual(len(without), len(with_it))
         self.assertGreater(max(abs(a - b) for a, b in zip(with_it, without)), 1e-3)
-        self.assertEqual([-value for value in self.model.score(text).logprobs[1:]], with_it)
         self.assertNotEqual(self.model.losses_without(text), without)
+        heads = [(layer, head) for layer in range(2) for head in range(2)]
+        alone = [self.model.losses_without(text, layer=layer, head=head) for layer, head in heads]
+        with concurrent.futures.ThreadPoolExecutor(4) as threads:
+            beside = list(threads.map(lambda at: self.model.losses_without(text, layer=at[0], head=at[1]), heads * 20))
+        self.assertEqual(beside, alone * 20)
+        self.assertEqual([-value for value in self.model.score(text).logprobs[1:]], with_it)
+        for part in ({"layer": -1}, {"layer": 0, "head": 64}):
+            with self.assertRaisesRegex(braid.SettingError, "expected one from 0"):
+                self.model.losses_without(text, **part)
 
     def test_best_and_saved_models(self):
         best = RUN.model("best")

@@ -126,7 +126,7 @@ class Indices(unittest.TestCase):
     def test_reading(self):
         ids = [2, 0]
         for key in [1, -1, (0, 2), (slice(1), slice(None, None, 2)), (Ellipsis, 1), (None, 1), (slice(None), None, 2),
-                    (slice(3, 0, -1),), (Ellipsis, slice(None, None, -1)), (1, Ellipsis, -2), (slice(None), ids),
+                    None, (slice(3, 0, -1),), (Ellipsis, slice(None, None, -1)), (1, Ellipsis, -2), (slice(None), ids),
                     (ids, slice(1, 3)), (ids, [1, 3]), (slice(None), slice(None), ids), self.array[:, 0, 0] > 10]:
             expected = self.array[key]
             got = self.tensor[key]
