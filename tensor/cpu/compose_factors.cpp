@@ -14,6 +14,7 @@
 
 #include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/lanes.h"
+#include "braid/tensor/cpu/map.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 #include "braid/tensor/parallel.h"
 
@@ -143,7 +144,8 @@ void with_heads(int64_t heads, Body&& body) {
   }
 }
 
-// body(position, tanh of its gates (G, C, M)). The tanh of several positions is one loop, long enough for vectors.
+// body(first, last position, tanh of their gates (G, C, M)). The tanh of several positions is one loop, long enough for
+// vectors.
 template <class T, class Body>
 void for_positions(const FactorShape& s, const T* gates, Body&& body) {
   using A = Accumulate<T>;
@@ -156,9 +158,71 @@ void for_positions(const FactorShape& s, const T* gates, Body&& body) {
       A* to = open.data();
       BRAID_IVDEP
       for (int64_t i = 0; i < n; ++i) to[i] = pointwise::Unary<UnaryOp::tanh, A>::forward(A(gate[i]), A(0), A(0));
-      for (int64_t p = first; p < last; ++p) body(p, to + (p - first) * each);
+      body(first, last, to);
     }
   });
+}
+
+// The same shape of `count` positions.
+FactorShape of_positions(FactorShape s, int64_t count) {
+  s.P = count;
+  return s;
+}
+
+// Positions [first, last) from tensors of 16 bits, through arrays in f32: a row of M is shorter than a vector.
+template <class T, int kHeads>
+void forward_positions(const FactorShape& s, int64_t first, int64_t last, const T* w, const Accumulate<T>* open,
+                       Accumulate<T> eps, T* y) {
+  using A = Accumulate<T>;
+  const int64_t each = s.Z() * s.M, count = last - first;
+  if constexpr (std::is_same_v<T, A>) {
+    for (int64_t p = first; p < last; ++p) forward_position<T, kHeads>(s, p, w, open + (p - first) * each, eps, y);
+  } else {
+    const FactorShape part = of_positions(s, count);
+    const int64_t of_branch = part.in_w(1, 0), of_all = part.in_y(0, count);
+    std::vector<A> wide(static_cast<size_t>(s.Z() * of_branch + of_all));
+    A* to = wide.data() + s.Z() * of_branch;
+    for (int64_t z = 0; z < s.Z(); ++z) widen(of_branch, w + s.in_w(z, first), wide.data() + part.in_w(z, 0));
+    for (int64_t p = 0; p < count; ++p) forward_position<A, kHeads>(part, p, wide.data(), open + p * each, eps, to);
+    map(of_all, y + s.in_y(0, first), inputs(to), [](A x) { return x; });
+  }
+}
+
+template <class T, int kHeads>
+void backward_positions(const FactorShape& s, int64_t first, int64_t last, const T* w, const Accumulate<T>* open,
+                        Accumulate<T> eps, const std::vector<FactorGradients<T>>& gradients, T* dw, T* dgates) {
+  using A = Accumulate<T>;
+  const int64_t each = s.Z() * s.M, count = last - first;
+  if constexpr (std::is_same_v<T, A>) {
+    for (int64_t p = first; p < last; ++p)
+      backward_position<T, kHeads>(s, p, w, open + (p - first) * each, eps, gradients.data(), dw, dgates);
+  } else {
+    const FactorShape part = of_positions(s, count);
+    const int64_t of_branch = part.in_w(1, 0), of_factor = part.in_factor(0, count), of_gate = part.in_gate(0, count);
+    std::vector<A> wide(static_cast<size_t>(2 * s.Z() * of_branch + s.C * (2 * of_factor + of_gate) + count * each));
+    A* next = wide.data();
+    const auto room = [&next](int64_t n) { return std::exchange(next, next + n); };
+    const auto widened_part = [&](const T* x, int64_t offset, int64_t n) -> const A* {
+      if (!x) return nullptr;
+      A* to = room(n);
+      widen(n, x + offset, to);
+      return to;
+    };
+    std::vector<FactorGradients<A>> parts;
+    for (const FactorGradients<T>& dy : gradients)
+      parts.push_back({widened_part(dy.down, s.in_factor(0, first), of_factor),
+                       widened_part(dy.up, s.in_factor(0, first), of_factor),
+                       widened_part(dy.gate, s.in_gate(0, first), of_gate)});
+    A *x = room(s.Z() * of_branch), *dx = room(s.Z() * of_branch), *dgate = room(count * each);
+    if (w)
+      for (int64_t z = 0; z < s.Z(); ++z) widen(of_branch, w + s.in_w(z, first), x + part.in_w(z, 0));
+    for (int64_t p = 0; p < count; ++p)
+      backward_position<A, kHeads>(part, p, x, open + p * each, eps, parts.data(), dx, dgate);
+    const auto same = [](A v) { return v; };
+    if (dw)
+      for (int64_t z = 0; z < s.Z(); ++z) map(of_branch, dw + s.in_w(z, first), inputs(dx + part.in_w(z, 0)), same);
+    map(count * each, dgates + s.in_gates(0, first), inputs(dgate), same);
+  }
 }
 
 void compose_factors(In w, In gates, double eps, Out y) {
@@ -167,8 +231,8 @@ void compose_factors(In w, In gates, double eps, Out y) {
     const T *x = optional<T>(w), *g = gates.data<T>();
     T* to = y.mutable_data<T>();
     with_heads(s.M, [&](auto heads) {
-      for_positions(s, g, [&](int64_t p, const Accumulate<T>* open) {
-        forward_position<T, heads()>(s, p, x, open, Accumulate<T>(eps), to);
+      for_positions(s, g, [&](int64_t first, int64_t last, const Accumulate<T>* open) {
+        forward_positions<T, heads()>(s, first, last, x, open, Accumulate<T>(eps), to);
       });
     });
   });
@@ -183,8 +247,8 @@ void compose_factors_backward(In w, In gates, double eps, const std::vector<Tens
     const T *x = optional<T>(w), *g = gates.data<T>();
     T *dx = dw ? dw.mutable_data<T>() : nullptr, *dg = dgates.mutable_data<T>();
     with_heads(s.M, [&](auto heads) {
-      for_positions(s, g, [&](int64_t p, const Accumulate<T>* open) {
-        backward_position<T, heads()>(s, p, x, open, Accumulate<T>(eps), gradients.data(), dx, dg);
+      for_positions(s, g, [&](int64_t first, int64_t last, const Accumulate<T>* open) {
+        backward_positions<T, heads()>(s, first, last, x, open, Accumulate<T>(eps), gradients, dx, dg);
       });
     });
   });

@@ -2,11 +2,9 @@
 
 #include <cmath>
 #include <cstring>
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
 
 #include "braid/tensor/convert.h"
+#include "braid/tensor/cpu/map.h"
 
 namespace braid::cpu {
 
@@ -57,20 +55,10 @@ void convert_contiguous(int64_t n, const From* from, To* to) {
     std::memcpy(to, from, static_cast<size_t>(n) * sizeof(To));
     return;
   }
-  int64_t i = 0;
-#if defined(__F16C__)
-  if constexpr (std::is_same_v<From, float16> && std::is_same_v<To, float>) {
-    for (; i + 8 <= n; i += 8)
-      _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
-  }
-  if constexpr (std::is_same_v<From, float> && std::is_same_v<To, float16>) {
-    for (; i + 8 <= n; i += 8) {
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
-                       _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
-    }
-  }
-#endif
-  for (; i < n; ++i) to[i] = convert<To>(from[i]);
+  if constexpr (std::is_same_v<From, float> && !std::is_integral_v<To> && sizeof(To) == 2)
+    return map(n, to, inputs(from), [](float x) { return x; });
+  if constexpr (!std::is_integral_v<From> && sizeof(From) == 2 && std::is_same_v<To, float>) return widen(n, from, to);
+  for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(from[i]);
 }
 
 // Calls run(element offset, stride, position, length) for each segment of [i, i + n) along x's last axis.
@@ -150,7 +138,10 @@ const A* load(const StridedView& x, int64_t i, int64_t n, A* buffer) {
     int64_t offset = contiguous_offset(x, i, n);
     if (offset >= 0) return reinterpret_cast<const A*>(x.data) + offset;
   }
-  visit_any(x.dtype, [&]<class T>() { load_as<T>(x, i, n, buffer); });
+  if constexpr (sizeof(A) == 2)
+    load_as<A>(x, i, n, buffer);
+  else
+    visit_any(x.dtype, [&]<class T>() { load_as<T>(x, i, n, buffer); });
   return buffer;
 }
 
@@ -163,7 +154,10 @@ A* output_block(const StridedView& y, int64_t i, int64_t n, A* buffer) {
 template <class A>
 void store(const StridedView& y, int64_t i, int64_t n, const A* values) {
   if (y.dtype == dtype_of<A>() && contiguous_offset(y, i, n) >= 0) return;
-  visit_any(y.dtype, [&]<class T>() { store_as<T>(y, i, n, values); });
+  if constexpr (sizeof(A) == 2)
+    store_as<A>(y, i, n, values);
+  else
+    visit_any(y.dtype, [&]<class T>() { store_as<T>(y, i, n, values); });
 }
 
 #define BRAID_INSTANTIATE(A)                                          \
@@ -172,6 +166,8 @@ void store(const StridedView& y, int64_t i, int64_t n, const A* values) {
   template void store(const StridedView&, int64_t, int64_t, const A*);
 BRAID_INSTANTIATE(float)
 BRAID_INSTANTIATE(double)
+BRAID_INSTANTIATE(bfloat16)
+BRAID_INSTANTIATE(float16)
 BRAID_INSTANTIATE(int64_t)
 #undef BRAID_INSTANTIATE
 

@@ -1,9 +1,9 @@
 // The one loop under the pointwise kernels, the copies and the random numbers.
 //
-// A block is kBlock consecutive elements of the result in row-major order. load() converts the elements of an input to
-// a contiguous array of the accumulation type (or points at them where they already are one), a plain loop over
-// contiguous arrays computes, store() writes the results. Strides, repeated axes and 16-bit types cost one small copy
-// that stays in the first-level cache, and each formula is compiled once per accumulation type, always vectorised.
+// A block is kBlock consecutive elements of the result in row-major order. load() copies the elements of an input to a
+// contiguous array (or points at them where they already are one), a plain loop over contiguous arrays computes,
+// store() writes the results. Strides and repeated axes cost one small copy that stays in the first-level cache, and
+// loops are always vectorised. Elements of 16 bits are converted by the loop (map.h), or by load() and store().
 // Blocks depend on the shape alone, so the bits do not depend on the number of threads.
 #pragma once
 #include <cstddef>
@@ -15,6 +15,13 @@
 namespace braid::cpu {
 
 inline constexpr int64_t kBlock = 512;
+
+// Room for a block. Not an array of A: those of 16-bit types would be cleared first.
+template <class A>
+struct BlockBuffer {
+  alignas(64) std::byte bytes[kBlock * sizeof(A)];
+  operator A*() { return reinterpret_cast<A*>(bytes); }
+};
 
 // A tensor's data and strides, with neighbouring axes merged where the strides allow it and axes of size 1 dropped.
 struct StridedView {
@@ -30,8 +37,8 @@ struct StridedView {
 // reads each cache line once, a loop along the last axis would read it once per element.
 Tensor make_contiguous_if_far(const Tensor& x);
 
-// Elements [i, i + n) of x in row-major order, converted to A (float, double or int64_t): contiguous, in `buffer`
-// unless x already holds them so. n <= kBlock.
+// Elements [i, i + n) of x in row-major order, converted to A (float, double or int64_t; x's own type if that has 16
+// bits): contiguous, in `buffer` unless x already holds them so. n <= kBlock.
 template <class A>
 const A* load(const StridedView& x, int64_t i, int64_t n, A* buffer);
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "braid/tensor/cpu/ivdep.h"
+#include "braid/tensor/cpu/map.h"
 #include "braid/tensor/cpu/row_log.h"
 #include "braid/tensor/kernels/loss.h"
 #include "braid/tensor/kernels/math.h"
@@ -62,8 +62,7 @@ void cross_entropy_backward(In logits, In targets, In top, In log_sum, In scale,
           int64_t t = static_cast<int64_t>(target[r]);
           A hit = s * (gain * math::exp(A(x[t]) - m - total) - A(1));  // before d, which may be x, is written
           A of_softmax = s * gain;
-          BRAID_IVDEP  // d is x or does not overlap it
-          for (int64_t j = 0; j < n; ++j) d[j] = T(of_softmax * math::exp(A(x[j]) - m - total));
+          map(n, d, inputs(x), [=](A u) { return of_softmax * math::exp(u - m - total); });
           d[t] = T(hit);
         }
       });

@@ -13,6 +13,7 @@
 
 #include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/lanes.h"
+#include "braid/tensor/cpu/map.h"
 #include "braid/tensor/cpu/row_sums.h"
 #include "braid/tensor/kernels/norm.h"
 #include "braid/tensor/parallel.h"
@@ -41,8 +42,7 @@ class NormedRows {
     if (!residual_) return x;
     const T* residual = residual_ + r * n_;
     T* sum = sum_ + r * n_;
-    BRAID_IVDEP  // no overlap
-    for (int64_t i = 0; i < n_; ++i) sum[i] = T(A(x[i]) + A(residual[i]));
+    map(n_, sum, inputs(x, residual), [](A u, A v) { return u + v; });
     return sum;
   }
 
@@ -67,13 +67,10 @@ void rms_norm(In x, In residual, In weight, double eps, Out sum, Out y, Out rstd
         A squares = lane_sum<A>(n, [&](int64_t i) { return A(xr[i]) * A(xr[i]); });
         A s = A(1) / std::sqrt(squares / A(n) + A(eps));
         scale[r] = s;
-        if (w) {
-          BRAID_IVDEP
-          for (int64_t i = 0; i < n; ++i) yr[i] = T(A(xr[i]) * s * A(w[i]));
-        } else {
-          BRAID_IVDEP
-          for (int64_t i = 0; i < n; ++i) yr[i] = T(A(xr[i]) * s);
-        }
+        if (w)
+          map(n, yr, inputs(xr, w), [s](A u, A v) { return u * s * v; });
+        else
+          map(n, yr, inputs(xr), [s](A u) { return u * s; });
       }
     });
   });
@@ -92,22 +89,19 @@ void rms_norm_backward(In x, In weight, In rstd, In dy, In dsum, Out dx, Out dwe
         const T *xr = in + r * n, *gr = gy + r * n, *mr = more ? more + r * n : nullptr;
         T* dr = out + r * n;
         A s = scale[r];
-        auto gradient = [&](auto g) {
-          A dot = lane_sum<A>(n, [&](int64_t i) { return g(i) * A(xr[i]); });
+        auto gradient = [&](auto weighted, const auto*... parts) {
+          A dot = lane_sum<A>(n, [&](int64_t i) { return weighted(A(parts[i])...) * A(xr[i]); });
           A factor = dot * s * s * s / A(n);  // xh mean(g xh) rstd = x factor
-          if (mr) {
-            BRAID_IVDEP
-            for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - factor * A(xr[i]) + A(mr[i]));
-          } else {
-            BRAID_IVDEP
-            for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - factor * A(xr[i]));
-          }
+          const auto d = [s, factor](A g, A u) { return s * g - factor * u; };
+          if (mr)
+            map(n, dr, inputs(xr, mr, parts...), [=](A u, A m, auto... v) { return d(weighted(v...), u) + m; });
+          else
+            map(n, dr, inputs(xr, parts...), [=](A u, auto... v) { return d(weighted(v...), u); });
         };
-        if (w) {
-          gradient([&](int64_t i) { return A(gr[i]) * A(w[i]); });
-        } else {
-          gradient([&](int64_t i) { return A(gr[i]); });
-        }
+        if (w)
+          gradient([](A u, A v) { return u * v; }, gr, w);
+        else
+          gradient([](A u) { return u; }, gr);
         if (dweight) {
           BRAID_IVDEP
           for (int64_t i = 0; i < n; ++i) dw[i] += A(gr[i]) * A(xr[i]) * s;
@@ -135,19 +129,14 @@ void layer_norm(In x, In residual, In weight, In bias, double eps, Out sum, Out 
         A s = A(1) / std::sqrt(squares / A(n) + A(eps));
         centre[r] = m;
         scale[r] = s;
-        if (w && b) {
-          BRAID_IVDEP
-          for (int64_t i = 0; i < n; ++i) yr[i] = T((A(xr[i]) - m) * s * A(w[i]) + A(b[i]));
-        } else if (w) {
-          BRAID_IVDEP
-          for (int64_t i = 0; i < n; ++i) yr[i] = T((A(xr[i]) - m) * s * A(w[i]));
-        } else if (b) {
-          BRAID_IVDEP
-          for (int64_t i = 0; i < n; ++i) yr[i] = T((A(xr[i]) - m) * s + A(b[i]));
-        } else {
-          BRAID_IVDEP
-          for (int64_t i = 0; i < n; ++i) yr[i] = T((A(xr[i]) - m) * s);
-        }
+        if (w && b)
+          map(n, yr, inputs(xr, w, b), [m, s](A u, A v, A shift) { return (u - m) * s * v + shift; });
+        else if (w)
+          map(n, yr, inputs(xr, w), [m, s](A u, A v) { return (u - m) * s * v; });
+        else if (b)
+          map(n, yr, inputs(xr, b), [m, s](A u, A shift) { return (u - m) * s + shift; });
+        else
+          map(n, yr, inputs(xr), [m, s](A u) { return (u - m) * s; });
       }
     });
   });
@@ -166,23 +155,21 @@ void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, In dsum, Out 
         const T *xr = in + r * n, *gr = gy + r * n, *mr = more ? more + r * n : nullptr;
         T* dr = out + r * n;
         A m = centre[r], s = scale[r];
-        auto gradient = [&](auto g) {
-          A total = lane_sum<A>(n, [&](int64_t i) { return g(i); });
-          A dot = lane_sum<A>(n, [&](int64_t i) { return g(i) * (A(xr[i]) - m); });
+        auto gradient = [&](auto weighted, const auto*... parts) {
+          A total = lane_sum<A>(n, [&](int64_t i) { return weighted(A(parts[i])...); });
+          A dot = lane_sum<A>(n, [&](int64_t i) { return weighted(A(parts[i])...) * (A(xr[i]) - m); });
           A factor = dot * s * s * s / A(n), shift = total * s / A(n);
-          if (mr) {
-            BRAID_IVDEP
-            for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - shift - factor * (A(xr[i]) - m) + A(mr[i]));
-          } else {
-            BRAID_IVDEP
-            for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - shift - factor * (A(xr[i]) - m));
-          }
+          const auto d = [=](A g, A u) { return s * g - shift - factor * (u - m); };
+          if (mr)
+            map(n, dr, inputs(xr, mr, parts...),
+                [=](A u, A more_u, auto... v) { return d(weighted(v...), u) + more_u; });
+          else
+            map(n, dr, inputs(xr, parts...), [=](A u, auto... v) { return d(weighted(v...), u); });
         };
-        if (w) {
-          gradient([&](int64_t i) { return A(gr[i]) * A(w[i]); });
-        } else {
-          gradient([&](int64_t i) { return A(gr[i]); });
-        }
+        if (w)
+          gradient([](A u, A v) { return u * v; }, gr, w);
+        else
+          gradient([](A u) { return u; }, gr);
         if (sum_width > 0) {
           A* db = dw + n;
           BRAID_IVDEP

@@ -6,6 +6,7 @@
 #include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/lanes.h"
 #include "braid/tensor/cpu/loops.h"
+#include "braid/tensor/cpu/map.h"
 #include "braid/tensor/kernels/update_rules.h"
 #include "braid/tensor/parallel.h"
 
@@ -73,8 +74,7 @@ void update_range(const UpdateStep& step, UpdateStep::Item& item, int64_t begin,
 
 template <class T>
 void round_range(const float* from, Tensor to, int64_t begin, int64_t end) {
-  T* out = to.mutable_data<T>();
-  for (int64_t i = begin; i < end; ++i) out[i] = T(from[i]);
+  map(end - begin, to.mutable_data<T>() + begin, inputs(from + begin), [](float x) { return x; });
 }
 
 template <UpdateRule rule>

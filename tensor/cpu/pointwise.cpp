@@ -5,6 +5,7 @@
 
 #include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/loops.h"
+#include "braid/tensor/cpu/map.h"
 #include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 
@@ -12,44 +13,43 @@ namespace braid::cpu {
 
 namespace {
 
-// Loops over contiguous arrays. "ivdep": output and input are the same array or do not overlap, so no iteration depends
-// on another.
-template <UnaryOp op, class A>
-void forward_loop(int64_t n, A a, A b, const A* x, A* y) {
-  BRAID_IVDEP
-  for (int64_t i = 0; i < n; ++i) y[i] = pointwise::Unary<op, A>::forward(x[i], a, b);
+// Loops over contiguous arrays; output and input are the same array or do not overlap.
+template <UnaryOp op, class T, class A = Accumulate<T>>
+void forward_loop(int64_t n, double scale, double shift, const T* x, T* y) {
+  const A a = A(scale), b = A(shift);
+  map(n, y, inputs(x), [a, b](A u) { return pointwise::Unary<op, A>::forward(u, a, b); });
 }
-template <UnaryOp op, class A>
-void backward_loop(int64_t n, A a, A b, const A* x, const A* dy, A* dx) {
-  BRAID_IVDEP
-  for (int64_t i = 0; i < n; ++i) dx[i] = pointwise::Unary<op, A>::backward(dy[i], x[i], a, b);
+template <UnaryOp op, class T, class A = Accumulate<T>>
+void backward_loop(int64_t n, double scale, double shift, const T* x, const T* dy, T* dx) {
+  const A a = A(scale), b = A(shift);
+  map(n, dx, inputs(x, dy), [a, b](A u, A g) { return pointwise::Unary<op, A>::backward(g, u, a, b); });
 }
 // x or y may repeat one element.
-template <BinaryOp op, bool repeats_x, bool repeats_y, class A>
-void forward_loop(int64_t n, const A* x, const A* y, A* z) {
-  const A u = *x, v = *y;
-  BRAID_IVDEP
-  for (int64_t i = 0; i < n; ++i) z[i] = pointwise::Binary<op, A>::forward(repeats_x ? u : x[i], repeats_y ? v : y[i]);
+template <BinaryOp op, bool repeats_x, bool repeats_y, class T, class A = Accumulate<T>>
+void forward_loop(int64_t n, const T* x, const T* y, T* z) {
+  constexpr auto f = pointwise::Binary<op, A>::forward;
+  if constexpr (repeats_x)
+    map(n, z, inputs(y), [u = A(*x)](A v) { return f(u, v); });
+  else if constexpr (repeats_y)
+    map(n, z, inputs(x), [v = A(*y)](A u) { return f(u, v); });
+  else
+    map(n, z, inputs(x, y), [](A u, A v) { return f(u, v); });
 }
-template <BinaryOp op, class A>
-void d_dx_loop(int64_t n, const A* x, const A* y, const A* dz, A* dx) {
-  BRAID_IVDEP
-  for (int64_t i = 0; i < n; ++i) dx[i] = pointwise::Binary<op, A>::d_dx(dz[i], x[i], y[i]);
+template <BinaryOp op, class T, class A = Accumulate<T>>
+void d_dx_loop(int64_t n, const T* x, const T* y, const T* dz, T* dx) {
+  map(n, dx, inputs(x, y, dz), [](A u, A v, A g) { return pointwise::Binary<op, A>::d_dx(g, u, v); });
 }
-template <BinaryOp op, class A>
-void d_dy_loop(int64_t n, const A* x, const A* y, const A* dz, A* dy) {
-  BRAID_IVDEP
-  for (int64_t i = 0; i < n; ++i) dy[i] = pointwise::Binary<op, A>::d_dy(dz[i], x[i], y[i]);
+template <BinaryOp op, class T, class A = Accumulate<T>>
+void d_dy_loop(int64_t n, const T* x, const T* y, const T* dz, T* dy) {
+  map(n, dy, inputs(x, y, dz), [](A u, A v, A g) { return pointwise::Binary<op, A>::d_dy(g, u, v); });
 }
 // Both at once: everything is loaded before anything is stored, because dx or dy may be the same array as an input.
-template <BinaryOp op, class A>
-void d_dx_d_dy_loop(int64_t n, const A* x, const A* y, const A* dz, A* dx, A* dy) {
-  BRAID_IVDEP
-  for (int64_t i = 0; i < n; ++i) {
-    A u = x[i], v = y[i], g = dz[i];
-    dx[i] = pointwise::Binary<op, A>::d_dx(g, u, v);
-    dy[i] = pointwise::Binary<op, A>::d_dy(g, u, v);
-  }
+template <BinaryOp op, class T, class A = Accumulate<T>>
+void d_dx_d_dy_loop(int64_t n, const T* x, const T* y, const T* dz, T* dx, T* dy) {
+  using Op = pointwise::Binary<op, A>;
+  map(n, std::array{dx, dy}, inputs(x, y, dz), [](A u, A v, A g) {
+    return std::array{Op::d_dx(g, u, v), Op::d_dy(g, u, v)};
+  });
 }
 
 constexpr int64_t cost_of(UnaryOp op) {
@@ -71,15 +71,15 @@ constexpr int64_t cost_of(UnaryOp op) {
 constexpr int64_t cost_of(BinaryOp op) { return op == BinaryOp::swiglu ? 8 : 1; }
 
 void unary(UnaryOp op, double a, double b, In x, Out y) {
-  visit_accumulate(x.dtype(), "unary", [&]<class A>() {
+  visit_float(x.dtype(), "unary", [&]<class T>() {
     pointwise::visit(pointwise::simplest(op, a), [&]<UnaryOp o>() {
       Tensor nx = make_contiguous_if_far(x);
       StridedView lx(nx), ly(y);
       for_blocks(y.numel(), cost_of(o), [&](int64_t i, int64_t n) {
-        A bx[kBlock], by[kBlock];
-        const A* px = load(lx, i, n, bx);
-        A* py = output_block(ly, i, n, by);
-        forward_loop<o>(n, A(a), A(b), px, py);
+        BlockBuffer<T> bx, by;
+        const T* px = load<T>(lx, i, n, bx);
+        T* py = output_block<T>(ly, i, n, by);
+        forward_loop<o>(n, a, b, px, py);
         store(ly, i, n, py);
       });
     });
@@ -87,15 +87,15 @@ void unary(UnaryOp op, double a, double b, In x, Out y) {
 }
 
 void unary_backward(UnaryOp op, double a, double b, In x, In dy, Out dx) {
-  visit_accumulate(x.dtype(), "unary_backward", [&]<class A>() {
+  visit_float(x.dtype(), "unary_backward", [&]<class T>() {
     pointwise::visit(pointwise::simplest(op, a), [&]<UnaryOp o>() {
       Tensor nx = make_contiguous_if_far(x), ng = make_contiguous_if_far(dy);
       StridedView lx(nx), lg(ng), ld(dx);
       for_blocks(dx.numel(), cost_of(o), [&](int64_t i, int64_t n) {
-        A bx[kBlock], bg[kBlock], bd[kBlock];
-        const A *px = load(lx, i, n, bx), *pg = load(lg, i, n, bg);
-        A* pd = output_block(ld, i, n, bd);
-        backward_loop<o>(n, A(a), A(b), px, pg, pd);
+        BlockBuffer<T> bx, bg, bd;
+        const T *px = load<T>(lx, i, n, bx), *pg = load<T>(lg, i, n, bg);
+        T* pd = output_block<T>(ld, i, n, bd);
+        backward_loop<o>(n, a, b, px, pg, pd);
         store(ld, i, n, pd);
       });
     });
@@ -137,19 +137,19 @@ bool by_rows(In x, In y, Out z, int64_t cost, Row&& row) {
 }
 
 void binary(BinaryOp op, In x, In y, Out z) {
-  visit_accumulate(x.dtype(), "binary", [&]<class A>() {
+  visit_float(x.dtype(), "binary", [&]<class T>() {
     pointwise::visit(op, [&]<BinaryOp o>() {
-      if (by_rows<A, A>(x, y, z, cost_of(o),
-                        [](auto repeats_x, auto repeats_y, int64_t n, const A* px, const A* py, A* pz) {
+      if (by_rows<T, T>(x, y, z, cost_of(o),
+                        [](auto repeats_x, auto repeats_y, int64_t n, const T* px, const T* py, T* pz) {
                           forward_loop<o, repeats_x, repeats_y>(n, px, py, pz);
                         }))
         return;
       Tensor nx = make_contiguous_if_far(x), ny = make_contiguous_if_far(y);
       StridedView lx(nx), ly(ny), lz(z);
       for_blocks(z.numel(), cost_of(o), [&](int64_t i, int64_t n) {
-        A bx[kBlock], by[kBlock], bz[kBlock];
-        const A *px = load(lx, i, n, bx), *py = load(ly, i, n, by);
-        A* pz = output_block(lz, i, n, bz);
+        BlockBuffer<T> bx, by, bz;
+        const T *px = load<T>(lx, i, n, bx), *py = load<T>(ly, i, n, by);
+        T* pz = output_block<T>(lz, i, n, bz);
         forward_loop<o, false, false>(n, px, py, pz);
         store(lz, i, n, pz);
       });
@@ -158,16 +158,16 @@ void binary(BinaryOp op, In x, In y, Out z) {
 }
 
 void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy) {
-  visit_accumulate(x.dtype(), "binary_backward", [&]<class A>() {
+  visit_float(x.dtype(), "binary_backward", [&]<class T>() {
     pointwise::visit(op, [&]<BinaryOp o>() {
       Tensor nx = make_contiguous_if_far(x), ny = make_contiguous_if_far(y), ng = make_contiguous_if_far(dz);
       StridedView lx(nx), ly(ny), lg(ng), ldx(dx ? dx : dz), ldy(dy ? dy : dz);
       bool want_x = bool(dx), want_y = bool(dy);
       for_blocks(dz.numel(), cost_of(o), [&](int64_t i, int64_t n) {
-        A bx[kBlock], by[kBlock], bg[kBlock], bdx[kBlock], bdy[kBlock];
-        const A *px = load(lx, i, n, bx), *py = load(ly, i, n, by), *pg = load(lg, i, n, bg);
-        A* pdx = want_x ? output_block(ldx, i, n, bdx) : nullptr;
-        A* pdy = want_y ? output_block(ldy, i, n, bdy) : nullptr;
+        BlockBuffer<T> bx, by, bg, bdx, bdy;
+        const T *px = load<T>(lx, i, n, bx), *py = load<T>(ly, i, n, by), *pg = load<T>(lg, i, n, bg);
+        T* pdx = want_x ? output_block<T>(ldx, i, n, bdx) : nullptr;
+        T* pdy = want_y ? output_block<T>(ldy, i, n, bdy) : nullptr;
         if (want_x && want_y)
           d_dx_d_dy_loop<o>(n, px, py, pg, pdx, pdy);
         else if (want_x)

@@ -5,7 +5,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "braid/tensor/cpu/ivdep.h"
+#include "braid/tensor/cpu/map.h"
 #include "braid/tensor/cpu/row_log.h"
 #include "braid/tensor/kernels/math.h"
 #include "braid/tensor/parallel.h"
@@ -40,13 +40,12 @@ void softmax(In x, Out y) {
         return;
       }
       if constexpr (std::is_same_v<T, A>) {  // the exponentials wait in y
-        BRAID_IVDEP                          // x and y are one array, or do not overlap
-        for (int64_t i = 0; i < n; ++i) yr[i] = math::exp(xr[i] - top);
+        map(n, yr, inputs(xr), [top](A u) { return math::exp(u - top); });
         const A inverse = A(1) / lane_sum<A>(n, [&](int64_t i) { return yr[i]; });
         for (int64_t i = 0; i < n; ++i) yr[i] *= inverse;
       } else {
         const A inverse = A(1) / lane_sum<A>(n, [&](int64_t i) { return math::exp(A(xr[i]) - top); });
-        for (int64_t i = 0; i < n; ++i) yr[i] = T(math::exp(A(xr[i]) - top) * inverse);
+        map(n, yr, inputs(xr), [top, inverse](A u) { return math::exp(u - top) * inverse; });
       }
     });
   });
@@ -61,9 +60,8 @@ void softmax_backward(In y, In dy, Out dx) {
     int64_t n = last_axis(y);
     for_rows(row_count(y), n, 4, [&](int64_t r) {
       const T *yr = yp + r * n, *gr = gp + r * n;
-      T* dr = out + r * n;
       A dot = lane_sum<A>(n, [&](int64_t i) { return A(yr[i]) * A(gr[i]); });
-      for (int64_t i = 0; i < n; ++i) dr[i] = T(A(yr[i]) * (A(gr[i]) - dot));
+      map(n, out + r * n, inputs(yr, gr), [dot](A u, A g) { return u * (g - dot); });
     });
   });
 }
@@ -84,7 +82,7 @@ void log_softmax(In x, Out y) {
         return;
       }
       A log_sum = row_log(lane_sum<A>(n, [&](int64_t i) { return math::exp(A(xr[i]) - top); }));
-      for (int64_t i = 0; i < n; ++i) yr[i] = T(A(xr[i]) - top - log_sum);  // top + log_sum would lose log_sum's digits
+      map(n, yr, inputs(xr), [=](A u) { return u - top - log_sum; });  // top + log_sum would lose log_sum's digits
     });
   });
 }
@@ -98,9 +96,8 @@ void log_softmax_backward(In y, In dy, Out dx) {
     int64_t n = last_axis(y);
     for_rows(row_count(y), n, 12, [&](int64_t r) {
       const T *yr = yp + r * n, *gr = gp + r * n;
-      T* dr = out + r * n;
       A sum = lane_sum<A>(n, [&](int64_t i) { return A(gr[i]); });
-      for (int64_t i = 0; i < n; ++i) dr[i] = T(A(gr[i]) - math::exp(A(yr[i])) * sum);
+      map(n, out + r * n, inputs(yr, gr), [sum](A u, A g) { return g - math::exp(u) * sum; });
     });
   });
 }

@@ -17,6 +17,7 @@
 
 #include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/lanes.h"
+#include "braid/tensor/cpu/map.h"
 #include "braid/tensor/cpu/row_sums.h"
 
 namespace braid::cpu {
@@ -124,8 +125,7 @@ void forward_token(const Call<T>& call, const Part<T>& part, int64_t r, const T*
     if (part.weight) {
       const T* w = part.weight;
       const A scale = rstd[place];
-      BRAID_IVDEP
-      for (int64_t e = 0; e < d; ++e) y[e] = T(A(in[e]) * scale * A(w[e]));
+      map(d, y, inputs(in, w), [scale](A u, A v) { return u * scale * v; });
       normed = y;
     }
     if (part.h > 0) {
@@ -165,8 +165,7 @@ void backward_token(const Call<T>& call, const Part<const T>& part, int64_t r, c
       BRAID_IVDEP
       for (int64_t e = 0; e < d; ++e) dw[e] += A(out[e]) * A(in[e]) * rstd;
     }
-    BRAID_IVDEP
-    for (int64_t e = 0; e < d; ++e) out[e] = T(rstd * (A(out[e]) * A(w[e])) - factor * A(in[e]));
+    map(d, out, inputs(out, w, in), [rstd, factor](A dn, A v, A u) { return rstd * (dn * v) - factor * u; });
   }
 }
 

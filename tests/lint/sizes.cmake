@@ -3,7 +3,7 @@
 # says why.
 # Usage: cmake -DROOT=<tree> [-DQUIET=ON] -P tests/lint/sizes.cmake
 cmake_minimum_required(VERSION 3.25)
-set(budget_tensor 23700)
+set(budget_tensor 23900)
 set(budget_autograd 10950)
 set(budget_nn 7620)
 set(budget_cuda 12300)
@@ -11,7 +11,7 @@ set(budget_distributed 3700)
 set(budget_models 39750)
 set(budget_apps 30450)
 set(budget_course 5400)
-set(budget_tests 86000)
+set(budget_tests 86100)
 set(over "")
 set(total 0)
 set(long "")
