@@ -5,7 +5,7 @@
 cmake_minimum_required(VERSION 3.25)
 set(budget_tensor 23900)
 set(budget_autograd 10950)
-set(budget_nn 7620)
+set(budget_nn 7660)
 set(budget_cuda 12300)
 set(budget_distributed 3700)
 set(budget_models 39750)
