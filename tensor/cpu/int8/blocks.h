@@ -6,23 +6,16 @@
 namespace braid::cpu::int8 {
 
 // Calls block<R, T>(row, token) for all R rows of weights and T rows of x, at most kRows and kTokens: the rows of x
-// stay in the first-level cache while the weights pass by.
+// stay in the first-level cache while the weights pass by. With few tokens the time is that of reading the weights,
+// which is shortest in one stream.
 template <class I, int kRows, int kTokens, class Block>
-void each_block(int64_t rows, int64_t tokens, Block block) {
-  int64_t token = 0;
-  const auto cover = [&]<int R, int T>(auto&& self) -> void {
-    for (; token + T <= tokens; token += T) {
-      int64_t row = 0;
-      for (; row + R <= rows; row += R) block.template operator()<R, T>(row, token);
-      for (; row < rows; ++row) block.template operator()<1, T>(row, token);
-    }
-    if constexpr (T > 1) self.template operator()<R, T / 2>(self);
-  };
-  // With few tokens the time is that of reading the weights, which is shortest in one stream.
-  if (tokens > 3)
-    cover.template operator()<kRows, kTokens>(cover);
-  else
-    cover.template operator()<1, kTokens>(cover);
+[[gnu::always_inline]] inline void each_block(int64_t rows, int64_t tokens, Block block, int64_t token = 0) {
+  for (; token + kTokens <= tokens; token += kTokens) {
+    int64_t row = 0;
+    for (; tokens > 3 && row + kRows <= rows; row += kRows) block.template operator()<kRows, kTokens>(row, token);
+    for (; row < rows; ++row) block.template operator()<1, kTokens>(row, token);
+  }
+  if constexpr (kTokens > 1) each_block<I, kRows, kTokens / 2>(rows, tokens, block, token);
 }
 
 }  // namespace braid::cpu::int8
