@@ -1,6 +1,7 @@
 // Sums of products with weights in groups that have a scale each. I is an instruction set: its vector type, load,
 // `nibbles`, the 4-bit weights of one part of a chunk, and `pairs`, which adds two products of 16-bit integers to each
-// 32-bit lane. Each file that includes this one names its own, so that no two share a function.
+// 32-bit lane. Each file that includes this one names its own, so that no two share a function; what is no function of
+// I is inlined.
 //
 // A chunk of 64 products has 16 lanes of four, summed as integers, which is exact. A lane over all chunks is a sum of
 // f32 in their order, scale times integer, rounded after each operation; the lanes are added as a tree at the end. So
@@ -25,7 +26,7 @@ struct LanesOf {
 
 // Lanes N apart of a and of b, added: those of a become the lower half.
 template <int N, class Float, size_t... L>
-Float add_halves(Float a, Float b, std::index_sequence<L...>) {
+[[gnu::always_inline]] inline Float add_halves(Float a, Float b, std::index_sequence<L...>) {
   constexpr int W = sizeof...(L);
   const auto from = [](int lane, int second) {  // of a, or W + the lane of b
     const int of_b = lane >= W / 2, at = lane % (W / 2);
@@ -45,7 +46,7 @@ template <class Float, int W, int N = W / 2>
 
 // The same for one vector, in lane 0.
 template <int N = 0, class Float>
-Float lane_sum(Float v) {
+[[gnu::always_inline]] inline Float lane_sum(Float v) {
   constexpr int W = sizeof(Float) / sizeof(float), n = N ? N : W / 2;
   v = add_halves<n>(v, v, std::make_index_sequence<W>());
   if constexpr (n > 1) return lane_sum<n / 2>(v);
