@@ -122,6 +122,16 @@ inline __m512i cvtepu16_epi32(__m256i x) {
 inline __m512 cvtph_ps(__m256i x) {
   return join<__m512>(_mm256_cvtph_ps(_mm256_castsi256_si128(x)), _mm256_cvtph_ps(_mm256_extracti128_si256(x, 1)));
 }
+inline __m512 maskz_cvtph_ps(__mmask16 mask, __m256i x) {
+  const __m512 y = cvtph_ps(x);
+  return maskz_load<__m512, float>(mask, &y);
+}
+// Rounded to nearest, the only way that is asked for.
+inline __m256i maskz_cvtps_ph(__mmask16 mask, __m512 x, int) {
+  const __m128i to[2] = {_mm256_cvtps_ph(half<__m256>(x, 0), _MM_FROUND_TO_NEAREST_INT),
+                         _mm256_cvtps_ph(half<__m256>(x, 1), _MM_FROUND_TO_NEAREST_INT)};
+  return maskz_load<__m256i, uint16_t>(mask, to);
+}
 
 // Numbers below the smallest normal one are 0, of their sign.
 inline __m256 flushed(__m256 x) {
@@ -168,6 +178,11 @@ inline __m256i dpbusd(__m256i sum, __m256i u, __m256i s) {
 inline __m512i dpbusd_epi32(__m512i sum, __m512i u, __m512i s) {
   return by_halves<__m512i, __m256i>([](__m256i a, __m256i b, __m256i c) { return dpbusd(a, b, c); }, sum, u, s);
 }
+// Each 32-bit sum and two products of signed 16-bit integers.
+inline __m256i dpwssd(__m256i sum, __m256i x, __m256i y) { return _mm256_add_epi32(sum, _mm256_madd_epi16(x, y)); }
+inline __m512i dpwssd_epi32(__m512i sum, __m512i x, __m512i y) {
+  return by_halves<__m512i, __m256i>([](__m256i a, __m256i b, __m256i c) { return dpwssd(a, b, c); }, sum, x, y);
+}
 
 }  // namespace
 }  // namespace braid::emulated
@@ -187,6 +202,7 @@ inline __m512i dpbusd_epi32(__m512i sum, __m512i u, __m512i s) {
 #define _mm512_cvtph_ps braid::emulated::cvtph_ps
 #define _mm512_dpbf16_ps braid::emulated::dpbf16_ps
 #define _mm512_dpbusd_epi32 braid::emulated::dpbusd_epi32
+#define _mm512_dpwssd_epi32 braid::emulated::dpwssd_epi32
 #define _mm512_fmadd_pd braid::emulated::fmadd_pd
 #define _mm512_fmadd_ps braid::emulated::fmadd_ps
 #define _mm512_load_si512 braid::emulated::load_si512
@@ -194,6 +210,8 @@ inline __m512i dpbusd_epi32(__m512i sum, __m512i u, __m512i s) {
 #define _mm512_loadu_ps braid::emulated::load_ps
 #define _mm512_loadu_si512 braid::emulated::load_si512
 #define _mm512_mask_storeu_ps braid::emulated::mask_storeu_ps
+#define _mm512_maskz_cvtph_ps braid::emulated::maskz_cvtph_ps
+#define _mm512_maskz_cvtps_ph braid::emulated::maskz_cvtps_ph
 #define _mm512_maskz_loadu_epi16 braid::emulated::maskz_loadu_epi16
 #define _mm512_maskz_loadu_ps braid::emulated::maskz_loadu_ps
 #define _mm512_or_si512 braid::emulated::or_si512
@@ -212,5 +230,6 @@ inline __m512i dpbusd_epi32(__m512i sum, __m512i u, __m512i s) {
 #define _mm512_unpacklo_epi32 braid::emulated::unpacklo_epi32
 #define _mm512_unpacklo_epi64 braid::emulated::unpacklo_epi64
 #define _mm256_dpbusd_avx_epi32 braid::emulated::dpbusd
+#define _mm256_dpwssd_avx_epi32 braid::emulated::dpwssd
 #define _mm256_mask_storeu_epi16 braid::emulated::mask_storeu_epi16_256
 #define _mm256_maskz_loadu_epi16 braid::emulated::maskz_loadu_epi16_256

@@ -190,6 +190,14 @@ const char* check_integers(Random& random) {
   }
   got = _mm512_dpbusd_epi32(z.si(), x.si(), y.si());
   CHECK("dpbusd_epi32", got == want);
+  for (int i = 0; i < 16; ++i) {
+    want.word[i] = z.word[i];
+    for (int h = 2 * i; h < 2 * i + 2; ++h)
+      want.word[i] +=
+          static_cast<uint32_t>(int{static_cast<int16_t>(x.half(h))} * int{static_cast<int16_t>(y.half(h))});
+  }
+  got = _mm512_dpwssd_epi32(z.si(), x.si(), y.si());
+  CHECK("dpwssd_epi32", got == want);
   return nullptr;
 }
 
@@ -232,6 +240,10 @@ const char* check_floats(Random& random) {
   __builtin_memcpy(&low, x.word, 32);
   got = _mm512_cvtph_ps(low);
   CHECK("cvtph_ps", got == want);
+  got = _mm512_maskz_cvtph_ps(0xffff, low);
+  CHECK("maskz_cvtph_ps", got == want);
+  const __m256i again = _mm512_maskz_cvtps_ph(0xffff, want.ps(), _MM_FROUND_TO_NEAREST_INT);
+  CHECK("maskz_cvtps_ph", same(&again, &low, 32));
   return nullptr;
 }
 
