@@ -76,6 +76,28 @@ void rms_norm(In x, In residual, In weight, double eps, Out sum, Out y, Out rstd
   });
 }
 
+// Calls f(weighted, rows...): weighted of their elements is the gradient of a normed element, dy, times the weight
+// where there is one.
+template <class T, class F>
+[[gnu::always_inline]] inline void with_gradient(const T* dy, const T* weight, F f) {
+  using A = Accumulate<T>;
+  if (weight)
+    f([](A u, A v) { return u * v; }, dy, weight);
+  else
+    f([](A u) { return u; }, dy);
+}
+
+// dx = d(weighted(rows), x) + more, which may be absent.
+template <class T, class D, class W, class... Rows>
+[[gnu::always_inline]] inline void store_gradient(int64_t n, T* dx, const T* x, const T* more, D d, W weighted,
+                                                  const Rows*... rows) {
+  using A = Accumulate<T>;
+  if (more)
+    map(n, dx, inputs(x, more, rows...), [=](A u, A m, auto... v) { return d(weighted(v...), u) + m; });
+  else
+    map(n, dx, inputs(x, rows...), [=](A u, auto... v) { return d(weighted(v...), u); });
+}
+
 void rms_norm_backward(In x, In weight, In rstd, In dy, In dsum, Out dx, Out dweight) {
   visit_float(x.dtype(), "rms_norm_backward", [&]<class T>() {
     using A = Accumulate<T>;
@@ -87,21 +109,13 @@ void rms_norm_backward(In x, In weight, In rstd, In dy, In dsum, Out dx, Out dwe
     sums.run(n * 6, [&](int64_t begin, int64_t end, A* dw) {
       for (int64_t r = begin; r < end; ++r) {
         const T *xr = in + r * n, *gr = gy + r * n, *mr = more ? more + r * n : nullptr;
-        T* dr = out + r * n;
         A s = scale[r];
-        auto gradient = [&](auto weighted, const auto*... parts) {
-          A dot = lane_sum<A>(n, [&](int64_t i) { return weighted(A(parts[i])...) * A(xr[i]); });
+        with_gradient(gr, w, [&](auto weighted, const auto*... rows) {
+          A dot = lane_sum<A>(n, [&](int64_t i) { return weighted(A(rows[i])...) * A(xr[i]); });
           A factor = dot * s * s * s / A(n);  // xh mean(g xh) rstd = x factor
           const auto d = [s, factor](A g, A u) { return s * g - factor * u; };
-          if (mr)
-            map(n, dr, inputs(xr, mr, parts...), [=](A u, A m, auto... v) { return d(weighted(v...), u) + m; });
-          else
-            map(n, dr, inputs(xr, parts...), [=](A u, auto... v) { return d(weighted(v...), u); });
-        };
-        if (w)
-          gradient([](A u, A v) { return u * v; }, gr, w);
-        else
-          gradient([](A u) { return u; }, gr);
+          store_gradient(n, out + r * n, xr, mr, d, weighted, rows...);
+        });
         if (dweight) {
           BRAID_IVDEP
           for (int64_t i = 0; i < n; ++i) dw[i] += A(gr[i]) * A(xr[i]) * s;
@@ -153,23 +167,14 @@ void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, In dsum, Out 
     sums.run(n * 6, [&](int64_t begin, int64_t end, A* dw) {
       for (int64_t r = begin; r < end; ++r) {
         const T *xr = in + r * n, *gr = gy + r * n, *mr = more ? more + r * n : nullptr;
-        T* dr = out + r * n;
         A m = centre[r], s = scale[r];
-        auto gradient = [&](auto weighted, const auto*... parts) {
-          A total = lane_sum<A>(n, [&](int64_t i) { return weighted(A(parts[i])...); });
-          A dot = lane_sum<A>(n, [&](int64_t i) { return weighted(A(parts[i])...) * (A(xr[i]) - m); });
+        with_gradient(gr, w, [&](auto weighted, const auto*... rows) {
+          A total = lane_sum<A>(n, [&](int64_t i) { return weighted(A(rows[i])...); });
+          A dot = lane_sum<A>(n, [&](int64_t i) { return weighted(A(rows[i])...) * (A(xr[i]) - m); });
           A factor = dot * s * s * s / A(n), shift = total * s / A(n);
           const auto d = [=](A g, A u) { return s * g - shift - factor * (u - m); };
-          if (mr)
-            map(n, dr, inputs(xr, mr, parts...),
-                [=](A u, A more_u, auto... v) { return d(weighted(v...), u) + more_u; });
-          else
-            map(n, dr, inputs(xr, parts...), [=](A u, auto... v) { return d(weighted(v...), u); });
-        };
-        if (w)
-          gradient([](A u, A v) { return u * v; }, gr, w);
-        else
-          gradient([](A u) { return u; }, gr);
+          store_gradient(n, out + r * n, xr, mr, d, weighted, rows...);
+        });
         if (sum_width > 0) {
           A* db = dw + n;
           BRAID_IVDEP

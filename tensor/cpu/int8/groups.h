@@ -124,8 +124,9 @@ void group_block(const GroupSums& p, int64_t row, int64_t token) {
 
 template <class I, int Bits>
 void run_groups(const GroupSums& p) {
-  each_block<I, I::kGroupRows, I::kGroupTokens>(
-      p.rows, p.tokens, [&]<int R, int T>(int64_t row, int64_t token) { group_block<I, Bits, R, T>(p, row, token); });
+  each_block<I::kGroupRows, I::kGroupTokens>(p.rows, p.tokens, 3, [&]<int R, int T>(int64_t row, int64_t token) {
+    group_block<I, Bits, R, T>(p, row, token);
+  });
 }
 
 }  // namespace braid::cpu::int8

@@ -53,8 +53,8 @@ void block(const Sums& p, int64_t row, int64_t token) {
 
 template <class I>
 void run_vnni(const Sums& p) {
-  each_block<I, 4, I::kTokens>(p.rows, p.tokens,
-                               [&]<int R, int T>(int64_t row, int64_t token) { block<I, R, T>(p, row, token); });
+  each_block<4, I::kTokens>(p.rows, p.tokens, I::kTokens,
+                            [&]<int R, int T>(int64_t row, int64_t token) { block<I, R, T>(p, row, token); });
 }
 
 }  // namespace braid::cpu::int8
