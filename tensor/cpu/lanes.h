@@ -21,6 +21,13 @@ template <int Width, class A>
 // Sum of f(i) for i in [0, n): running sums side by side, then a fixed tree.
 template <class A, class F>
 inline A lane_sum(int64_t n, F f) {
+  if (n <= kLanes / 2) {  // the same sums without the lanes that would be 0
+    A acc[kLanes / 2];
+#pragma GCC unroll 1
+    for (int l = 0; l < kLanes / 2; ++l) acc[l] = l < n ? A(0) + f(l) : A(0);
+    fold_halves<kLanes / 4>(acc);
+    return acc[0];
+  }
   A acc[kLanes];
   // The first kLanes are stored, not added to an array of zeros, which g++ clears with a slow string instruction.
 #pragma GCC unroll 1

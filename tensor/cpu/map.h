@@ -12,6 +12,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "braid/tensor/base/widen.h"
 #include "braid/tensor/cpu/gemm/vector.h"
@@ -35,20 +36,43 @@ using Chunk = std::array<float, kChunk>;
 using Floats = Vector<float, kWidth<float>>;
 using Words = Vector<uint32_t, kWidth<float>>;
 
+// Not _mm512_cvtph_ps and _mm512_cvtepu16_epi32, in which g++ finds a register without a value.
 [[gnu::always_inline]] inline Floats widened(const float16* p) {
-#if defined(__AVX512F__)  // not _mm512_cvtph_ps, in which g++ finds a register without a value
+#if defined(__AVX512F__)
   return Floats(_mm512_maskz_cvtph_ps(0xffff, load<__m256i>(p)));
 #else
   return detail::widened_f16<Floats>(p);
 #endif
 }
+[[gnu::always_inline]] inline Floats widened(const bfloat16* p) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Floats>(Words(_mm512_maskz_cvtepu16_epi32(0xffff, load<__m256i>(p))) << 16);
+#else
+  return detail::widened_bf16<Floats>(p);
+#endif
+}
+
+// Memory of n elements that begins where a vector may: a vector across two lines of the cache takes twice as long.
+template <class A>
+class Lines {
+ public:
+  explicit Lines(int64_t n) : lines_(static_cast<size_t>((n + kPerLine - 1) / kPerLine)) {}
+  A* data() { return lines_.empty() ? nullptr : lines_.front().v; }
+
+ private:
+  static constexpr int64_t kPerLine = 64 / sizeof(A);
+  struct alignas(64) Line {
+    A v[kPerLine];
+  };
+  std::vector<Line> lines_;
+};
 
 // y[i] = x[i], in f32.
 template <class T>
-inline void widen(int64_t n, const T* x, float* y) {
+[[gnu::always_inline]] inline void widen(int64_t n, const T* x, float* y) {
+  constexpr int W = kWidth<float>;
   int64_t i = 0;
-  if constexpr (std::is_same_v<T, float16>)
-    for (; i + kWidth<float> <= n; i += kWidth<float>) store(y + i, widened(x + i));
+  for (; i + W <= n; i += W) store(y + i, widened(x + i));
   for (; i < n; ++i) y[i] = float(x[i]);
 }
 
@@ -91,6 +115,23 @@ template <class T, class X>
   return x != x ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1);
 }
 
+// A vector of floats, in f16.
+[[gnu::always_inline]] inline void store_f16(const float* from, float16* p) {
+#if defined(__F16C__)
+  const auto x = load<Floats>(from);
+  const auto bits = reinterpret_cast<Words>(x);
+  // A NaN becomes the one of float16::from_float(), which has none of its bits but the sign.
+  const auto y = reinterpret_cast<Floats>(x != x ? (bits & 0x80000000) | 0x7fc00000 : bits);
+#if defined(__AVX512F__)
+  store(&p->bits, _mm512_maskz_cvtps_ph(0xffff, __m512(y), _MM_FROUND_TO_NEAREST_INT));
+#else
+  store(&p->bits, _mm256_cvtps_ph(__m256(y), _MM_FROUND_TO_NEAREST_INT));
+#endif
+#else
+  for (int l = 0; l < kWidth<float>; ++l) p[l] = float16(from[l]);
+#endif
+}
+
 template <class T>
 [[gnu::always_inline]] inline void store_chunk(const Chunk& from, T* p) {
   constexpr int W = kWidth<float>;
@@ -101,21 +142,51 @@ template <class T>
       store(&p[i].bits, upper_halves(v) >> 16 | (upper_halves(v + W) & 0xffff0000));
       i += W;
     } else {
-#if defined(__F16C__)
-      const auto x = load<Floats>(v);
-      const auto bits = reinterpret_cast<Words>(x);
-      // A NaN becomes the one of float16::from_float(), which has none of its bits but the sign.
-      const auto y = reinterpret_cast<Floats>(x != x ? (bits & 0x80000000) | 0x7fc00000 : bits);
-#if defined(__AVX512F__)
-      store(&p[i].bits, _mm512_maskz_cvtps_ph(0xffff, __m512(y), _MM_FROUND_TO_NEAREST_INT));
-#else
-      store(&p[i].bits, _mm256_cvtps_ph(__m256(y), _MM_FROUND_TO_NEAREST_INT));
-#endif
-#else
-      for (int l = 0; l < W; ++l) p[i + l] = float16(v[l]);
-#endif
+      store_f16(v, p + i);
     }
   }
+}
+
+// y[i] = x[i], to nearest.
+template <class T>
+[[gnu::always_inline]] inline void narrow(int64_t n, const float* x, T* y) {
+  constexpr int W = kWidth<float>;
+  int64_t i = 0;
+  if constexpr (std::is_same_v<T, float16>) {
+    for (; i + W <= n; i += W) store_f16(x + i, y + i);
+  } else {
+    using Halves = Vector<uint16_t, 2 * W>;
+    for (; i + 2 * W <= n; i += 2 * W) {
+      const auto a = reinterpret_cast<Halves>(upper_halves(x + i)),
+                 b = reinterpret_cast<Halves>(upper_halves(x + i + W));
+      [&]<int... l>(std::integer_sequence<int, l...>) BRAID_INLINE {
+        store(&y[i].bits, __builtin_shufflevector(a, b, (2 * l + 1)...));
+      }
+      (std::make_integer_sequence<int, 2 * W>());
+    }
+    if (i + W <= n) {
+      store(&y[i].bits, __builtin_convertvector(upper_halves(x + i) >> 16, Vector<uint16_t, W>));
+      i += W;
+    }
+  }
+  for (; i < n; ++i) y[i] = T(x[i]);
+}
+
+// x[i] = T(x[i]), in f32.
+template <class T>
+[[gnu::always_inline]] inline void round_to(int64_t n, float* x) {
+  constexpr int W = kWidth<float>;
+  int64_t i = 0;
+  for (; i + W <= n; i += W) {
+    if constexpr (std::is_same_v<T, float16>) {
+      float16 half[W];
+      store_f16(x + i, half);
+      store(x + i, widened(half));
+    } else {
+      store(x + i, upper_halves(x + i) & 0xffff0000);
+    }
+  }
+  for (; i < n; ++i) x[i] = float(T(x[i]));
 }
 
 // n elements of p, then zeros.

@@ -117,7 +117,7 @@ void check_case(const Case& c, DType type) {
 
 BOOST_AUTO_TEST_CASE(every_size_of_heads_by_its_formulas) {
   for (const DType type : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
-    for (const int64_t d : {32, 64, 128, 80, 7}) {
+    for (const int64_t d : {16, 32, 64, 128, 80, 7}) {
       for (const int64_t half : {int64_t{0}, d / 4, d / 2}) {
         for (const bool norm : {true, false}) {
           BOOST_TEST_CONTEXT(str(type) << " d " << d << " half " << half << (norm ? " norm" : "")) {
