@@ -198,54 +198,64 @@ class Reporter {
                    what, csv.text());
   }
 
+  // A curve of the baseline goes through its sizes at one budget, or through the budgets of its only size.
   void multipliers() {
-    if (study_.sizes.size() < 2 || variants_.size() < 2) return;
+    const bool by_budget = study_.sizes.size() == 1;
+    if ((by_budget && study_.budgets.size() < 2) || variants_.size() < 2) return;
     report_.title("Compute multiplier");
-    const std::string what =
-        "The baseline needs so many times the FLOPs for the loss that the variant has at this size, by pairs of equal "
-        "seeds and a curve L = E + A C^-b through the losses of the baseline; intervals of 95 %.";
+    const std::string what = str(
+        "The baseline needs so many times the FLOPs for the loss that the variant has at this ",
+        by_budget ? "budget" : "size",
+        ", by pairs of equal seeds and a curve L = E + A C^-b through the losses of the baseline; intervals of 95 %.");
     report_.text(what + "\n\n");
     Csv csv({"budget", "variant", "size", "pairs", "flops", "multiplier", "low", "high"});
     Table table({"budget", "variant", "size", "pairs", "multiplier", "interval", "verdict"});
     std::vector<Bar> bars;
     Counts counts;
-    for (const double budget : study_.budgets)
+    std::vector<std::vector<double>> curves;
+    if (by_budget)
+      curves = {study_.budgets};
+    else
+      for (const double budget : study_.budgets) curves.push_back({budget});
+    for (const std::vector<double>& budgets : curves)
       for (const std::string& variant : variants_) {
         if (variant == study_.baseline) continue;
         std::vector<models::ComputePairs> pairs;
-        std::vector<std::string> sizes;
-        for (const Study::Section& size : study_.sizes) {
-          models::ComputePairs p;
-          const auto others = cell(size.name, budget, variant);
-          for (const auto& [seed, base] : cell(size.name, budget, study_.baseline))
-            if (const auto other = others.find(seed); other != others.end()) {
-              p.baseline_compute = base->flops, p.variant_compute = other->second->flops;
-              p.baseline.push_back(base->loss), p.variant.push_back(other->second->loss);
-            }
-          if (p.baseline.size() > 1) pairs.push_back(p), sizes.push_back(size.name);
-        }
+        std::vector<std::pair<double, std::string>> points;  // budget, size
+        for (const double budget : budgets)
+          for (const Study::Section& size : study_.sizes) {
+            models::ComputePairs p;
+            const auto others = cell(size.name, budget, variant);
+            for (const auto& [seed, base] : cell(size.name, budget, study_.baseline))
+              if (const auto other = others.find(seed); other != others.end()) {
+                p.baseline_compute = base->flops, p.variant_compute = other->second->flops;
+                p.baseline.push_back(base->loss), p.variant.push_back(other->second->loss);
+              }
+            if (p.baseline.size() > 1) pairs.push_back(p), points.emplace_back(budget, size.name);
+          }
         try {
           const std::vector<Estimate> found = models::compute_multipliers(pairs, {.seed = 1});
           for (size_t i = 0; i < found.size(); ++i) {
             const Estimate& m = found[i];
+            const auto& [budget, size] = points[i];
             const int64_t n = std::ssize(pairs[i].baseline);
-            csv.row({budget, variant, sizes[i], n, pairs[i].variant_compute, m.value, m.low, m.high});
+            csv.row({budget, variant, size, n, pairs[i].variant_compute, m.value, m.low, m.high});
             counts.add(n);
-            table.row({shortest(budget), variant, sizes[i], std::to_string(n), fixed(m.value, 2), interval(m, 2),
+            table.row({shortest(budget), variant, size, std::to_string(n), fixed(m.value, 2), interval(m, 2),
                        m.low > 1    ? "above 1"
                        : m.high < 1 ? "below 1"
                                     : "not decided"});
-            bars.push_back({str(study_.budgets.size() > 1 ? shortest(budget) + " " : "", variant, " ", sizes[i]),
-                            m.value, m.low, m.high});
+            bars.push_back({str(study_.budgets.size() > 1 ? shortest(budget) + " " : "", variant, " ", size), m.value,
+                            m.low, m.high});
           }
         } catch (const Error& e) {
-          table.row({shortest(budget), variant, "-", "-", "-", "-", e.what()});
+          table.row({by_budget ? "-" : shortest(budgets.front()), variant, "-", "-", "-", "-", e.what()});
         }
       }
     report_.table("multipliers", table, what);
     if (bars.empty()) return;
-    const std::string drawn = "Compute multiplier over " + study_.baseline +
-                              " by size with intervals of 95 %, n = " + counts.text() + " pairs.";
+    const std::string drawn = str("Compute multiplier over ", study_.baseline, by_budget ? " by budget" : " by size",
+                                  " with intervals of 95 %, n = ", counts.text(), " pairs.");
     report_.figure("multipliers",
                    interval_chart({study_.name + ": compute multiplier over " + study_.baseline, drawn},
                                   "times the FLOPs of " + study_.baseline, bars),

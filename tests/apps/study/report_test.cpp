@@ -149,6 +149,37 @@ BOOST_AUTO_TEST_CASE(curves_with_bands) {
   BOOST_TEST(!has(write_study_report(study, {}, results, 0, {}), "Learning curves"));
 }
 
+// The baseline has the loss 5 C^-1/4 after C, and `fast` after half of it: it is worth twice the compute at each
+// budget.
+BOOST_AUTO_TEST_CASE(multipliers_by_the_budgets_of_one_size) {
+  const Scratch scratch;
+  Study study = study_in(scratch.path());
+  study.budgets = {10, 20, 40};
+  study.variants = {{"plain", {}}, {"fast", {}}};
+  std::vector<StudyResult> results;
+  for (const double budget : study.budgets)
+    for (const auto& [variant, speed] : {std::pair{"plain", 1.0}, {"fast", 2.0}})
+      for (const int64_t seed : study.seeds) {
+        const double noise = 1 + 1e-5 * static_cast<double>(seed);
+        StudyResult r{.parameters = 1000, .tokens = 100 * budget, .flops = 1e4 * budget, .seconds = budget};
+        r.loss = noise * 5 * std::pow(r.flops * speed, -0.25);
+        r.run.size = "a", r.run.variant = variant, r.run.budget = budget, r.run.seed = seed;
+        r.run.name = str(variant, static_cast<int64_t>(budget), "-", seed), r.task_accuracy = std::nan("");
+        results.push_back(r);
+      }
+  const std::string page = write_study_report(study, {}, results, 0, {});
+  BOOST_TEST(has(page, "for the loss that the variant has at this budget"), page);
+  for (const char* row :
+       {"| 10 | fast | a | 3 | 2.00 |", "| 20 | fast | a | 3 | 2.00 |", "| 40 | fast | a | 3 | 2.00 |"})
+    BOOST_TEST(has(page, row), page << " lacks " << row);
+  BOOST_TEST(has(page, "Compute multiplier over plain by budget"));
+  BOOST_TEST(detail::split(slurp(scratch / "report/multipliers.csv"), '\n').size() == 1 + 3 + 1u);
+
+  study.budgets = {10};
+  std::erase_if(results, [](const StudyResult& r) { return r.run.budget != 10; });
+  BOOST_TEST(!has(write_study_report(study, {}, results, 0, {}), "Compute multiplier"));
+}
+
 BOOST_AUTO_TEST_CASE(a_rate_that_serves_several_variants) {
   Study study = study_in("unused");
   BOOST_TEST(has(shared_rate_warning(study), "plain, full, post_only: it may suit one"));
