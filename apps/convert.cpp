@@ -5,6 +5,7 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
+#include "apps/cli/output_name.h"
 #include "apps/train/run/run_status.h"
 #include "braid/models/folders/adapter.h"
 #include "braid/models/folders/gguf/gguf_folder.h"
@@ -117,6 +118,7 @@ int run_convert(const Arguments& arguments) {
            " is the folder of a training run, whose checkpoints a model in it would hide: name another folder, for " +
            "example " + (std::filesystem::path(out) / "model").string();
   });
+  check_output_name(gguf ? "--gguf" : "--out", gguf ? arguments.get("gguf") : out, {arguments.get("MODEL")});
   const bool adapter = arguments.has("adapter");
   check(adapter || !arguments.has("base-name"), ErrorKind::setting,
         "--base-name is the model that LoRA in a folder of its own changes: expected --adapter beside it");

@@ -7,6 +7,7 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
+#include "apps/cli/output_name.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
@@ -79,6 +80,7 @@ models::text::InvalidText invalid_text(const std::string& name) {
 }
 
 int run_prepare(const Arguments& arguments) {
+  check_output_name("--out", arguments.get("out"));
   if (arguments.has("images")) return prepare_images(arguments);
   for (const char* flag : {"size", "like", "classes"})
     check(!arguments.has(flag), ErrorKind::setting,

@@ -9,6 +9,7 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
+#include "apps/cli/output_name.h"
 #include "apps/cli/prompt.h"
 #include "apps/cli/text.h"
 #include "braid/models/data/tokenizers/tokenizer.h"
@@ -151,6 +152,7 @@ int run_tokenize(const Arguments& arguments) {
   check(!files.empty() || encoder.field.empty(), ErrorKind::setting,
         "--text-field names the field of the lines of --jsonl: expected --jsonl IN OUT beside it");
   if (!files.empty()) {
+    check_output_name("--jsonl", files[1], {files[0]});
     tokenize_lines(encoder, files[0], files[1]);
   } else {
     const std::string file = arguments.has("file") ? arguments.get("file") : "-";

@@ -9,6 +9,7 @@
 #include "apps/cli/commands.h"
 #include "apps/cli/loaded_model.h"
 #include "apps/cli/model_flags.h"
+#include "apps/cli/output_name.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/prompt.h"
 #include "apps/cli/text.h"
@@ -116,6 +117,7 @@ AnalysedModel analysed(const Arguments& arguments, Loaded& loaded, int64_t longe
 }
 
 int run_analyze(const Arguments& arguments) {
+  check_output_name("--out", arguments.get("out"));
   if (arguments.has("pictures")) return analyze::analyze_images(arguments);
   check(!arguments.has("heads"), ErrorKind::setting, "--heads is for images: expected --pictures DATA beside it");
   check(arguments.has("text") != arguments.has("prompt"), ErrorKind::setting,

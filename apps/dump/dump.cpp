@@ -7,6 +7,7 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
+#include "apps/cli/output_name.h"
 #include "apps/cli/prompt.h"
 #include "apps/cli/text.h"
 #include "apps/cli/text_model.h"
@@ -103,13 +104,13 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
   return out;
 }
 
-// The dump must not replace what it is made from: a file of the model folder, or the file of --ids.
+// The dump must not replace what it is made from: a file of the model folder, or the file of --ids or --text.
 void check_output_file(const Arguments& arguments, const fs::path& folder) {
   const fs::path out = arguments.get("out");
+  check_output_name("--out", out.string(), {arguments.get("ids"), arguments.get("text")});
   const fs::path parent = out.has_parent_path() ? out.parent_path() : fs::path(".");
   const bool of_model = io::exists(out) && (io::is_same(parent, folder) || io::is_same(out, folder));
-  const bool of_ids = arguments.has("ids") && io::is_same(out, arguments.get("ids"));
-  check(!of_model && !of_ids, ErrorKind::setting,
+  check(!of_model, ErrorKind::setting,
         [&] { return "--out would replace " + out.string() + ", which the dump is made from: expected another file"; });
 }
 

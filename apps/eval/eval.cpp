@@ -7,6 +7,7 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
+#include "apps/cli/output_name.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
@@ -199,6 +200,10 @@ Comparison compare(const ScoredModel& first, const ScoredModel& second, const st
 }
 
 int run_eval(const Arguments& arguments) {
+  std::vector<std::string> read = {arguments.get("MODEL"), arguments.get("compare"), arguments.get("shots-from")};
+  for (const std::string& task : arguments.list("TASK")) read.push_back(task.substr(task.find(':') + 1));
+  check_output_name("--json", arguments.get("json"), read);
+  check_output_name("--out", arguments.get("out"));
   const StrictBits strict(arguments.has("strict"));
   if (names_images(arguments)) return eval_images(arguments);
   if (names_pairs(arguments)) return eval_pairs(arguments);

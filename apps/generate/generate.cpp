@@ -9,6 +9,7 @@
 #include "apps/cli/commands.h"
 #include "apps/cli/memory_text.h"
 #include "apps/cli/model_flags.h"
+#include "apps/cli/output_name.h"
 #include "apps/cli/text.h"
 #include "apps/cli/text_model.h"
 #include "apps/generate/prompts_file.h"
@@ -18,6 +19,7 @@
 #include "braid/models/cost/size.h"
 #include "braid/nn/inference/gather_weights.h"
 #include "braid/nn/inference/quantize.h"
+#include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/parallel.h"
 #include "braid/tensor/strict.h"
 
@@ -165,6 +167,9 @@ int generate(const Arguments& arguments, const Job& job) {
   const bool root = mesh.world.rank() == 0;  // the others are silent
   std::vector<std::string> prompts;
   if (arguments.has("prompts")) prompts = read_prompts(arguments.get("prompts"));
+  const std::string out = arguments.get("out");
+  check_output_name("--out", out, {arguments.get("MODEL"), arguments.get("prompts"), arguments.get("template")});
+  if (root && !out.empty()) io::AtomicFile place(out);  // can it be written?
   const bool from_input = arguments.get("prompt") == "-";
   std::string prompt = root || !from_input ? prompt_text(arguments) : "";
   if (from_input) prompt = mesh.world.gather_text(prompt)[0];
@@ -210,7 +215,7 @@ int generate(const Arguments& arguments, const Job& job) {
     speed = converse(settings, arguments.has("prompt") ? encoded(prompt) : std::vector<int32_t>(), mesh.world,
                      parallel.timeout);
   } else if (arguments.has("prompts")) {
-    speed = write_replies(settings, prompts, arguments.get_int("batch"), arguments.get("out"), root);
+    speed = write_replies(settings, prompts, arguments.get_int("batch"), out, root);
   } else if (arguments.has("ids")) {
     const std::vector<int32_t> tokens = id_prompt(arguments, *model);
     models::check_prompt(*model, tokens);

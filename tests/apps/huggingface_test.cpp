@@ -202,8 +202,12 @@ BOOST_AUTO_TEST_CASE(lora_has_the_layers_of_the_folders) {
   BOOST_TEST(result.output.ends_with(text), result.output);
   // Quantised weights of a GGUF base become values, to which the adapter is added.
   const std::string gguf = (lora / "base.gguf").string();
-  for (const std::string& words : {"convert " + base.string() + " --gguf " + gguf + " --type q4_0",
-                                   "generate " + apart.string() + " --base " + gguf + flags,
+  BOOST_TEST(run("convert " + base.string() + " --gguf " + gguf + " --type q4_0").code == 0);
+  const std::string before = slurp(gguf);
+  for (const char* place : {gguf.c_str(), "-"})
+    BOOST_TEST(run("convert " + gguf + " --type f16 --gguf " + place).code == 2, "a model is not replaced by another");
+  BOOST_TEST((slurp(gguf) == before));
+  for (const std::string& words : {"generate " + apart.string() + " --base " + gguf + flags,
                                    "dump " + apart.string() + " --base " + gguf + " --ids 1,2 -o " + gguf + ".dump"}) {
     result = run(words);
     BOOST_TEST(result.code == 0, result.output);

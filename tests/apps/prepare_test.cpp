@@ -110,6 +110,7 @@ BOOST_AUTO_TEST_CASE(bad_input_gets_a_sentence_and_writes_nothing) {
   failure(scratch.path().string(), 2, "--out is missing");
   failure((scratch / "none").string() + " -o " + data, 3, "none");
   failure((scratch / "empty.txt").string() + " -o " + data, 3, "empty.txt");
+  failure("--tasks 5 -o -", 2, "--out - is no name");
   failure("--tasks 5 --val-fraction 1 -o " + data, 2, "validation fraction");
   failure("--tasks -5 -o " + data, 2, "bad value for --tasks: expected an integer from 0 to 1000000000, found '-5'");
 }

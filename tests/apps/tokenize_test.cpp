@@ -42,6 +42,17 @@ BOOST_AUTO_TEST_CASE(lines_in_and_lines_out) {
   BOOST_TEST((found == expected));
 }
 
+BOOST_AUTO_TEST_CASE(the_lines_are_not_replaced_by_their_tokens) {
+  const Scratch scratch;
+  write(scratch / "tokenizer.json", golden_text("llama3/tokenizer.json"));
+  write(scratch / "in.jsonl", "{\"text\": \"a\"}\n");
+  const std::string in = (scratch / "in.jsonl").string(), command = "tokenize " + scratch.path().string() + " --jsonl ";
+  const Outcome same = run(command + in + " " + in), dash = run(command + in + " -");
+  BOOST_TEST((same.code == 2 && has(same, "--jsonl would replace " + in)), same.output);
+  BOOST_TEST((dash.code == 2 && has(dash, "--jsonl - is no name")), dash.output);
+  BOOST_TEST(slurp(in) == "{\"text\": \"a\"}\n");
+}
+
 BOOST_AUTO_TEST_CASE(the_field_of_the_text) {
   const Scratch scratch;
   write(scratch / "tokenizer.json", golden_text("llama3/tokenizer.json"));

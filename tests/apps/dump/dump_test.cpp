@@ -102,16 +102,18 @@ BOOST_AUTO_TEST_CASE(decoding_within_the_ids_and_the_longest_sequence) {
 // Ids of a file that do not fit the model end with 3, those of a flag with 2; nothing is written.
 BOOST_AUTO_TEST_CASE(a_dump_does_not_replace_what_it_is_made_from) {
   const Scratch scratch;
-  const fs::path model = scratch / "model", ids = scratch / "ids";
+  const fs::path model = scratch / "model", ids = scratch / "ids", text = scratch / "text";
   fs::copy(source_dir() + "/tests/golden/model_transformer", model);
   io::save_safetensors(ids.string(), {{"input_ids", from_vector(std::vector<int64_t>{1, 2}, {1, 2})}});
-  const std::string weights = slurp(model / "model.safetensors"), command = "dump " + model.string() + " --ids ";
-  for (const Outcome& result : {run(command + "1,2 -o " + (model / "model.safetensors").string()),
-                                run(command + ids.string() + " -o " + ids.string())}) {
+  write(text, "a text");
+  const std::string weights = slurp(model / "model.safetensors"), command = "dump " + model.string();
+  for (const Outcome& result : {run(command + " --ids 1,2 -o " + (model / "model.safetensors").string()),
+                                run(command + " --ids " + ids.string() + " -o " + ids.string()),
+                                run(command + " --text " + text.string() + " -o " + text.string())}) {
     BOOST_TEST(result.code == 2);
-    BOOST_TEST(result.output.find(", which the dump is made from: expected another file") != std::string::npos,
-               result.output);
+    BOOST_TEST(has(result, "--out would replace "), result.output);
   }
+  BOOST_TEST(slurp(text) == "a text");
   BOOST_TEST(slurp(model / "model.safetensors") == weights);
 }
 

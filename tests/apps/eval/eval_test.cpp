@@ -281,6 +281,8 @@ BOOST_AUTO_TEST_CASE(bad_use) {
   rejects(m + choices + " " + choices + " -o " + files().path("twice"), 2,
           "two tasks have the file choices-choices.jsonl");
   rejects(m + choices + " --json /nowhere/x.json", 4, "/nowhere");
+  rejects(m + choices + " --json " + files().path("choices.jsonl"), 2, "--json would replace ");
+  rejects(m + choices + " --json -", 2, "--json - is no name");
   write(files().path("empty.jsonl"), "");
   rejects(m + "text:" + files().path("empty.jsonl"), 3, "found an empty file");
   write(files().path("own.toml"), "kind = \"last_word\"\ncontext = \"{text}\"\ntarget = \"{word}\"\n");

@@ -120,6 +120,9 @@ BOOST_AUTO_TEST_CASE(bad_flags_and_files) {
   rejects("--prompts " + file, 3, "no prompt in ");
   write(file, "{\"prompt\": \"a\"}\n{\"prompt\": \"" + std::string(80, 'x') + "\"}\n");
   rejects("--prompts " + file, 2, "prompt 2 has 80 tokens, the model's longest sequence is 64");
+  rejects("--prompts " + file + " -o " + file, 2, "--out would replace " + file);
+  rejects("--prompts " + file + " -o -", 2, "--out - is no name");
+  rejects("--prompts " + file + " -o /no/such/folder/x", 4, "/no/such/folder/x");  // before any reply is made
   rejects("--prompts " + file + " -p x", 2, "expected one of --prompt, --prompts and --ids");
   rejects("--prompts " + file + " -i", 2, "exclude each other");
   rejects("--prompts " + file + " --count 2", 2, "--count is for one prompt");
