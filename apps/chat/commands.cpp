@@ -1,7 +1,10 @@
 #include "apps/chat/commands.h"
 
+#include "apps/cli/output_name.h"
 #include "apps/cli/text.h"
 #include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/path_status.h"
+#include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
 namespace {
@@ -36,8 +39,13 @@ ChatLine history(const std::string&, ChatSession& conversation) {
 
 ChatLine save(const std::string& rest, ChatSession& conversation) {
   check(!rest.empty(), ErrorKind::setting, "/save needs the name of a file");
-  io::write_file(rest, conversation.json() + "\n");
-  return {Kind::done, str("saved ", conversation.turns().size(), " turns to ", rest, "\n")};
+  const std::vector<models::text::ChatTurn>& turns = conversation.turns();
+  check(!turns.empty() && turns.back().role != "system", ErrorKind::setting, "nothing was said yet");
+  check_output_name("/save", rest);
+  std::string lines = io::is_file(rest) ? io::read_text_file(rest, 1 << 28) : "";
+  if (!lines.empty() && !lines.ends_with('\n')) lines += "\n";
+  io::write_file(rest, lines + conversation.json() + "\n");
+  return {Kind::done, str("added ", turns.size(), " turns to ", rest, "\n")};
 }
 
 struct Named {
@@ -67,7 +75,7 @@ constexpr Named commands[] = {
        return c.system(rest), ChatLine{Kind::done, rest.empty() ? "no system's turn\n" : "the system's turn is set\n"};
      }},
     {"set", "[NAME VALUE]", "how answers are drawn, for example /set temperature 0.7; alone: all settings", set},
-    {"save", "FILE", "write the conversation as a line of data for braid prepare --chat", save},
+    {"save", "FILE", "add the conversation to a file, as a line of data for braid prepare --chat", save},
     {"quit", "", "end; also the end of input (Ctrl-D)",
      [](const std::string&, ChatSession&) {
        return ChatLine{Kind::quit, ""};

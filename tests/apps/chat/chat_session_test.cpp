@@ -5,6 +5,7 @@
 #include "apps/chat/commands.h"
 #include "braid/models/folders/pretrained.h"
 #include "braid/models/inference/generate.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/base/utf8.h"
 #include "tests/apps/generate/byte_model.h"
 #include "tests/apps/support.h"
@@ -147,17 +148,25 @@ BOOST_AUTO_TEST_CASE(commands) {
   take_line("/system be kind", c);
   talk.say("hi");
   BOOST_TEST(take_line("/history", c).words.starts_with("system: be kind\nuser: hi\nassistant: "));
-  take_line("/save " + (scratch / "talk.jsonl").string(), c);
+  const std::string save = "/save " + (scratch / "talk.jsonl").string();
+  take_line(save, c);
   const nlohmann::json saved = nlohmann::json::parse(slurp(scratch / "talk.jsonl"));
   BOOST_TEST(saved["messages"].size() == 3U);
   BOOST_TEST(saved["messages"][2]["content"].get<std::string>() == c.turns()[2].content);
+  BOOST_CHECK_EXCEPTION(take_line("/save /no/such/folder/x", c), Error, says(ErrorKind::output, "/no/such/folder"));
   BOOST_TEST((take_line("/reset", c).kind == Kind::done && talk.roles() == "s"));
+  BOOST_CHECK_EXCEPTION(take_line(save, c), Error, says(ErrorKind::setting, "nothing was said yet"));
+  talk.say("ho");
+  take_line(save, c);  // a second line: the conversation saved before stays
+  const std::vector<std::string> lines = detail::split(slurp(scratch / "talk.jsonl"), '\n');
+  BOOST_TEST(lines.size() == 3U);  // the last one empty
+  BOOST_TEST(nlohmann::json::parse(lines[0]) == saved);
+  BOOST_TEST(nlohmann::json::parse(lines[1])["messages"][1]["content"].get<std::string>() == "ho");
   for (const char* name : {"/help", "/undo", "/set", "/system", "/save", "/reset", "/again", "/history", "/quit"})
     BOOST_TEST(take_line("/help", c).words.find(name) != std::string::npos, name);
   BOOST_CHECK_EXCEPTION(take_line("/rest", c), Error, says(ErrorKind::setting, "did you mean 'reset'"));
   BOOST_CHECK_EXCEPTION(take_line("/reset now", c), Error, says(ErrorKind::setting, "takes no argument"));
   BOOST_CHECK_EXCEPTION(take_line("/save", c), Error, says(ErrorKind::setting, "needs the name of a file"));
-  BOOST_CHECK_EXCEPTION(take_line("/save /no/such/folder/x", c), Error, says(ErrorKind::output, "/no/such/folder"));
 }
 
 BOOST_AUTO_TEST_CASE(the_program) {
