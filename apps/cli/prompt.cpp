@@ -6,6 +6,7 @@
 #include <iostream>
 #include <iterator>
 
+#include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
 #include "braid/tensor/io/file_system.h"
 #include "braid/tensor/io/path_status.h"
@@ -87,6 +88,8 @@ std::optional<std::string> read_line() {
 
 std::vector<int32_t> encode_prompt(const models::text::Tokenizer& tokenizer, const models::LanguageModel& model,
                                    const std::string& text, bool parse_specials, bool begins) {
+  if (!tokenizer.takes_any_bytes() && !valid_utf8(text))
+    print_notes({"the text is no UTF-8: bytes that are not are read as U+FFFD"});
   std::vector<int32_t> tokens = tokenizer.encode(text, parse_specials);
   if (begins) {  // with the template's tokens in front of a text, without those behind it
     const std::vector<int32_t> around = tokenizer.with_template(std::vector<int32_t>{-1});

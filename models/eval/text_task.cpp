@@ -5,6 +5,7 @@
 
 #include "braid/models/eval/metrics.h"
 #include "braid/models/eval/python_text.h"
+#include "braid/tensor/base/utf8.h"
 #include "braid/tensor/error.h"
 
 namespace braid::models::eval {
@@ -20,6 +21,9 @@ class TextTask final : public EvalTask {
                  ", one less than the longest sequence, found ", by);
     });
     for (size_t i = 0; i < n; ++i) {
+      if (!encoder.tokenizer().takes_any_bytes() && !detail::valid_utf8(texts[i].text))
+        notes_.push_back(texts[i].where +
+                         " is no UTF-8: bytes that are not are scored as U+FFFD, each counted as one byte");
       windows_.emplace_back(encoder.encode_text(texts[i].text, texts[i].where), encoder.prefix(), encoder.longest(),
                             by);
       begins_.push_back(begins_.back() + windows_.back().size());
@@ -42,6 +46,7 @@ class TextTask final : public EvalTask {
     return {{"logprob", scores[0].logprob}, {"tokens", static_cast<double>(scores[0].greedy.size())}};
   }
   bool items_follow_tokenizer() const override { return true; }  // windows
+  std::vector<std::string> notes() const override { return notes_; }
   std::vector<Metric> metrics(std::span<const ItemScores> scores) const override {
     std::vector<double> nats, tokens;
     for (size_t i = 0; i < scores.size(); ++i) {
@@ -74,6 +79,7 @@ class TextTask final : public EvalTask {
   std::vector<Windows> windows_;       // of each text
   std::vector<int64_t> begins_ = {0};  // the first item of each text, and the end
   int64_t bytes_ = 0, words_ = 0;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace

@@ -212,6 +212,24 @@ BOOST_AUTO_TEST_CASE(sequences_beyond_the_models_own) {
 }
 
 // At growing intervals, as training: each of few items.
+// Bytes that a tokenizer cannot take are said, by eval and where prompts are read.
+BOOST_AUTO_TEST_CASE(text_that_is_no_utf8) {
+  const models::text::ByteTokenizer tokenizer;
+  const std::string other = files().path("300"), pairs = files().path("pairs"), latin = files().path("latin.txt");
+  fs::create_directory(other);
+  models::save_model(*byte_model("300"), &tokenizer, other);
+  BOOST_TEST(run("prepare " + files().path("text.txt") + " --train-bpe 300 -o " + pairs).code == 0);
+  write(latin, "caf\xE9 au lait");
+  for (const std::string& command :
+       {"eval " + other + " text:" + latin, "dump " + other + " --text " + latin + " -o " + files().path("dump")}) {
+    const Outcome bytes = run(command);
+    BOOST_TEST((bytes.code == 0 && !has(bytes, "is no UTF-8")), bytes.output);
+    if (command.starts_with("dump")) save_tokenizer(*models::text::load_tokenizer(pairs), other);
+    const Outcome text = run(command + (command.starts_with("eval") ? " --tokenizer " + pairs : ""));
+    BOOST_TEST((text.code == 0 && has(text, "note: ") && has(text, "is no UTF-8: bytes that are not")), text.output);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(progress_in_a_file) {
   const Outcome shown = run("eval " + files().model + " choices:" + files().path("choices.jsonl"));
   for (const char* line : {"  1/12", "  2/12", "  9/12", "  12/12"})
