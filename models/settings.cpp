@@ -37,6 +37,8 @@ std::vector<std::string> list_items(std::string_view text) {
   return items;
 }
 
+constexpr int64_t kExact = int64_t{1} << 53;  // every integer up to it is a double
+
 bool is_null(std::string_view text) { return text == "null" || text == "none"; }
 
 }  // namespace
@@ -70,7 +72,10 @@ bool allows(const ValueRule& rule, const Value& value) {
     return std::isfinite(x) && (rule.min_open ? x > rule.min : x >= rule.min) &&
            (rule.max_open ? x < rule.max : x <= rule.max);
   };
-  const auto integer = [&](int64_t n) { return number(static_cast<double>(n)); };
+  const auto integer = [&](int64_t n) {
+    return number(static_cast<double>(n)) &&
+           (rule.max > static_cast<double>(kExact) || n <= static_cast<int64_t>(rule.max));
+  };
   const auto text = [&](const std::string& t) {
     return (rule.choices.empty() || std::ranges::count(rule.choices, t) > 0) && (!rule.accepts || rule.accepts(t));
   };
@@ -182,7 +187,6 @@ std::string bad_value(const std::string& name, const ValueRule& rule, const std:
 }
 
 bool assign(const Setting& setting, Value value) {
-  constexpr int64_t kExact = int64_t{1} << 53;  // every integer up to it is a double
   const auto* integer = std::get_if<int64_t>(&value);
   const auto* list = std::get_if<std::vector<int64_t>>(&value);
   if (integer && setting.rule.type == ValueType::number && *integer >= -kExact && *integer <= kExact)

@@ -29,6 +29,9 @@ BOOST_AUTO_TEST_CASE(ranges) {
   BOOST_TEST(read(from_below(0, 1), "1") == "-");
   for (const char* text : {"nan", "inf", "-inf", "", "1x"}) BOOST_TEST(read(at_least(0), text) == "-", text);
   BOOST_TEST(read({.type = ValueType::integer}, "1.0") == "-");
+  const ValueRule exact = {.type = ValueType::integer, .max = 0x1p53};  // 2^53 + 1 would be 2^53 as a double
+  BOOST_TEST(read(exact, "9007199254740992") == "9007199254740992");
+  BOOST_TEST(read(exact, "9007199254740993") == "-");
 }
 
 BOOST_AUTO_TEST_CASE(null_and_lists) {
