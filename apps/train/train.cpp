@@ -78,7 +78,7 @@ int train_steps(TrainingRun& run, const TrainConfig& config, const dist::Process
     const bool stop = mesh.world.any(ends || StopSignals::requested());
     run.save(row, stop);
     if (stop && !run.complete()) {
-      run.print_stopped();
+      if (!ends || StopSignals::requested()) run.print_stopped();  // a caller says itself what it ended
       return exit_stopped;
     }
   }

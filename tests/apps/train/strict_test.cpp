@@ -86,7 +86,9 @@ BOOST_AUTO_TEST_CASE(verify_tells_equal_from_different) {
     BOOST_TEST(o.code == code, o.output);
     BOOST_TEST(o.output.find(words) != std::string::npos, "no '" << words << "' in: " << o.output);
   };
-  says(verify("--steps 4..9"), 0, "verified: steps 5 to 9 of ");
+  const Outcome middle = verify("--steps 4..9");
+  says(middle, 0, "verified: steps 5 to 9 of ");
+  BOOST_TEST(!has(middle, "to resume"), middle.output);  // nothing is left of it
   says(verify("--steps 0..3 train.batch_size=2 train.accumulate=2", "BRAID_INSTRUCTIONS=portable"), 0, "verified: ");
   says(verify("--steps 4..8 optimizer.lr=3e-3"), 2, "unexpected setting optimizer.lr=3e-3");
   says(verify("--steps 4..8 train.batch_size=2"), 2, "expected 4, found 2");
