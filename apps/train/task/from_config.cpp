@@ -85,7 +85,14 @@ static void check_names_model(const TrainConfig& config) {
 std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, int64_t vocabulary) {
   check_names_model(config);
   models::SettingTexts keys = given_settings(config);
+  const auto check_text = [&](bool text, const std::string& model_type) {
+    check(text, ErrorKind::setting, [&] {
+      return "a model of type " + model_type + " does not model text: expected a language model for the data in " +
+             data_folder(config);
+    });
+  };
   const auto with_capacity = [&](std::unique_ptr<const models::ModelSpec> model) {
+    check_text(vocabulary == 0 || model->vocab_size() > 0, model->model_type());
     check(model->vocab_size() >= vocabulary, ErrorKind::setting, [&] {
       return str("model.vocab_size is too small for the data: expected at least ", vocabulary, ", found ",
                  model->vocab_size());
@@ -98,10 +105,7 @@ std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, i
         "the size of the vocabulary is not known: expected model.vocab_size, or data.path (a folder that braid prepare "
         "wrote, whose vocabulary it is by default), or model.preset");
   if (vocabulary > 0 && !config.model.values.contains(kVocabulary)) {
-    check(!default_vocabulary(family).empty(), ErrorKind::setting, [&] {
-      return "a model of type " + family.model_type +
-             " does not model text: expected a language model for the data in " + data_folder(config);
-    });
+    check_text(!default_vocabulary(family).empty(), family.model_type);
     keys.emplace_back(kVocabulary, std::to_string(vocabulary));
   }
   return with_capacity(models::configure_model(config.model.preset, keys));

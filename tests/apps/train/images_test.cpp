@@ -109,7 +109,8 @@ BOOST_AUTO_TEST_CASE(settings_that_do_not_fit_are_rejected) {
   check_failure(train(world().fresh(), {"augment.flip=true"}), 2, "augment.* changes images");
   check_failure(train(world().fresh(), {"augment.flip=true", "data.path=no/such/folder"}), 2,
                 "no/such/folder holds none: expected a folder made by braid prepare --images");
-  check_failure(run("train data.path=" + world().data().string() + " model.preset=vit-28"), 2, "does not model text");
+  for (const std::string& model : {std::string("model.preset=vit-28"), "train.init_from=" + straight().string()})
+    check_failure(run("train data.path=" + world().data().string() + " " + model), 2, "does not model text");
   check_failure(train_images(straight(), "run.seed=7 train.steps=12"), 2, "run.seed");
 }
 
