@@ -14,7 +14,8 @@ namespace {
 using nlohmann::json;
 
 std::string in_range(int64_t min, int64_t max) {
-  if (max == std::numeric_limits<int64_t>::max()) return str("an integer of at least ", min);
+  using All = std::numeric_limits<int64_t>;
+  if (max == All::max() && min > All::min()) return str("an integer of at least ", min);
   return str("an integer from ", min, " to ", max);
 }
 
@@ -64,8 +65,7 @@ std::string kind_of(const json& value) {
       return "an object";
     case json::value_t::boolean:
       return value.get<bool>() ? "true" : "false";
-    case json::value_t::number_float:
-      return "the number " + shortest(value.get<double>());
+    case json::value_t::number_float:  // 1.0, which is no integer, with its point
     case json::value_t::number_integer:
     case json::value_t::number_unsigned:
       return "the number " + value.dump();

@@ -231,6 +231,8 @@ BOOST_AUTO_TEST_CASE(conversations) {
   bad(R"("messages": [{"role": "assistant", "function_call": {"name": "MARKER"}}])", "messages[0].function_call",
       "is not supported");
   bad(fine + R"("max_tokens": 0)", "max_tokens", "an integer of at least 1, or -1: as many as fit, found the number 0");
+  bad(fine + R"("max_tokens": 1.0)", "max_tokens", "found the number 1.0");
+  bad(fine + R"("seed": 9223372036854775808)", "seed", "to 9223372036854775807, found the number 9223372036854775808");
   bad(fine + R"("max_completion_tokens": 0)", "max_completion_tokens", "at least 1");
   bad(fine + R"("logprobs": 1)", "logprobs", "true or false");
   bad(fine + R"("top_logprobs": 1)", "top_logprobs", "needs 'logprobs'");
