@@ -6,7 +6,9 @@ namespace braid {
 
 struct DryDevice::State {};
 
-DryDevice::DryDevice(const DryGpu&) { fail("dry device", "this build has none; configure with -DBRAID_DRY=ON"); }
+DryDevice::DryDevice(const DryGpu&) {
+  fail(ErrorKind::setting, "this build has no dry device: configure with -DBRAID_DRY=ON");
+}
 DryDevice::~DryDevice() = default;
 const std::vector<DryWork>& DryDevice::log() const { fail("dry device", "there is none"); }
 const DryCounts& DryDevice::counts() const { fail("dry device", "there is none"); }
