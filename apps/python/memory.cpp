@@ -219,6 +219,14 @@ void bind_memory(nb::module_& m) {
   m.def(
       "asarray", from_object, "source"_a, "dtype"_a = nb::none(), "device"_a = kCpu,
       "A tensor of nested lists of numbers or tensors, or one that shares the memory of an array that speaks DLPack.");
+  m.def(
+      "tensor",
+      [](const nb::object& source, std::optional<DType> dtype, Device device) {
+        const bool shares = nb::isinstance<Tensor>(source) || nb::hasattr(source, "__dlpack__");
+        const Tensor x = from_object(source, dtype, device);
+        return shares ? x.detach().clone() : x;
+      },
+      "source"_a, "dtype"_a = nb::none(), "device"_a = kCpu, "asarray() with memory and without history of its own.");
   m.def("from_dlpack", take_dlpack, "source"_a, "A tensor over the memory of another library's array.");
 }
 

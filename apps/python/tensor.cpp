@@ -22,6 +22,8 @@ Index index_of(nb::handle entry) {
     return Slice{bound("start"), bound("stop"), bound("step").value_or(1)};
   }
   if (nb::isinstance<Tensor>(entry)) return nb::cast<Tensor>(entry);
+  check(PyBool_Check(entry.ptr()) == 0, ErrorKind::misuse,
+        "True and False are no index: where() takes a mask without axes");
   int64_t position = 0;
   if (PyIndex_Check(entry.ptr()) != 0 && nb::try_cast(nb::handle(entry), position)) return position;
   const nb::object list = nb::module_::import_("braid").attr("asarray")(entry);
@@ -325,6 +327,15 @@ void bind_tensor(nb::module_& m) {
     Tensor copy = x.detach().clone();
     return requires_grad(x) ? require_grad(copy) : copy;
   });
+  c.def(
+      "__array__",
+      [](nb::handle x, nb::handle dtype, nb::handle copy) {
+        const nb::object view = nb::steal(PyMemoryView_FromObject(x.ptr()));
+        if (!view.is_valid()) throw nb::python_error();
+        return nb::module_::import_("numpy").attr("array")(view, "dtype"_a = dtype, "copy"_a = copy);
+      },
+      "dtype"_a.none() = nb::none(), "copy"_a.none() = nb::none(),
+      "For NumPy, which would take elements one by one where this raises: a buffer cannot have them.");
   c.def("__getstate__", get_state).def("__setstate__", set_state);
   c.def(
       "__dlpack__",

@@ -39,6 +39,17 @@ class Tensors(unittest.TestCase):
             with self.assertRaises(braid.MisuseError, msg=str(bad)):
                 braid.tensor(bad)
 
+    def test_a_tensor_has_memory_of_its_own(self):
+        x = braid.asarray([1.0, 2.0]).requires_grad_()
+        y = braid.tensor(x)
+        y[0] = 5
+        self.assertEqual((x.tolist(), y.requires_grad), ([1, 2], False))
+        if np is not None:
+            array = np.zeros(2)
+            copied, shared = braid.tensor(array), braid.asarray(array)
+            array[0] = 7
+            self.assertEqual((copied.tolist(), shared.tolist()), ([0, 0], [7, 0]))
+
     def test_factories(self):
         self.assertEqual(braid.zeros((2, 1)).tolist(), [[0], [0]])
         self.assertEqual(braid.full(3, 2.5).tolist(), [2.5, 2.5, 2.5])
@@ -143,7 +154,7 @@ class Indices(unittest.TestCase):
             self.assertEqual(self.tensor.tolist(), self.array.tolist(), key)
 
     def test_what_is_no_index(self):
-        for key in (3, (0, 0, 0, 0), "a", 1.5, (Ellipsis, Ellipsis)):
+        for key in (3, (0, 0, 0, 0), "a", 1.5, True, (0, False), (Ellipsis, Ellipsis)):
             with self.assertRaises((braid.Error, TypeError), msg=str(key)):
                 self.tensor[key]
 
@@ -178,6 +189,12 @@ class Memory(unittest.TestCase):
     def test_a_buffer_of_what_numpy_does_not_know(self):
         with self.assertRaisesRegex(BufferError, "bf16: use x.to"):
             memoryview(braid.tensor([1.0], dtype=braid.bfloat16))
+        if np is not None:  # and no array of objects, one for each element
+            with self.assertRaisesRegex(BufferError, "bf16: use x.to"):
+                np.asarray(braid.tensor([1.0], dtype=braid.bfloat16))
+            x = braid.tensor([1.0, 2.0])
+            self.assertEqual(np.asarray(x, dtype=np.int32).tolist(), [1, 2])
+            self.assertTrue(np.shares_memory(x.__array__(), np.asarray(x)))
         with self.assertRaisesRegex(TypeError, "read"):
             memoryview(braid.tensor([1.0]).requires_grad_())[0] = 2.0
 
