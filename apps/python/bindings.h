@@ -36,6 +36,9 @@ using Facts = nb::typed<nb::dict, nb::str, nb::any>;
 struct AxisList {  // an axis, or several
   std::vector<int> axes;
 };
+struct LargeInteger {  // of Python, beyond 2^53, up to which doubles have all integers
+  int64_t value = 0;
+};
 struct Indices {  // what stands between the brackets of x[...]
   std::vector<Index> list;
 };
@@ -154,6 +157,18 @@ struct type_caster<braid::python::Indices> {
   bool from_python(handle source, uint8_t, cleanup_list*) {
     value = braid::python::indices_of(source);
     return true;
+  }
+};
+
+template <>
+struct type_caster<braid::python::LargeInteger> {
+  NB_TYPE_CASTER(braid::python::LargeInteger, const_name("int"))
+  bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
+    constexpr int64_t kExact = int64_t{1} << 53;
+    if (!PyLong_CheckExact(source.ptr())) return false;
+    int overflow = 0;
+    value.value = PyLong_AsLongLongAndOverflow(source.ptr(), &overflow);
+    return overflow == 0 && (value.value < -kExact || value.value > kExact);
   }
 };
 

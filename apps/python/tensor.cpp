@@ -38,9 +38,19 @@ bool is_view(const Indices& at) {
   return true;
 }
 
+// op(x, y): of the integer beside i64, of the nearest double beside other types.
+template <class Op>
+Tensor with_large(const Tensor& x, LargeInteger y, Op op) {
+  if (x.dtype() == DType::i64) return op(x, from_vector(std::vector<int64_t>{y.value}, {}).to(x.device()));
+  return op(x, static_cast<double>(y.value));
+}
+
 // The value of x[...] = value as a tensor of x's type.
 Tensor value_for(const Tensor& x, nb::handle value) {
   double number = 0;
+  LargeInteger large;
+  if (x.dtype() == DType::i64 && nb::try_cast(value, large))
+    return from_vector(std::vector<int64_t>{large.value}, {}).to(x.device());
   if (nb::isinstance<Tensor>(value)) return nb::cast<Tensor>(value).detach().to(x.dtype());
   if (nb::try_cast(value, number)) return full({}, number, x.dtype(), x.device());
   return nb::cast<Tensor>(nb::module_::import_("braid").attr("asarray")(value)).to(x.dtype());
@@ -113,6 +123,15 @@ void bind_arithmetic(Class& c) {
         name, [op](const Tensor& x, const Tensor& y) { return op(x, y); }, nb::is_operator(),
         nb::call_guard<Unlocked>());
     c.def(
+        name, [op](const Tensor& x, LargeInteger y) { return with_large(x, y, op); }, nb::is_operator(),
+        nb::call_guard<Unlocked>());
+    c.def(
+        reversed,
+        [op](const Tensor& x, LargeInteger y) {
+          return with_large(x, y, [op](const auto& a, const auto& b) { return op(b, a); });
+        },
+        nb::is_operator(), nb::call_guard<Unlocked>());
+    c.def(
         name, [op](const Tensor& x, double y) { return op(x, y); }, nb::is_operator(), nb::call_guard<Unlocked>());
     c.def(
         reversed, [op](const Tensor& x, double y) { return op(y, x); }, nb::is_operator(), nb::call_guard<Unlocked>());
@@ -143,6 +162,9 @@ void bind_arithmetic(Class& c) {
   const auto compare = [&](const char* name, auto op) {
     c.def(
         name, [op](const Tensor& x, const Tensor& y) { return op(x, y); }, nb::is_operator(),
+        nb::call_guard<Unlocked>());
+    c.def(
+        name, [op](const Tensor& x, LargeInteger y) { return with_large(x, y, op); }, nb::is_operator(),
         nb::call_guard<Unlocked>());
     c.def(
         name, [op](const Tensor& x, double y) { return op(x, y); }, nb::is_operator(), nb::call_guard<Unlocked>());

@@ -104,6 +104,13 @@ class Tensors(unittest.TestCase):
         x = braid.tensor([[large, -large]])
         self.assertEqual((x.dtype, x.tolist()), (braid.int64, [[large, -large]]))
         self.assertEqual((x[0, 0].item(), int(x[0, 1])), (large, -large))
+        odd = 2**53 + 1
+        for got, expected in [(x + odd, [[large + odd, -large + odd]]), (odd - x[:, :1], [[odd - large]]),
+                              (x == large, [[1, 0]]), (x > large - 1, [[1, 0]]), (x // large, [[1, -1]]),
+                              (x ^ large, [[0, -large ^ large]]), (braid.tensor([1.0]) + large, [2.0**62])]:
+            self.assertEqual(got.tolist(), expected)
+        x[0, 1] = large
+        self.assertEqual(x.tolist(), [[large, large]])
         self.assertEqual(braid.tensor([True, False]).dtype, braid.uint8)
         self.assertEqual(braid.tensor([True, 2]).dtype, braid.int64)
         self.assertEqual(braid.tensor([]).dtype, braid.float32)
