@@ -103,8 +103,8 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
 
               {"train.steps", &c.train.steps, "optimizer steps", count},
               {"train.epochs", &c.train.epochs,
-               "passes over the data, which then give train.steps; on the command line a later train.steps replaces "
-               "it; 0 = by train.steps",
+               "passes over the data, which then give train.steps; train.steps on the command line replaces those of "
+               "a file; 0 = by train.steps",
                between(0, 1e6)},
               {"train.batch_size", &c.train.batch_size,
                "sequences, pairs or images per micro-batch, of all processes together", count},
