@@ -11,7 +11,7 @@ set(BRAID_OWN_HEADER "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uni
 
 # The macros that the compiler defines for a set which this processor has.
 set(braid_macros_avx2 AVX2 FMA F16C)
-set(braid_macros_avx_vnni AVX2 AVXVNNI)
+set(braid_macros_avx_vnni AVX2 F16C AVXVNNI)
 set(braid_macros_avx512 AVX2 FMA F16C AVX512F AVX512BW AVX512DQ AVX512VL)
 set(braid_macros_avx512_bf16 ${braid_macros_avx512} AVX512BF16)
 set(braid_macros_amx ${braid_macros_avx512_bf16} AMX_TILE AMX_BF16)

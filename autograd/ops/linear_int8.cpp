@@ -43,12 +43,7 @@ Tensor product(const char* op, const Tensor& x, const Tensor& q, const Tensor& s
   return y.reshaped(shape);
 }
 
-int64_t groups_of(int64_t in) { return 2 * detail::ceil_div(in, 2 * kGroup); }
-
-bool is_group_weight(const GroupWeight& w) {
-  return w.values.rank() == 2 && w.scale.rank() == 2 && w.values.dim(0) == w.scale.dim(0) &&
-         w.values.dim(1) * 8 == w.scale.dim(1) * kGroup * w.bits();
-}
+int64_t groups_of(int64_t in) { return detail::ceil_div(in, kGroup); }
 
 }  // namespace
 
@@ -75,8 +70,8 @@ GroupWeight quantize_groups(const Tensor& weight, int bits) {
   check_weight("quantize_groups", weight);
   check(bits == 8 || bits == 4, "quantize_groups", [&] { return str("needs 8 or 4 bits, got ", bits); });
   const int64_t groups = groups_of(weight.dim(1));
-  GroupWeight w{empty({weight.dim(0), groups * kGroup * bits / 8}, DType::u8, weight.device()),
-                empty({weight.dim(0), groups}, DType::f16, weight.device())};
+  GroupWeight w{empty({weight.dim(0), groups * kGroup}, DType::u8, weight.device()),
+                empty({weight.dim(0), groups}, DType::f16, weight.device()), bits};
   backend(weight.device()).int8.quantize_groups(weight.contiguous(), bits, w.values, w.scale);
   const auto* s = w.scale.data<float16>();
   for (int64_t i = 0; i < w.scale.numel(); ++i)
@@ -86,23 +81,27 @@ GroupWeight quantize_groups(const Tensor& weight, int bits) {
 }
 
 Tensor dequantize_groups(const GroupWeight& w, int64_t in) {
-  check(is_group_weight(w) && groups_of(in) == w.scale.dim(1), "dequantize_groups", [&] {
-    return str("values ", w.values.shape(), " and scale ", w.scale.shape(), " are no weight (out, ", in, ")");
-  });
+  check(w.values.rank() == 2 && w.scale.shape() == Shape{w.values.dim(0), groups_of(in)} &&
+            w.values.dim(1) == kGroup * w.scale.dim(1),
+        "dequantize_groups", [&] {
+          return str("values ", w.values.shape(), " and scale ", w.scale.shape(), " are no weight (out, ", in, ")");
+        });
   const Tensor values = w.values.contiguous(), scale = w.scale.contiguous();
   const int64_t out = values.dim(0);
+  const uint8_t* q = values.data<uint8_t>();
+  const auto* s = scale.data<float16>();
   Tensor y = empty({out, in}, DType::f32);
-  for (int64_t o = 0; o < out; ++o) {
-    const uint8_t* row = values.data<uint8_t>() + o * values.dim(1);
-    const auto* s = scale.data<float16>() + o * scale.dim(1);
+  auto* to = y.mutable_data<float>();
+  for (int64_t o = 0; o < out; ++o)
     for (int64_t i = 0; i < in; ++i)
-      y.mutable_data<float>()[o * in + i] = s[i / kGroup] * static_cast<float>(group_value(row, w.bits(), i));
-  }
+      to[o * in + i] = s[o * scale.dim(1) + i / kGroup] * static_cast<float>(q[o * values.dim(1) + i] - 128);
   return y;
 }
 
-Tensor linear_groups(const Tensor& x, const GroupWeight& w, const Tensor& bias) {
-  const bool fits = x.rank() >= 1 && is_group_weight(w) && groups_of(x.dim(-1)) == w.scale.dim(1);
+Tensor linear_groups(const Tensor& x, const GroupPanels& w, const Tensor& bias) {
+  const bool fits = x.rank() >= 1 && w.values.rank() == 2 &&
+                    w.scale.shape() == Shape{w.values.dim(0), groups_of(x.dim(-1))} &&
+                    w.values.dim(1) == 4 * w.bits() * w.scale.dim(1);
   return product("linear_groups", x, w.values, w.scale, DType::f16, fits, bias, [&](In rows, In b, Out y) {
     backend(x.device()).int8.linear_groups(rows, w.values.contiguous(), w.scale.contiguous(), b, y);
   });

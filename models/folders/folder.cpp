@@ -236,15 +236,16 @@ class Folder::Reader {
   std::optional<GroupWeight> groups(const std::string& name, const Shape& shape) const {
     for (const Form& form : folder_.forms(name, shape)) {
       std::vector<Tensor> values, scales;
+      int bits = 0;
       for (size_t i = 0; i < form.tensors.size() && i < form.runs.size(); ++i) {
         const StoredParameter::Stored& t = form.tensors[i];
         const auto part = files_.groups(in_file(t.name));
         const bool rows = form.runs[i].tensor == i && form.runs[i].count == numel(t.shape);
-        if (!part || !rows || (i > 0 && part->values.dim(1) != values[0].dim(1))) break;
-        values.push_back(part->values), scales.push_back(part->scale);
+        if (!part || !rows || (i > 0 && part->bits != bits)) break;
+        values.push_back(part->values), scales.push_back(part->scale), bits = part->bits;
       }
       if (values.size() == form.tensors.size() && values.size() == form.runs.size())
-        return GroupWeight{concat(values, 0), concat(scales, 0)};
+        return GroupWeight{concat(values, 0), concat(scales, 0), bits};
     }
     return {};
   }
@@ -324,7 +325,7 @@ std::unique_ptr<Model> Folder::read_weights(const io::TensorFiles& files, DType 
     const std::string name = layer + std::string(kWeight);
     if (mesh.tensor.size() > 1 || !shapes.contains(name)) return {};
     const auto groups = reader.groups(name, linear.weight().shape());
-    return groups && (keep || groups->bits() == bits) ? groups : std::nullopt;
+    return groups && (keep || groups->bits == bits) ? groups : std::nullopt;
   };
   if (bits || keep) {
     nn::each_module(*model, [&](const std::string& name, nn::Module& module) {

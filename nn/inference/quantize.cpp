@@ -33,8 +33,9 @@ void Linear::quantize(int bits) {
 }
 
 void Linear::set_quantized(const GroupWeight& weight) {
-  weight_ = weight.values;
-  scale_ = weight.scale;
+  const GroupPanels panels = in_panels(weight);
+  weight_ = panels.values;
+  scale_ = panels.scale;
 }
 
 void quantize_weights(Module& m, int bits) {
@@ -60,7 +61,7 @@ int64_t quantized_bytes(const Module& m, int bits) {
   each_linear(m, [&](const Linear& layer) {
     --uses[layer.weight().id()];
     const int64_t out = layer.weight().dim(0), in = layer.weight().dim(1);
-    bytes += out * (bits == 4 ? braid::detail::ceil_div(in, 2 * kGroup) * (kGroup + 4) : in + 4);
+    bytes += out * (bits == 4 ? braid::detail::ceil_div(in, kGroup) * (kGroup / 2 + 2) : in + 4);
   });
   for (const NamedTensor& p : parameters(m)) bytes += uses[p.value.id()] > 0 ? 4 * p.value.numel() : 0;
   return bytes;

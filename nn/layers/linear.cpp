@@ -35,7 +35,11 @@ Tensor Linear::of_parts(const std::vector<Tensor>& xs, const std::vector<int64_t
     const Tensor& x = xs[static_cast<size_t>(i)];
     const int64_t end = first + widths[static_cast<size_t>(i)];
     const auto rows = [&](const Tensor& of) { return of ? slice(of, 0, first, end) : Tensor(); };
-    Tensor y = product_with(x, rows(weight_), rows(scale_), rows(bias_));
+    const int64_t out = weight_.dim(0);
+    const bool panels = scale_ && scale_.rank() == 2;  // of which a part is whole ones, or a slice of the product
+    const bool whole = !panels || (first % kPanelRows == 0 && (end % kPanelRows == 0 || end == out));
+    Tensor y = whole ? product_with(x, rows(weight_), rows(scale_), rows(bias_))
+                     : slice(product_with(x, weight_, scale_, bias_), -1, first, end);
     if (!lora_.empty()) y = add(y, scale(slice(lora_product(x), -1, first, end), lora_scale()));
     parts.push_back(y);
   }

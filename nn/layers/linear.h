@@ -44,7 +44,7 @@ class Linear final : public Module {
   void quantize(int bits = 8);
   void set_quantized(const GroupWeight& weight);  // of the layer's shape
   bool quantized() const { return bool(scale_); }
-  int bits() const { return !scale_ ? 0 : scale_.rank() == 1 ? 8 : GroupWeight{weight_, scale_}.bits(); }
+  int bits() const { return !scale_ ? 0 : scale_.rank() == 1 ? 8 : GroupPanels{weight_, scale_}.bits(); }
 
   // LoRA (Hu et al. 2021), two more parameters A (r, in) and B (out, r):
   //   y = x W^T + b + alpha / r (x A^T) B^T
@@ -68,7 +68,7 @@ class Linear final : public Module {
   Tensor lora_product(const Tensor& x) const;                 // (x A^T) B^T, 0 for outputs without a pair
   double lora_scale() const { return lora_alpha_ / static_cast<double>(lora_rank()); }
 
-  Tensor weight_;  // (out, in), or the values of an Int8Weight or GroupWeight
+  Tensor weight_;  // (out, in), or the values of an Int8Weight or GroupPanels
   Tensor scale_;   // that of either, else empty
   Tensor bias_;    // (out) or empty; starts at 0
   ShardRule shard_;

@@ -81,7 +81,7 @@ bool has_f16c() {
   return has_avx2() && __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 
-bool has_avx_vnni() { return has_avx2() && (kEmulated || has_bit_of_leaf_7_1(4)); }
+bool has_avx_vnni() { return has_f16c() && (kEmulated || has_bit_of_leaf_7_1(4)); }
 
 bool has_avx512() {
   return allowed() >= Allowed::avx512 && has_f16c() &&

@@ -11,7 +11,7 @@ bool instructions_limited();  // by BRAID_INSTRUCTIONS
 
 bool has_avx2();         // and FMA
 bool has_f16c();         // beside AVX2: conversions of 16-bit floats
-bool has_avx_vnni();     // beside AVX2: sums of products of 8-bit numbers
+bool has_avx_vnni();     // beside AVX2 and F16C: sums of products of 8-bit numbers
 bool has_avx512();       // F, BW, DQ and VL, beside AVX2 and F16C
 bool has_avx512_vnni();  // beside these: sums of products of 8-bit numbers
 bool has_avx512_bf16();  // beside these: sums of products of bf16

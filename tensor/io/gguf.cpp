@@ -226,31 +226,19 @@ Tensor GgufFile::load(const GgufTensor& t) const {
 
 GroupWeight GgufFile::groups(const GgufTensor& t) const {
   check(in_groups(t), "gguf", [&] { return t.name + " is no matrix in Q8_0 or Q4_0"; });
-  const int bits = t.type->bytes == 34 ? 8 : 4;
-  const int64_t out = t.shape[0], groups = t.shape[1] / kGroup, chunks = detail::ceil_div(groups, int64_t{2});
-  GroupWeight w{full({out, chunks * 8 * bits}, bits == 8 ? 128 : 0x88, DType::u8),
-                full({out, chunks * 2}, 0, DType::f16)};
+  const int64_t out = t.shape[0], groups = t.shape[1] / kGroup;
+  GroupWeight w{empty({out, t.shape[1]}, DType::u8), empty({out, groups}, DType::f16), t.type->bytes == 34 ? 8 : 4};
   auto* values = w.values.mutable_data<uint8_t>();
   auto* scale = w.scale.mutable_data<float16>();
   const std::string bytes = bytes_of(t);
-  for (int64_t o = 0; o < out; ++o) {
-    for (int64_t g = 0; g < groups; ++g) {
-      const char* block = bytes.data() + (o * groups + g) * t.type->bytes;
-      float16& s = scale[o * 2 * chunks + g];
-      std::memcpy(&s.bits, block, 2);
-      if ((s.bits & 0x7c00) == 0x7c00)
-        file_.fail("bad tensor " + detail::preview(t.name), t.offset, "finite scales", "NaN or Inf", kDamaged);
-      const auto* q = reinterpret_cast<const uint8_t*>(block + 2);
-      uint8_t* row = values + o * chunks * 8 * bits + (bits == 8 ? g : g / 2) * kGroup;
-      for (int64_t i = 0; i < kGroup; ++i) {
-        if (bits == 8) {
-          row[i] = q[i] ^ 0x80;
-          continue;
-        }
-        const int half = q[i % 16] >> (i / 16 * 4) & 15, shift = static_cast<int>(g % 2 * 4);
-        row[i] = static_cast<uint8_t>((row[i] & ~(15 << shift)) | half << shift);
-      }
-    }
+  for (int64_t g = 0; g < out * groups; ++g) {
+    const char* block = bytes.data() + g * t.type->bytes;
+    std::memcpy(&scale[g].bits, block, 2);
+    if ((scale[g].bits & 0x7c00) == 0x7c00)
+      file_.fail("bad tensor " + detail::preview(t.name), t.offset, "finite scales", "NaN or Inf", kDamaged);
+    const auto* q = reinterpret_cast<const uint8_t*>(block + 2);
+    for (int64_t i = 0; i < kGroup; ++i)
+      values[g * kGroup + i] = static_cast<uint8_t>(w.bits == 8 ? q[i] ^ 0x80 : 120 + (q[i % 16] >> (i / 16 * 4) & 15));
   }
   return w;
 }

@@ -44,18 +44,14 @@ struct PutValue {
   }
 };
 
-// The blocks of a matrix (out, in).
-std::string blocks_of(const GroupWeight& w, int64_t in) {
+// The blocks of a matrix.
+std::string blocks_of(const GroupWeight& w) {
   std::string bytes;
-  const int bits = w.bits();
-  for (int64_t o = 0; o < w.values.dim(0); ++o) {
-    const uint8_t* row = w.values.data<uint8_t>() + o * w.values.dim(1);
-    for (int64_t g = 0; g < in / kGroup; ++g) {
-      put(bytes, w.scale.data<float16>()[o * w.scale.dim(1) + g].bits);
-      const auto value = [&](int64_t i) { return group_value(row, bits, g * kGroup + i); };
-      for (int64_t i = 0; i < 4 * bits; ++i)
-        put(bytes, static_cast<uint8_t>(bits == 8 ? value(i) : (value(i) + 8) | (value(i + 16) + 8) << 4));
-    }
+  const uint8_t* q = w.values.data<uint8_t>();
+  for (int64_t g = 0; g < w.scale.numel(); ++g, q += kGroup) {
+    put(bytes, w.scale.data<float16>()[g].bits);
+    for (int64_t i = 0; i < 4 * w.bits; ++i)
+      put(bytes, static_cast<uint8_t>(w.bits == 8 ? q[i] - 128 : (q[i] - 120) | (q[i + 16] - 120) << 4));
   }
   return bytes;
 }
@@ -89,7 +85,7 @@ void write_gguf(const std::string& path, const std::vector<std::pair<std::string
     const GgufSource& t = tensors[i];
     const int64_t before = file.size();
     if (t.groups) {
-      file.write(blocks_of(t.groups(), t.shape[-1]));
+      file.write(blocks_of(t.groups()));
     } else {
       const Tensor x = t.make().detach().to(kCpu).contiguous();
       check(gguf::plain_type(*find_gguf_type(t.type)) == x.dtype(), "write_gguf",

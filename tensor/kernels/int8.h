@@ -17,7 +17,8 @@ struct Int8Kernels {
   // halves away from zero. 4 bits: scale = m / -8 with m the first value of largest absolute value, q = floor(w / scale
   // + 1/2), at most 7. q is of the scale before it is rounded to f16.
   Kernel<"quantize_groups", void(In weight, int bits, Out values, Out scale)> quantize_groups;
-  // The same as linear with a GroupWeight. The sums of groups are f32, in an order that `in` alone determines.
+  // The same as linear with GroupPanels, and with x rounded per group of 32: to 16 bits beside 8-bit weights, to 8 bits
+  // beside 4-bit ones. The sum over groups is f32, in their order.
   Kernel<"linear_groups", void(In x, In values, In scale, In bias, Out y)> linear_groups;
 };
 

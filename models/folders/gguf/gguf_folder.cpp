@@ -77,7 +77,7 @@ class Weights {
     const auto at = tensors_.find(name);
     if (at == tensors_.end() || !io::GgufFile::in_groups(*at->second)) return {};
     const GroupWeight w = file_->groups(*at->second);
-    return GroupWeight{in_order(*at->second, w.values), in_order(*at->second, w.scale)};
+    return GroupWeight{in_order(*at->second, w.values), in_order(*at->second, w.scale), w.bits};
   }
 
   std::string path_;

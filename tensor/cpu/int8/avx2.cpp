@@ -9,15 +9,19 @@ namespace braid::cpu::int8 {
 
 struct Avx2 {
   using Vector = __m256i;
-  static constexpr int kGroupRows = 1, kGroupTokens = 4;
-  static Vector zero() { return _mm256_setzero_si256(); }
+  static constexpr int kGroupTokens = 3, kGroupVectors = 2;
+  static constexpr bool kShort = true;
   static Vector load(const void* p) { return _mm256_loadu_si256(static_cast<const Vector*>(p)); }
-  static Vector nibbles(const uint8_t* p, int part) {
-    return _mm256_and_si256(part == 0 ? load(p) : _mm256_srli_epi16(load(p), 4), _mm256_set1_epi8(15));
+  static Vector spread(int32_t x) { return _mm256_set1_epi32(x); }
+  static Vector dot(Vector sum, Vector u, Vector s) { return kept(_mm256_add_epi16(sum, _mm256_maddubs_epi16(u, s))); }
+  static Vector pairs(Vector sum, Vector a, Vector b) { return kept(_mm256_add_epi32(sum, _mm256_madd_epi16(a, b))); }
+  // g++ would add all products in the end, for which there are no registers.
+  static Vector kept(Vector sum) {
+    asm("" : "+x"(sum));
+    return sum;
   }
-  static Vector pairs(Vector sum, Vector a, Vector b) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)); }
 };
 
-extern constinit const Kernels avx2{"avx2", false, avx2_isa::run, run_groups<Avx2, 8>, run_groups<Avx2, 4>};
+extern constinit const Kernels avx2{"avx2", false, avx2_isa::run, group_kernels<Avx2, 8>, group_kernels<Avx2, 4>};
 
 }  // namespace braid::cpu::int8

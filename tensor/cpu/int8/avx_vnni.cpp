@@ -8,13 +8,11 @@ namespace braid::cpu::int8 {
 struct AvxVnni {
   using Vector = __m256i;
   static constexpr int kTokens = 1;  // 4 sums of both bytes and 4 weights in 16 registers
-  static constexpr int kGroupRows = 1, kGroupTokens = 4;
+  static constexpr int kGroupTokens = 3, kGroupVectors = 2;
+  static constexpr bool kShort = false;
   static Vector zero() { return _mm256_setzero_si256(); }
   static Vector load(const void* p) { return _mm256_loadu_si256(static_cast<const Vector*>(p)); }
-  static Vector nibbles(const uint8_t* p, int part) {
-    typedef uint16_t Words __attribute__((vector_size(32)));
-    return reinterpret_cast<Vector>((reinterpret_cast<Words>(load(p)) >> 4 * part) & 0x0f0f);
-  }
+  static Vector spread(int32_t x) { return _mm256_set1_epi32(x); }
   static Vector dot(Vector sum, Vector u, Vector s) { return _mm256_dpbusd_avx_epi32(sum, u, s); }
   static Vector pairs(Vector sum, Vector a, Vector b) { return _mm256_dpwssd_avx_epi32(sum, a, b); }
   static int32_t sum(Vector v) {
@@ -24,7 +22,7 @@ struct AvxVnni {
   }
 };
 
-extern constinit const Kernels avx_vnni{"avx-vnni", true, run_vnni<AvxVnni>, run_groups<AvxVnni, 8>,
-                                        run_groups<AvxVnni, 4>};
+extern constinit const Kernels avx_vnni{"avx-vnni", true, run_vnni<AvxVnni>, group_kernels<AvxVnni, 8>,
+                                        group_kernels<AvxVnni, 4>};
 
 }  // namespace braid::cpu::int8

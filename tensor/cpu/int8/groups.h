@@ -1,21 +1,63 @@
-// Sums of products with weights in groups that have a scale each. I is an instruction set: its vector type, load,
-// `nibbles`, the 4-bit weights of one part of a chunk, and `pairs`, which adds two products of 16-bit integers to each
-// 32-bit lane. Each file that includes this one names its own, so that no two share a function; what is no function of
-// I is inlined.
+// Products with weights in groups that have a scale each, for 32 rows of weights (a panel of tensor/group_weight.h) and
+// the rows of x. I is an instruction set: its vector type; load; spread, a number in every lane; `pairs`, which adds
+// two products of 16-bit integers to each 32-bit lane; `dot`, which adds four products of an unsigned and a signed
+// byte, or two to each 16-bit lane (kShort). Each file that includes this one names its own, so that no two share a
+// function.
 //
-// A chunk of 64 products has 16 lanes of four, summed as integers, which is exact. A lane over all chunks is a sum of
-// f32 in their order, scale times integer, rounded after each operation; the lanes are added as a tree at the end. So
-// every instruction set gives the same bits.
+// A lane of 32 bits is a row of weights. It sums the 32 products of a group, of which a vector adds four, as integers,
+// then the groups in f32 in their order: every instruction set, and any number of rows of x, gives the same bits.
 #pragma once
 #include <cstddef>
-#include <utility>
+#include <type_traits>
 
-#include "braid/tensor/cpu/int8/blocks.h"
+#include "braid/tensor/base/widen.h"
 #include "braid/tensor/cpu/int8/variants.h"
 
 namespace braid::cpu::int8 {
 
-alignas(64) inline constexpr int32_t kSecondGroup[16] = {0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, -1};
+// x ~ unit scale values, the largest of a group kLargest. unit is a power of two near the largest of the row, so that
+// scales neither overflow nor vanish beside each other.
+template <class I, int Bits>
+void round_row(const float* x, int64_t in, Group<Bits>* to, float* unit) {
+  using To = Group<Bits>;
+  const auto largest = [](const float* v, int64_t n) {  // of |v|, as bits: NaN is above infinity
+    int32_t most = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const int32_t bits = __builtin_bit_cast(int32_t, v[i]) & 0x7fffffff;
+      most = bits > most ? bits : most;
+    }
+    return most;
+  };
+  constexpr int32_t kInfinity = 0x7f800000, kExponent = 1 << 23;
+  const int32_t of_row = largest(x, in) & kInfinity;
+  if (of_row == kInfinity) {
+    *unit = __builtin_nanf("");
+    for (int64_t i = 0; i < in; i += kGroup) *to++ = {};
+    return;
+  }
+  const int32_t power = of_row < kExponent ? kExponent : of_row > 253 * kExponent ? 253 * kExponent : of_row;
+  const auto inverse = __builtin_bit_cast(float, 254 * kExponent - power);
+  *unit = __builtin_bit_cast(float, power);
+  for (int64_t i = 0; i < in; i += kGroup, ++to) {
+    const float* v = x + i;
+    float last[kGroup];  // of fewer: filled up with zeros
+    if (in - i < kGroup) [[unlikely]] {
+      for (int64_t k = 0; k < kGroup; ++k) last[k] = i + k < in ? v[k] : 0;
+      v = last;
+    }
+    const float most = __builtin_bit_cast(float, largest(v, kGroup)) * inverse;
+    const float steps = most > 0x1p-100f ? To::kLargest / most : 0;
+    constexpr float magic = 12582912;  // adding it leaves the nearest integer in the low bits
+    int32_t sum = 0;
+    for (int64_t k = 0; k < kGroup; ++k) {
+      const int32_t n = __builtin_bit_cast(int32_t, v[k] * inverse * steps + magic) - 0x4b400000;
+      to->values[k] = static_cast<std::remove_reference_t<decltype(to->values[k])>>(n);
+      sum += n;
+    }
+    to->scale = most / To::kLargest;
+    to->start = -To::kZero * sum;
+  }
+}
 
 template <int64_t Bytes>
 struct LanesOf {
@@ -24,109 +66,79 @@ struct LanesOf {
   typedef uint16_t Words __attribute__((vector_size(Bytes)));
 };
 
-// Lanes N apart of a and of b, added: those of a become the lower half.
-template <int N, class Float, size_t... L>
-[[gnu::always_inline]] inline Float add_halves(Float a, Float b, std::index_sequence<L...>) {
-  constexpr int W = sizeof...(L);
-  const auto from = [](int lane, int second) {  // of a, or W + the lane of b
-    const int of_b = lane >= W / 2, at = lane % (W / 2);
-    return of_b * W + at / N * 2 * N + at % N + second * N;
-  };
-  return __builtin_shufflevector(a, b, from(L, 0)...) + __builtin_shufflevector(a, b, from(L, 1)...);
-}
-
-// Lane i of the result: all lanes of v[i], added as a tree: lanes W / 2 apart, then W / 4 and so on.
-template <class Float, int W, int N = W / 2>
-[[gnu::always_inline]] inline Float lane_sums(Float (&v)[W]) {
-#pragma GCC unroll 8
-  for (int i = 0; i < N; ++i) v[i] = add_halves<N>(v[2 * i], v[2 * i + 1], std::make_index_sequence<W>());
-  if constexpr (N > 1) return lane_sums<Float, W, N / 2>(v);
-  return v[0];
-}
-
-// The same for one vector, in lane 0.
-template <int N = 0, class Float>
-[[gnu::always_inline]] inline Float lane_sum(Float v) {
-  constexpr int W = sizeof(Float) / sizeof(float), n = N ? N : W / 2;
-  v = add_halves<n>(v, v, std::make_index_sequence<W>());
-  if constexpr (n > 1) return lane_sum<n / 2>(v);
-  return v;
-}
-
-template <class I, int Bits, int R, int T>
-void group_block(const GroupSums& p, int64_t row, int64_t token) {
+// For T rows of x and the rows of weights in P vectors of a panel, from the `first` on.
+template <class I, int Bits, int T, int P>
+void multiply_block(const PanelProduct<Bits>& p, int64_t token, int64_t first) {
   using V = typename I::Vector;
-  constexpr int64_t kWidth = sizeof(V), kParts = 64 / kWidth, kBytes = 8 * Bits;  // of the weights of a chunk
-  constexpr uint16_t kZero = Bits == 4 ? 8 : 128;                                 // the byte of a weight 0
-  using Int = typename LanesOf<kWidth>::Int;
-  using Float = typename LanesOf<kWidth>::Float;
-  using Words = typename LanesOf<kWidth>::Words;
-  const uint8_t* weights = p.weights + row * p.chunks * kBytes;
-  const float* scales = p.scales + row * p.chunks * 2;
-  const Chunk* x = p.x + token * p.chunks;
-  Float total[T][R][kParts];
-  for (int t = 0; t < T; ++t)
-    for (int r = 0; r < R; ++r)
-      for (int part = 0; part < kParts; ++part) total[t][r][part] = Float{};
-  for (int64_t c = 0; c < p.chunks; ++c) {
+  using Int = typename LanesOf<sizeof(V)>::Int;
+  using Float = typename LanesOf<sizeof(V)>::Float;
+  using Words = typename LanesOf<sizeof(V)>::Words;
+  constexpr int64_t kLanes = sizeof(V) / sizeof(float);
+  constexpr bool kShort = Bits == 4 && I::kShort;
+  const auto add = [](V sum, Words w, const Group<Bits>& x, int k) {  // w times the k-th 32 bits of x
+    int32_t bits;
+    __builtin_memcpy(&bits, reinterpret_cast<const char*>(x.values) + 4 * k, sizeof bits);
+    if constexpr (Bits == 4)
+      return I::dot(sum, reinterpret_cast<V>(w), I::spread(bits));
+    else
+      return I::pairs(sum, reinterpret_cast<V>(w), I::spread(bits));
+  };
+  const uint8_t* weights = p.weights + first * sizeof(V);
+  const float16* scales = p.scales + first * kLanes;
+  Float total[T][P] = {};
+  for (int64_t g = 0; g < p.groups; ++g, weights += Bits * kPanelRows * 4, scales += kPanelRows) {
+    const Group<Bits>* x[T];
+    V sum[T][P];
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) {
+      x[t] = p.x + (token + t) * p.groups + g;
+      for (int v = 0; v < P; ++v) sum[t][v] = I::spread(kShort ? 0 : x[t]->start);
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < Bits; ++j) {
+      Words even[P], odd[P];
 #pragma GCC unroll 4
-    for (int part = 0; part < kParts; ++part) {
-      Words even[R], odd[R];
-      Float scale[R];
-#pragma GCC unroll 4
-      for (int r = 0; r < R; ++r) {
-        const uint8_t* at = weights + (r * p.chunks + c) * kBytes;
-        const float* s = scales + (r * p.chunks + c) * 2;
-        Words w;
-        if constexpr (Bits == 4)
-          w = reinterpret_cast<Words>(I::nibbles(at, part));
-        else
-          w = reinterpret_cast<Words>(I::load(at + part * kWidth));
-        even[r] = (w & 0xff) - kZero, odd[r] = (w >> 8) - kZero;
-        if constexpr (kParts == 1) {
-          Int second;
-          __builtin_memcpy(&second, kSecondGroup, sizeof second);
-          scale[r] = second ? Float{} + s[1] : Float{} + s[0];
-        } else {
-          scale[r] = Float{} + s[2 * part / kParts];
-        }
+      for (int v = 0; v < P; ++v) {
+        const auto w = reinterpret_cast<Words>(I::load(weights + j * kPanelRows * 4 + v * sizeof(V)));
+        even[v] = w & (Bits == 4 ? 0x0f0f : 0xff), odd[v] = Bits == 4 ? w >> 4 & 0x0f0f : w >> 8;
       }
 #pragma GCC unroll 8
-      for (int t = 0; t < T; ++t) {
-        const Chunk& chunk = x[t * p.chunks + c];
-        const V x_even = I::load(chunk.values[0] + part * kWidth / 2),
-                x_odd = I::load(chunk.values[1] + part * kWidth / 2);
+      for (int t = 0; t < T; ++t)
 #pragma GCC unroll 4
-        for (int r = 0; r < R; ++r) {
-          const V sum =
-              I::pairs(I::pairs(I::zero(), reinterpret_cast<V>(even[r]), x_even), reinterpret_cast<V>(odd[r]), x_odd);
-          total[t][r][part] += scale[r] * __builtin_convertvector(reinterpret_cast<Int>(sum), Float);
-        }
+        for (int v = 0; v < P; ++v) sum[t][v] = add(add(sum[t][v], even[v], *x[t], 2 * j), odd[v], *x[t], 2 * j + 1);
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < P; ++v) {
+      const auto scale = detail::widened_f16<Float>(scales + v * kLanes);
+#pragma GCC unroll 8
+      for (int t = 0; t < T; ++t) {
+        V all = sum[t][v];
+        if constexpr (kShort) all = I::pairs(I::spread(x[t]->start), all, I::spread(0x00010001));
+        total[t][v] += scale * x[t]->scale * __builtin_convertvector(reinterpret_cast<Int>(all), Float);
       }
     }
   }
-  constexpr int W = kWidth / sizeof(float);
-  static_assert(T * R <= W);
-  Float v[W] = {};
-#pragma GCC unroll 16
-  for (int i = 0; i < T * R; ++i) {
-    Float* parts = total[i / R][i % R];
-    for (int64_t n = kParts / 2; n > 0; n /= 2)
-      for (int64_t part = 0; part < n; ++part) parts[part] += parts[part + n];
-    v[i] = parts[0];
+  for (int t = 0; t < T; ++t) {
+    for (int v = 0; v < P; ++v) {
+      const int64_t row = (first + v) * kLanes;
+      Float y = total[t][v] * p.unit[token + t];
+      if (p.bias) y += detail::bits_as<Float>(p.bias + row);
+      __builtin_memcpy(p.y + (token + t) * p.stride + row, &y, sizeof y);
+    }
   }
-  float sums[W];
-  const Float all = T * R == 1 ? lane_sum(v[0]) : lane_sums(v);
-  __builtin_memcpy(sums, &all, sizeof sums);
-  for (int t = 0; t < T; ++t)
-    for (int r = 0; r < R; ++r) p.sums[(token + t) * p.rows + row + r] = sums[t * R + r];
+}
+
+template <class I, int Bits, int T = I::kGroupTokens>
+void multiply_panel(const PanelProduct<Bits>& p, int64_t token) {
+  constexpr int kAtOnce = I::kGroupVectors;
+  for (; token + T <= p.tokens; token += T)
+    for (int64_t first = 0; first < kPanelRows * 4 / int64_t{sizeof(typename I::Vector)}; first += kAtOnce)
+      multiply_block<I, Bits, T, kAtOnce>(p, token, first);
+  if constexpr (T > 1) multiply_panel<I, Bits, T - 1>(p, token);
 }
 
 template <class I, int Bits>
-void run_groups(const GroupSums& p) {
-  each_block<I::kGroupRows, I::kGroupTokens>(p.rows, p.tokens, 3, [&]<int R, int T>(int64_t row, int64_t token) {
-    group_block<I, Bits, R, T>(p, row, token);
-  });
-}
+inline constexpr GroupKernels<Bits> group_kernels{round_row<I, Bits>,
+                                                  [](const PanelProduct<Bits>& p) { multiply_panel<I, Bits>(p, 0); }};
 
 }  // namespace braid::cpu::int8

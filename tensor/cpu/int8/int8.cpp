@@ -3,17 +3,16 @@
 // A step that decodes one token reads every weight once, so its time is that of reading memory: a quarter of the f32
 // bytes. The activations of a row are rounded to 16 bits (the largest becomes 127 * 256), far below the error of the
 // weights, and multiplied as integers, which is exact: results have the same bits with every instruction set, in
-// any order of summation.
+// any order of summation. With weights in groups, groups of activations are rounded: groups.h.
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "braid/tensor/base/integers.h"
-#include "braid/tensor/base/widen.h"
 #include "braid/tensor/cpu/int8/variants.h"
 #include "braid/tensor/cpu/lanes.h"
 #include "braid/tensor/group_weight.h"
@@ -161,88 +160,87 @@ void quantize_group(const T* w, int64_t n, int bits, uint8_t* q, float16& scale)
   for (int64_t i = 0; i < n; ++i) {
     const auto x = static_cast<float>(w[i]);
     q[i] = static_cast<uint8_t>(bits == 8 ? 128 + std::round(x * steps)
-                                          : std::min(15.0, std::trunc(double{x} * double{steps} + 8.5)));
+                                          : 120 + std::min(15.0, std::trunc(double{x} * double{steps} + 8.5)));
   }
+  std::fill(q + n, q + kGroup, uint8_t{128});
   scale = float16(d);
 }
 
 void quantize_groups(In weight, int bits, Out values, Out scale) {
-  const int64_t out = weight.dim(0), in = weight.dim(1), groups = scale.dim(1), bytes = values.dim(1);
-  uint8_t* to = values.mutable_data<uint8_t>();
+  const int64_t out = weight.dim(0), in = weight.dim(1), n = scale.dim(1);
+  uint8_t* q = values.mutable_data<uint8_t>();
   auto* s = scale.mutable_data<float16>();
   visit_float(weight.dtype(), "quantize_groups", [&]<class T>() {
-    const T* from = weight.data<T>();
-    parallel_for(out, grain_for(8 * in), [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) {
-        for (int64_t g = 0; g < groups; ++g) {
-          uint8_t q[kGroup];
-          std::fill_n(q, kGroup, static_cast<uint8_t>(bits == 8 ? 128 : 8));
-          const int64_t n = std::clamp<int64_t>(in - g * kGroup, 0, kGroup);
-          quantize_group(from + o * in + g * kGroup, n, bits, q, s[o * groups + g]);
-          uint8_t* row = to + o * bytes;
-          for (int64_t i = 0; i < kGroup; ++i) {
-            uint8_t& byte = row[(bits == 8 ? g : g / 2) * kGroup + i];
-            byte = bits == 4 && g % 2 == 1 ? static_cast<uint8_t>(byte | q[i] << 4) : q[i];
-          }
-        }
+    const T* w = weight.data<T>();
+    parallel_for(out * n, grain_for(8 * kGroup), [&](int64_t begin, int64_t end) {
+      for (int64_t g = begin; g < end; ++g) {
+        const int64_t first = g % n * kGroup;
+        quantize_group(w + g / n * in + first, std::min(in - first, kGroup), bits, q + g * kGroup, s[g]);
       }
     });
   });
 }
 
-void widen(const float16* from, int64_t n, float* to) {
-  typedef float Floats __attribute__((vector_size(32)));
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    const auto eight = detail::widened_f16<Floats>(from + i);
-    std::memcpy(to + i, &eight, sizeof eight);
+// A panel of fewer rows, side by side: as one of 32, of which the others are 0.
+template <int Bits>
+void multiply_few(const int8::GroupKernels<Bits>& kernels, int8::PanelProduct<Bits> p, int64_t rows) {
+  std::vector<uint8_t> weights(static_cast<size_t>(4 * kPanelRows * Bits * p.groups));
+  std::vector<float16> scales(static_cast<size_t>(kPanelRows * p.groups));
+  std::vector<float> y(static_cast<size_t>(kPanelRows * p.tokens));
+  float bias[kPanelRows] = {};
+  for (int64_t i = 0; i < Bits * p.groups; ++i)
+    std::copy_n(p.weights + 4 * rows * i, 4 * rows, weights.data() + 4 * kPanelRows * i);
+  for (int64_t g = 0; g < p.groups; ++g) std::copy_n(p.scales + rows * g, rows, scales.data() + kPanelRows * g);
+  if (p.bias) {
+    std::copy_n(p.bias, rows, bias);
+    p.bias = bias;
   }
-  for (; i < n; ++i) to[i] = from[i];
+  float* const to = std::exchange(p.y, y.data());
+  const int64_t stride = std::exchange(p.stride, kPanelRows);
+  p.weights = weights.data(), p.scales = scales.data();
+  kernels.multiply(p);
+  for (int64_t t = 0; t < p.tokens; ++t) std::copy_n(y.data() + kPanelRows * t, rows, to + stride * t);
 }
 
-void linear_groups(In x, In values, In scale, In bias, Out y) {
-  const int64_t rows = x.dim(0), in = x.dim(1), out = values.dim(0), groups = scale.dim(1), chunks = groups / 2;
-  if (y.numel() == 0) return;
-  const int bits = GroupWeight{values, scale}.bits();
-  const auto run = bits == 8 ? int8::kernels().groups8 : int8::kernels().groups4;
-  const auto a = std::make_unique_for_overwrite<int8::Chunk[]>(static_cast<size_t>(rows * chunks));
-  const auto unit = std::make_unique_for_overwrite<double[]>(static_cast<size_t>(rows));
-  parallel_for(rows, grain_for(4 * in), [&](int64_t begin, int64_t end) {
-    std::vector<int16_t> whole(static_cast<size_t>(64 * chunks));
-    int16_t* const n = whole.data();
-    for (int64_t t = begin; t < end; ++t) {
-      std::ranges::fill(whole, int16_t{0});
-      unit[static_cast<size_t>(t)] = round_row(x.data<float>() + t * in, in,
-                                               [&](int64_t i, int32_t value) { n[i] = static_cast<int16_t>(value); });
-      for (int64_t c = 0; c < chunks; ++c) {
-        int8::Chunk& chunk = a.get()[t * chunks + c];
-        for (int64_t i = 0; i < 32; ++i)
-          for (int64_t odd = 0; odd < 2; ++odd) chunk.values[odd][i] = n[64 * c + 2 * i + odd];
-      }
-    }
+template <int Bits>
+void multiply_groups(const int8::GroupKernels<Bits>& kernels, In x, In values, In scale, In bias, Out y) {
+  const int64_t rows = x.dim(0), in = x.dim(1), out = values.dim(0), n = scale.dim(1);
+  const auto groups = std::make_unique_for_overwrite<int8::Group<Bits>[]>(static_cast<size_t>(rows * n));
+  const auto unit = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(rows));
+  parallel_for(rows, grain_for(in), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t)
+      kernels.round(x.data<float>() + t * in, in, groups.get() + t * n, unit.get() + t);
   });
   const uint8_t* q = values.data<uint8_t>();
   const auto* s = scale.data<float16>();
   const float* b = bias ? bias.data<float>() : nullptr;
   float* result = y.mutable_data<float>();
-  parallel_for(detail::ceil_div(out, kRows), grain_for(kRows * rows * in / 8), [&](int64_t begin, int64_t end) {
-    const auto scales = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(kRows * groups));
-    float sums[kRows * kTokens];
-    for (int64_t o = begin * kRows; o < std::min(end * kRows, out); o += kRows) {
-      const int64_t n = std::min(kRows, out - o);
-      widen(s + o * groups, n * groups, scales.get());
-      for (int64_t t = 0; t < rows; t += kTokens) {
-        const int64_t tokens = std::min(kTokens, rows - t);
-        run({q + o * values.dim(1), scales.get(), n, chunks, a.get() + t * chunks, tokens, sums});
-        for (int64_t i = 0; i < tokens; ++i) {
-          for (int64_t j = 0; j < n; ++j) {
-            const auto v = static_cast<float>(double{sums[i * n + j]} * unit[static_cast<size_t>(t + i)]);
-            result[(t + i) * out + o + j] = b ? v + b[o + j] : v;
-          }
-        }
+  const int64_t grain = grain_for(kPanelRows * (rows + 2) * in / 16);  // + 2: reading the weights
+  parallel_for(detail::ceil_div(out, kPanelRows), grain, [&](int64_t begin, int64_t end) {
+    for (int64_t t = 0; t < rows; t += kTokens) {
+      const int64_t tokens = std::min(kTokens, rows - t);
+      const int8::Group<Bits>* a = groups.get() + t * n;
+      const float* u = unit.get() + t;
+      for (int64_t o = begin * kPanelRows; o < std::min(end * kPanelRows, out); o += kPanelRows) {
+        const uint8_t* w = q + o * values.dim(1);
+        float* to = result + t * out + o;
+        const int8::PanelProduct<Bits> p{w, s + o * n, b ? b + o : nullptr, n, a, u, tokens, to, out};
+        if (out - o >= kPanelRows)
+          kernels.multiply(p);
+        else
+          multiply_few(kernels, p, out - o);
       }
     }
   });
+}
+
+void linear_groups(In x, In values, In scale, In bias, Out y) {
+  if (y.numel() == 0) return;
+  const int8::Kernels& kernels = int8::kernels();
+  if (GroupPanels{values, scale}.bits() == 8)
+    multiply_groups(kernels.groups8, x, values, scale, bias, y);
+  else
+    multiply_groups(kernels.groups4, x, values, scale, bias, y);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ std::vector<const Kernels*> find_variants() {
   if (detail::has_avx_vnni()) found.push_back(&avx_vnni);
 #endif
 #ifdef BRAID_INT8_AVX2
-  if (detail::has_avx2()) found.push_back(&avx2);
+  if (detail::has_f16c()) found.push_back(&avx2);
 #endif
 #ifdef BRAID_INT8_PORTABLE
   found.push_back(&portable);

@@ -1,8 +1,11 @@
-// Sums of products of 8-bit and 4-bit weights and 16-bit activations, once per instruction set.
+// Products of 8-bit and 4-bit weights and rounded activations, once per instruction set.
 #pragma once
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <type_traits>
+
+#include "braid/tensor/group_weight.h"
 
 namespace braid::cpu::int8 {
 
@@ -20,19 +23,36 @@ struct Sums {
 // With x = 256 high + low both bytes of it fit the signed operand of VNNI.
 inline constexpr int32_t kLargest = 127 * 256;
 
-// 64 activations of a row, for weights in groups: those of even places, then those of odd ones.
-struct Chunk {
-  int16_t values[2][32];
+// Activations of a group of weights: x ~ unit scale values, with a power of two, `unit`, for a row of x.
+template <int Bits>
+struct Group {
+  static constexpr int32_t kLargest = Bits == 4 ? 127 : 32512;
+  static constexpr int32_t kZero = Bits == 4 ? 8 : 128;  // what stands for a weight of 0
+
+  std::conditional_t<Bits == 4, int8_t, int16_t> values[kGroup];
+  float scale;
+  int32_t start;  // of the sum of products: -kZero times the sum of values
 };
 
-// sums[t, r] = sum_i scales[r, i / 32] weights[r, i] x[t, i], in the order of groups.h.
-struct GroupSums {
-  const uint8_t* weights;  // (rows, chunks) in the layout of tensor/group_weight.h
-  const float* scales;     // (rows, 2 chunks)
-  int64_t rows, chunks;
-  const Chunk* x;  // (tokens, chunks)
+// y[t, r] = unit[t] sum_g scales[g, r] x[t, g].scale (sum_i weights[r, g, i] x[t, g].values[i]) + bias[r]: the inner
+// sum exact, the outer one rounded after each operation, in the order of g.
+template <int Bits>
+struct PanelProduct {
+  const uint8_t* weights;  // a panel of 32 rows (tensor/group_weight.h)
+  const float16* scales;   // (groups, 32)
+  const float* bias;       // (32) or null
+  int64_t groups;
+  const Group<Bits>* x;  // (tokens, groups)
+  const float* unit;     // (tokens)
   int64_t tokens;
-  float* sums;  // (tokens, rows)
+  float* y;  // (tokens, 32), rows `stride` apart
+  int64_t stride;
+};
+
+template <int Bits>
+struct GroupKernels {
+  void (*round)(const float* x, int64_t in, Group<Bits>* to, float* unit);  // a row; unit is NaN where it is not finite
+  void (*multiply)(const PanelProduct<Bits>& p);
 };
 
 // Rows of x that tiles (tensor/base/tiles.h) take at once, as a panel: [2][padded / 4][kPanel][4] bytes, the upper ones
@@ -44,8 +64,8 @@ struct Kernels {
   // The bytes of a row of x apart: `padded` upper ones, then as many lower ones, with x = 256 high + low.
   bool bytes_apart;
   void (*run)(const Sums& p);
-  void (*groups8)(const GroupSums& p);
-  void (*groups4)(const GroupSums& p);
+  GroupKernels<8> groups8;
+  GroupKernels<4> groups4;
   void (*panel)(const Sums& p) = nullptr;  // the sums of a panel at x, of which `tokens` rows count; null: no tiles
 };
 

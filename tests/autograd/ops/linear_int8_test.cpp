@@ -13,22 +13,24 @@ using namespace braid::test;
 
 namespace {
 
-// A quantised weight: its values in f64 and the product with it.
+// A quantised weight: its values in f64, what the largest activation is rounded to, and the product with it.
 struct Quantised {
   Tensor values;
+  double largest;
   std::function<Tensor(const Tensor& x, const Tensor& bias)> linear;
 };
 Quantised rows_of_8_bits(const Tensor& w) {
   const Int8Weight q = quantize_int8(w);
-  return {dequantize_int8(q).to(DType::f64),
+  return {dequantize_int8(q).to(DType::f64), 32512,
           [q](const Tensor& x, const Tensor& bias) { return linear_int8(x, q, bias); }};
 }
 template <int bits>
 Quantised groups(const Tensor& w) {
   const GroupWeight q = quantize_groups(w, bits);
-  BOOST_TEST(q.bits() == bits);
-  return {dequantize_groups(q, w.dim(1)).to(DType::f64),
-          [q](const Tensor& x, const Tensor& bias) { return linear_groups(x, q, bias); }};
+  const GroupPanels panels = in_panels(q);
+  BOOST_TEST(panels.bits() == bits);
+  return {dequantize_groups(q, w.dim(1)).to(DType::f64), bits == 8 ? 32512.0 : 127.0,
+          [panels](const Tensor& x, const Tensor& bias) { return linear_groups(x, panels, bias); }};
 }
 struct Kind {
   const char* name;
@@ -70,9 +72,9 @@ BOOST_AUTO_TEST_CASE(weights_in_groups_are_within_half_a_step) {
       w.sliced(0, 3, 4).copy_(affine(w.sliced(0, 4, 5), -1e-3, 0));
       w.sliced(1, in / 2, in / 2 + 1).fill(4);
       const GroupWeight q = quantize_groups(w, bits);
-      const int64_t chunks = (in + 63) / 64;
-      BOOST_TEST(q.values.shape() == (Shape{7, chunks * 8 * bits}));
-      BOOST_TEST(q.scale.shape() == (Shape{7, chunks * 2}));
+      const int64_t n = (in + 31) / 32;
+      BOOST_TEST(q.values.shape() == (Shape{7, 32 * n}));
+      BOOST_TEST(q.scale.shape() == (Shape{7, n}));
       const auto values = w.to_vector<double>(), near = dequantize_groups(q, in).to_vector<double>();
       for (int64_t o = 0; o < 7; ++o) {
         for (int64_t i = 0; i < in; ++i) {
@@ -94,10 +96,35 @@ BOOST_AUTO_TEST_CASE(weights_in_groups_are_within_half_a_step) {
   w.sliced(0, 1, 2).sliced(1, 32, 33).fill(-4);
   w.sliced(0, 1, 2).sliced(1, 33, 34).fill(1.25);
   const GroupWeight four = quantize_groups(w, 4), eight = quantize_groups(w, 8);
-  BOOST_TEST(four.values.sliced(0, 1, 2).sliced(1, 0, 3).to_vector<int64_t>() == (std::vector<int64_t>{8, 184, 136}));
+  BOOST_TEST(four.values.sliced(0, 1, 2).sliced(1, 31, 35).to_vector<int64_t>() ==
+             (std::vector<int64_t>{128, 120, 131, 128}));
   BOOST_TEST(four.scale.to_vector<double>() == (std::vector<double>{0, 0, 0, 0.5}));
   BOOST_TEST(eight.values.sliced(0, 1, 2).sliced(1, 31, 35).to_vector<int64_t>() ==
              (std::vector<int64_t>{128, 1, 168, 128}));
+}
+
+// Each value where tensor/group_weight.h says, in whole panels and in the last one.
+BOOST_AUTO_TEST_CASE(panels_hold_rows_side_by_side) {
+  for (const int64_t bits : {8, 4}) {
+    const GroupWeight w = quantize_groups(normal_tensor({37, 70}, 0.3, {1, 5}), static_cast<int>(bits));
+    const GroupPanels panels = in_panels(w);
+    BOOST_TEST(panels.values.shape() == (Shape{37, 3 * 4 * bits}));
+    BOOST_TEST(panels.scale.shape() == (Shape{37, 3}));
+    const auto q = w.values.to_vector<int64_t>(), bytes = panels.values.to_vector<int64_t>();
+    const auto s = w.scale.to_vector<double>(), scale = panels.scale.to_vector<double>();
+    for (int64_t o = 0; o < 37; ++o) {
+      const int64_t panel = o / 32 * 32, rows = std::min<int64_t>(32, 37 - panel), r = o - panel;
+      for (int64_t g = 0; g < 3; ++g)
+        BOOST_TEST(scale[static_cast<size_t>(3 * panel + g * rows + r)] == s[static_cast<size_t>(3 * o + g)]);
+      for (int64_t i = 0; i < 96; ++i) {
+        const int64_t in_group = i % 32, j = in_group / (bits == 8 ? 4 : 8);
+        const int64_t b = bits == 8 ? std::array{0, 2, 1, 3}[static_cast<size_t>(i % 4)] : i % 4;
+        const int64_t byte = bytes[static_cast<size_t>(12 * bits * panel + ((i / 32 * bits + j) * rows + r) * 4 + b)];
+        const int64_t found = bits == 8 ? byte : (byte >> (i % 8 / 4 * 4) & 15) + 120;
+        BOOST_TEST(found == q[static_cast<size_t>(96 * o + i)]);
+      }
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(products_are_those_of_the_dequantised_weight) {
@@ -114,10 +141,10 @@ BOOST_AUTO_TEST_CASE(products_are_those_of_the_dequantised_weight) {
         const Tensor given = x.to(DType::f32);
         const Tensor y = q.linear(given, bias);
         const Tensor expected = linear(given.to(DType::f64), q.values, bias.to(DType::f64));
-        // x is within largest / 32512 / 2 of its multiples: |error| <= that times the sum of |w|, and the rounding of y
-        // and, with groups, of the sums of chunks.
+        // x is within largest / q.largest / 2 of its multiples: |error| <= that times the sum of |w|, and the rounding
+        // of y and of the sums of groups.
         const auto sum_w = sum(abs(q.values), {1}).to_vector<double>();
-        const double sums = static_cast<double>(c.in / 64 + 8) * 0x1p-24;
+        const double sums = static_cast<double>(c.in / 32 + 8) * 0x1p-24;
         const auto got = y.to_vector<double>(), want = expected.to_vector<double>(), values = given.to_vector<double>();
         for (int64_t t = 0; t < c.rows; ++t) {
           double largest = 0;
@@ -126,7 +153,7 @@ BOOST_AUTO_TEST_CASE(products_are_those_of_the_dequantised_weight) {
           for (int64_t o = 0; o < c.out; ++o) {
             const auto at = static_cast<size_t>(t * c.out + o);
             const double bound =
-                largest * (0.501 / 32512 + sums) * sum_w[static_cast<size_t>(o)] + 1e-6 * std::fabs(want[at]);
+                largest * (0.501 / q.largest + sums) * sum_w[static_cast<size_t>(o)] + 1e-6 * std::fabs(want[at]);
             BOOST_TEST(std::fabs(got[at] - want[at]) <= bound + 1e-6);
           }
         }
@@ -198,7 +225,8 @@ BOOST_AUTO_TEST_CASE(misuse_is_rejected) {
   BOOST_TEST(throws_with([&] { linear_int8(full({2, 8}, 1), q); }, "does not fit weight"));
   BOOST_TEST(throws_with([&] { linear_int8(x, q, full({4}, 1)); }, "bias"));
   BOOST_TEST(throws_with([&] { quantize_int8(full({4}, 1)); }, "needs a weight (out, in)"));
-  const GroupWeight g = quantize_groups(normal_tensor({3, 9}, 1, {3, 1}), 4);
+  const GroupWeight w = quantize_groups(normal_tensor({3, 9}, 1, {3, 1}), 4);
+  const GroupPanels g = in_panels(w);
   BOOST_TEST(throws_with([&] { linear_groups(full({2, 70}, 1), g); }, "does not fit weight"));
   BOOST_TEST(throws_with(
       [&] {
@@ -206,7 +234,7 @@ BOOST_AUTO_TEST_CASE(misuse_is_rejected) {
       },
       "a scale of f16, got u8 and f32"));
   BOOST_TEST(throws_with([&] { linear_groups(x, {g.values.sliced(1, 0, 8), g.scale}); }, "does not fit weight"));
-  BOOST_TEST(throws_with([&] { dequantize_groups(g, 65); }, "are no weight (out, 65)"));
+  BOOST_TEST(throws_with([&] { dequantize_groups(w, 65); }, "are no weight (out, 65)"));
   BOOST_TEST(throws_with([&] { quantize_groups(full({3, 9}, 1), 5); }, "needs 8 or 4 bits, got 5"));
   BOOST_TEST(throws_with([&] { quantize_groups(full({3, 9}, 1e7), 4); }, "too large or not finite"));
   require_grad(x);

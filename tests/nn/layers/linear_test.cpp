@@ -124,13 +124,24 @@ BOOST_AUTO_TEST_CASE(weights_of_8_and_4_bits_replace_those_of_linear_layers) {
                (bits == 8
                     ? "first.weight u8 (40, 24); first.scale f32 (40); first.bias f32 (40); norm.weight f32 (40); "
                       "second.weight u8 (8, 40); second.scale f32 (8); "
-                    : "first.weight u8 (40, 32); first.scale f16 (40, 2); first.bias f32 (40); norm.weight f32 "
+                    : "first.weight u8 (40, 16); first.scale f16 (40, 1); first.bias f32 (40); norm.weight f32 "
                       "(40); second.weight u8 (8, 32); second.scale f16 (8, 2); "));
     BOOST_TEST(bytes == expected_bytes);
     const Tensor once = m(x);
     nn::quantize_weights(m, bits);  // changes nothing
     nn::to(m, DType::f32);
     BOOST_TEST(is_close(m(x), once, 0));
+  }
+}
+
+// Parts that end inside a panel of rows (tensor/group_weight.h), too.
+BOOST_AUTO_TEST_CASE(parts_of_4_bit_weights_are_those_of_the_product) {
+  const NoGrad off;
+  for (const std::vector<int64_t>& widths : {std::vector<int64_t>{32, 64, 3}, {42, 22, 35}}) {
+    nn::Linear layer(24, 99, {.bias = true}, {12, 1});
+    layer.quantize(4);
+    const Tensor x = randn({3, 24}, {12, 2});
+    BOOST_TEST(is_close(layer.of_parts({x, x, x}, widths), layer(x), 0));
   }
 }
 

@@ -23,7 +23,7 @@ io::GgufSource plain(const std::string& name, const std::string& type, const Ten
   return {name, type, x.shape(), [x] { return x; }};
 }
 io::GgufSource groups(const std::string& name, const GroupWeight& w, int64_t in) {
-  return {name, w.bits() == 8 ? "Q8_0" : "Q4_0", {w.values.dim(0), in}, {}, [w] { return w; }};
+  return {name, w.bits == 8 ? "Q8_0" : "Q4_0", {w.values.dim(0), in}, {}, [w] { return w; }};
 }
 
 const Metadata kMetadata = {{"general.architecture", std::string("llama")},
