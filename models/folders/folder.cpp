@@ -238,9 +238,8 @@ class Folder::Reader {
       std::vector<Tensor> values, scales;
       int bits = 0;
       for (size_t i = 0; i < form.tensors.size() && i < form.runs.size(); ++i) {
-        const StoredParameter::Stored& t = form.tensors[i];
-        const auto part = files_.groups(in_file(t.name));
-        const bool rows = form.runs[i].tensor == i && form.runs[i].count == numel(t.shape);
+        const auto part = files_.groups(in_file(form.tensors[i].name));
+        const bool rows = form.runs[i].tensor == i && form.runs[i].count == numel(form.tensors[i].shape);
         if (!part || !rows || (i > 0 && part->bits != bits)) break;
         values.push_back(part->values), scales.push_back(part->scale), bits = part->bits;
       }

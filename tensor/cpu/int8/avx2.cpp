@@ -9,6 +9,7 @@ namespace braid::cpu::int8 {
 
 struct Avx2 {
   using Vector = __m256i;
+  typedef float Float __attribute__((vector_size(32)));
   static constexpr int kGroupTokens = 3, kGroupVectors = 2;
   static constexpr bool kShort = true;
   static Vector load(const void* p) { return _mm256_loadu_si256(static_cast<const Vector*>(p)); }

@@ -8,6 +8,7 @@ namespace braid::cpu::int8 {
 
 struct Avx512Vnni {
   using Vector = __m512i;
+  typedef float Float __attribute__((vector_size(64)));
   static constexpr int kTokens = 3;                          // 4 x 3 sums of both bytes and 4 weights in 32 registers
   static constexpr int kGroupTokens = 6, kGroupVectors = 2;  // 6 x 2 sums of integers, as many of f32
   static constexpr bool kShort = false;

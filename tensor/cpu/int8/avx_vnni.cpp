@@ -7,6 +7,7 @@ namespace braid::cpu::int8 {
 
 struct AvxVnni {
   using Vector = __m256i;
+  typedef float Float __attribute__((vector_size(32)));
   static constexpr int kTokens = 1;  // 4 sums of both bytes and 4 weights in 16 registers
   static constexpr int kGroupTokens = 3, kGroupVectors = 2;
   static constexpr bool kShort = false;

@@ -59,23 +59,17 @@ void round_row(const float* x, int64_t in, Group<Bits>* to, float* unit) {
   }
 }
 
-template <int64_t Bytes>
-struct LanesOf {
-  typedef int32_t Int __attribute__((vector_size(Bytes)));
-  typedef float Float __attribute__((vector_size(Bytes)));
-  typedef uint16_t Words __attribute__((vector_size(Bytes)));
-};
-
 // For T rows of x and the rows of weights in P vectors of a panel, from the `first` on.
 template <class I, int Bits, int T, int P>
 void multiply_block(const PanelProduct<Bits>& p, int64_t token, int64_t first) {
   using V = typename I::Vector;
-  using Int = typename LanesOf<sizeof(V)>::Int;
-  using Float = typename LanesOf<sizeof(V)>::Float;
-  using Words = typename LanesOf<sizeof(V)>::Words;
+  using Float = typename I::Float;
+  using Word = typename detail::WordsOf<Float>::Word;
+  using Int = typename detail::WordsOf<Float>::Int;
   constexpr int64_t kLanes = sizeof(V) / sizeof(float);
   constexpr bool kShort = Bits == 4 && I::kShort;
-  const auto add = [](V sum, Words w, const Group<Bits>& x, int k) {  // w times the k-th 32 bits of x
+  constexpr uint32_t kMask = Bits == 4 ? 0x0f0f0f0f : 0x00ff00ff;
+  const auto add = [](V sum, Word w, const Group<Bits>& x, int k) {  // w times the k-th 32 bits of x
     int32_t bits;
     __builtin_memcpy(&bits, reinterpret_cast<const char*>(x.values) + 4 * k, sizeof bits);
     if constexpr (Bits == 4)
@@ -96,11 +90,11 @@ void multiply_block(const PanelProduct<Bits>& p, int64_t token, int64_t first) {
     }
 #pragma GCC unroll 8
     for (int j = 0; j < Bits; ++j) {
-      Words even[P], odd[P];
+      Word even[P], odd[P];
 #pragma GCC unroll 4
       for (int v = 0; v < P; ++v) {
-        const auto w = reinterpret_cast<Words>(I::load(weights + j * kPanelRows * 4 + v * sizeof(V)));
-        even[v] = w & (Bits == 4 ? 0x0f0f : 0xff), odd[v] = Bits == 4 ? w >> 4 & 0x0f0f : w >> 8;
+        const auto w = reinterpret_cast<Word>(I::load(weights + j * kPanelRows * 4 + v * sizeof(V)));
+        even[v] = w & kMask, odd[v] = w >> Bits & kMask;
       }
 #pragma GCC unroll 8
       for (int t = 0; t < T; ++t)

@@ -7,6 +7,7 @@ namespace braid::cpu::int8 {
 
 struct Portable {
   typedef int32_t Vector __attribute__((vector_size(16)));
+  typedef float Float __attribute__((vector_size(16)));
   static constexpr int kGroupTokens = 1, kGroupVectors = 4;
   static constexpr bool kShort = true;
   static Vector load(const void* p) {
