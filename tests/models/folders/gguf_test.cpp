@@ -201,6 +201,9 @@ BOOST_AUTO_TEST_CASE(sixteen_bits_are_those_of_a_folder_in_16_bits) {
   }
 }
 
+// Beside weights of 4 bits activations have 8, which change less than a quarter of what the weights' rounding does.
+constexpr double kEightBits = 0.02;
+
 // Linear layers have the values and scales of the file, whose rows of queries and keys are in another order.
 BOOST_AUTO_TEST_CASE(quantised_weights_stay_as_they_are) {
   const ScratchFolder scratch;
@@ -230,14 +233,15 @@ BOOST_AUTO_TEST_CASE(quantised_weights_stay_as_they_are) {
           ++linear;
         }
         BOOST_TEST(linear == 2 * 5 + 1);
-        BOOST_TEST(is_close(logits_of(*kept.model), logits_of(*plain.model), 1e-3));
+        BOOST_TEST(is_close(logits_of(*kept.model), logits_of(*plain.model), bits == 8 ? 1e-3 : kEightBits));
+        if (bits == 4) BOOST_TEST(!is_close(logits_of(*plain.model), logits_of(*model), 4 * kEightBits));
         const models::LoadedModel same = models::load_model(path, {.weight_bits = bits});
         BOOST_TEST(same_bytes(logits_of(*kept.model), logits_of(*same.model)));
         const auto greedy = [](const models::LoadedModel& m) {
           const auto& language = dynamic_cast<const models::LanguageModel&>(*m.model);
           return models::generate(language, std::vector<int32_t>{3, 1, 4}, 12, {.temperature = 0}).tokens;
         };
-        BOOST_TEST(greedy(kept) == greedy(plain), boost::test_tools::per_element());
+        if (bits == 8) BOOST_TEST(greedy(kept) == greedy(plain), boost::test_tools::per_element());
       }
     }
   }
@@ -254,7 +258,8 @@ BOOST_AUTO_TEST_CASE(a_tied_table_stays_quantised_in_the_output_projection) {
     if (p.name == "output.weight") output = p.value;
   BOOST_REQUIRE(bool(output));
   BOOST_TEST((output.dtype() == DType::u8));
-  BOOST_TEST(is_close(logits_of(*kept.model), logits_of(*plain.model), 1e-3));
+  BOOST_TEST(is_close(logits_of(*kept.model), logits_of(*plain.model), kEightBits));
+  BOOST_TEST(!is_close(logits_of(*plain.model), logits_of(*model), 4 * kEightBits));
 }
 
 BOOST_AUTO_TEST_CASE(a_file_becomes_a_folder) {
