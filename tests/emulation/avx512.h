@@ -88,7 +88,6 @@ inline __m512i or_si512(__m512i x, __m512i y) {
 inline __m512i slli_epi32(__m512i x, unsigned count) {
   return by_halves<__m512i, __m256i>([count](__m256i a) { return _mm256_slli_epi32(a, static_cast<int>(count)); }, x);
 }
-inline __m512i broadcast_i64x4(__m256i x) { return join<__m512i>(x, x); }
 inline int32_t reduce_add_epi32(__m512i v) {  // modulo 2^32
   uint32_t x[16], sum = 0;
   std::memcpy(x, &v, sizeof x);
@@ -195,7 +194,6 @@ inline __m512i dpwssd_epi32(__m512i sum, __m512i x, __m512i y) {
 #endif
 
 #define _mm512_add_ps braid::emulated::add_ps
-#define _mm512_broadcast_i64x4 braid::emulated::broadcast_i64x4
 #define _mm512_castsi512_ps braid::emulated::castsi512_ps
 #define _mm512_cvtepu16_epi32 braid::emulated::cvtepu16_epi32
 #define _mm512_cvtneps_pbh braid::emulated::cvtneps_pbh

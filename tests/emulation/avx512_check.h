@@ -114,10 +114,6 @@ const char* check_moves(Random& random) {
   _mm256_mask_storeu_epi16(half, mask, low);
   CHECK("mm256_mask_storeu_epi16", same(half, want_half, 32));
 
-  for (int i = 0; i < 16; ++i) want.word[i] = x.word[i % 8];
-  __builtin_memcpy(&low, x.word, 32);
-  got = _mm512_broadcast_i64x4(low);
-  CHECK("broadcast_i64x4", got == want);
   for (int i = 0; i < 16; ++i) want.word[i] = x.word[0];
   got = _mm512_set1_epi32(static_cast<int>(x.word[0]));
   CHECK("set1_epi32", got == want);
