@@ -71,9 +71,9 @@ class Lines {
 template <class T>
 [[gnu::always_inline]] inline void widen(int64_t n, const T* x, float* y) {
   constexpr int W = kWidth<float>;
-  int64_t i = 0;
-  for (; i + W <= n; i += W) store(y + i, widened(x + i));
-  for (; i < n; ++i) y[i] = float(x[i]);
+  const int64_t whole = n / W * W;
+  for (int64_t i = 0; i < whole; i += W) store(y + i, widened(x + i));
+  for (int64_t i = whole; i < n; ++i) y[i] = float(x[i]);
 }
 
 // The chunk at p, in the order of one of T.
@@ -151,12 +151,13 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline void narrow(int64_t n, const float* x, T* y) {
   constexpr int W = kWidth<float>;
-  int64_t i = 0;
+  const int64_t whole = n / W * W;
   if constexpr (std::is_same_v<T, float16>) {
-    for (; i + W <= n; i += W) store_f16(x + i, y + i);
+    for (int64_t i = 0; i < whole; i += W) store_f16(x + i, y + i);
   } else {
     using Halves = Vector<uint16_t, 2 * W>;
-    for (; i + 2 * W <= n; i += 2 * W) {
+    const int64_t pairs = n / (2 * W) * (2 * W);
+    for (int64_t i = 0; i < pairs; i += 2 * W) {
       const auto a = reinterpret_cast<Halves>(upper_halves(x + i)),
                  b = reinterpret_cast<Halves>(upper_halves(x + i + W));
       [&]<int... l>(std::integer_sequence<int, l...>) BRAID_INLINE {
@@ -164,20 +165,18 @@ template <class T>
       }
       (std::make_integer_sequence<int, 2 * W>());
     }
-    if (i + W <= n) {
-      store(&y[i].bits, __builtin_convertvector(upper_halves(x + i) >> 16, Vector<uint16_t, W>));
-      i += W;
-    }
+    if (pairs < whole)
+      store(&y[pairs].bits, __builtin_convertvector(upper_halves(x + pairs) >> 16, Vector<uint16_t, W>));
   }
-  for (; i < n; ++i) y[i] = T(x[i]);
+  for (int64_t i = whole; i < n; ++i) y[i] = T(x[i]);
 }
 
 // x[i] = T(x[i]), in f32.
 template <class T>
 [[gnu::always_inline]] inline void round_to(int64_t n, float* x) {
   constexpr int W = kWidth<float>;
-  int64_t i = 0;
-  for (; i + W <= n; i += W) {
+  const int64_t whole = n / W * W;
+  for (int64_t i = 0; i < whole; i += W) {
     if constexpr (std::is_same_v<T, float16>) {
       float16 half[W];
       store_f16(x + i, half);
@@ -186,7 +185,7 @@ template <class T>
       store(x + i, upper_halves(x + i) & 0xffff0000);
     }
   }
-  for (; i < n; ++i) x[i] = float(T(x[i]));
+  for (int64_t i = whole; i < n; ++i) x[i] = float(T(x[i]));
 }
 
 // n elements of p, then zeros.

@@ -118,6 +118,10 @@ inline __m512i cvtepu16_epi32(__m256i x) {
   return join<__m512i>(_mm256_cvtepu16_epi32(_mm256_castsi256_si128(x)),
                        _mm256_cvtepu16_epi32(_mm256_extracti128_si256(x, 1)));
 }
+inline __m512i maskz_cvtepu16_epi32(__mmask16 mask, __m256i x) {
+  const __m512i y = cvtepu16_epi32(x);
+  return maskz_load<__m512i, uint32_t>(mask, &y);
+}
 inline __m512 cvtph_ps(__m256i x) {
   return join<__m512>(_mm256_cvtph_ps(_mm256_castsi256_si128(x)), _mm256_cvtph_ps(_mm256_extracti128_si256(x, 1)));
 }
@@ -208,6 +212,7 @@ inline __m512i dpwssd_epi32(__m512i sum, __m512i x, __m512i y) {
 #define _mm512_loadu_ps braid::emulated::load_ps
 #define _mm512_loadu_si512 braid::emulated::load_si512
 #define _mm512_mask_storeu_ps braid::emulated::mask_storeu_ps
+#define _mm512_maskz_cvtepu16_epi32 braid::emulated::maskz_cvtepu16_epi32
 #define _mm512_maskz_cvtph_ps braid::emulated::maskz_cvtph_ps
 #define _mm512_maskz_cvtps_ph braid::emulated::maskz_cvtps_ph
 #define _mm512_maskz_loadu_epi16 braid::emulated::maskz_loadu_epi16

@@ -150,6 +150,11 @@ const char* check_integers(Random& random) {
   __builtin_memcpy(&low, x.word, 32);
   got = _mm512_cvtepu16_epi32(low);
   CHECK("cvtepu16_epi32", got == want);
+  const Vector all = want;
+  for (int i = 0; i < 16; ++i) want.word[i] = 0xa35c >> i & 1 ? all.word[i] : 0;
+  got = _mm512_maskz_cvtepu16_epi32(0xa35c, low);
+  CHECK("maskz_cvtepu16_epi32", got == want);
+  want = all;
   uint32_t sum = 0;  // of numbers of both signs, without the overflow that GCC's own header must not have
   for (int i = 0; i < 16; ++i) sum += want.word[i] = i % 2 ? z.word[i] : 0u - z.word[i];
   CHECK("reduce_add_epi32", static_cast<uint32_t>(_mm512_reduce_add_epi32(want.si())) == sum);
