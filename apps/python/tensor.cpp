@@ -38,10 +38,13 @@ bool is_view(const Indices& at) {
   return true;
 }
 
+// The integer as an i64 on x's device.
+Tensor beside(const Tensor& x, LargeInteger y) { return from_vector(std::vector<int64_t>{y.value}, {}).to(x.device()); }
+
 // op(x, y): of the integer beside i64, of the nearest double beside other types.
 template <class Op>
 Tensor with_large(const Tensor& x, LargeInteger y, Op op) {
-  if (x.dtype() == DType::i64) return op(x, from_vector(std::vector<int64_t>{y.value}, {}).to(x.device()));
+  if (x.dtype() == DType::i64) return op(x, beside(x, y));
   return op(x, static_cast<double>(y.value));
 }
 
@@ -49,8 +52,7 @@ Tensor with_large(const Tensor& x, LargeInteger y, Op op) {
 Tensor value_for(const Tensor& x, nb::handle value) {
   double number = 0;
   LargeInteger large;
-  if (x.dtype() == DType::i64 && nb::try_cast(value, large))
-    return from_vector(std::vector<int64_t>{large.value}, {}).to(x.device());
+  if (x.dtype() == DType::i64 && nb::try_cast(value, large)) return beside(x, large);
   if (nb::isinstance<Tensor>(value)) return nb::cast<Tensor>(value).detach().to(x.dtype());
   if (nb::try_cast(value, number)) return full({}, number, x.dtype(), x.device());
   return nb::cast<Tensor>(nb::module_::import_("braid").attr("asarray")(value)).to(x.dtype());

@@ -92,7 +92,8 @@ std::vector<double> log_multipliers(const Sizes& sizes, const std::vector<double
 
 std::vector<Estimate> compute_multipliers(const std::vector<ComputePairs>& groups, RandomKey key, int64_t samples) {
   check(groups.size() >= 2, ErrorKind::setting, [&] {
-    return str("a compute multiplier: expected runs of at least 2 sizes with 2 pairs each, found ", groups.size());
+    return str("a compute multiplier: expected runs of at least 2 sizes or budgets with 2 pairs each, found ",
+               groups.size());
   });
   Sizes sizes;
   std::vector<Mean> loss, change;

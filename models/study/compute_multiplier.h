@@ -1,7 +1,7 @@
 // How much compute a variant is worth: the baseline needs m C for the loss that the variant reaches with compute C.
 //
-// Runs come in pairs of one size and seed: the baseline reaches L_0 with C_0, the variant L_1 with C_1. The curve of
-// the baseline turns the difference of losses into compute:
+// Runs come in pairs of one size, or of one budget where there is one size, and seed: the baseline reaches L_0 with
+// C_0, the variant L_1 with C_1. The curve of the baseline turns the difference of losses into compute:
 //
 //   L(C) = E + A C^-b     least squares of (L(C) - L) / L over the mean losses of the sizes, E >= 0; two sizes: E = 0
 //   m = C_0 / C_1  ((L_0 - E) / (L_1 - E))^(1/b)

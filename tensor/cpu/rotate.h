@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <cstring>
 
+#include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/map.h"
 
 namespace braid::cpu {
 namespace {  // each file's own: it is compiled for several instruction sets
 
-// f(e) for e < n, in any order. N: n, or 0 where it is not known. g++ unrolls a loop of few before it looks for
-// vectors, unless it must not.
+// f(e) for e < n, in any order. N: n, or 0 where the compiler cannot know it. g++ unrolls a loop of few before it looks
+// for vectors, unless it is told not to.
 template <int64_t N, class F>
 [[gnu::always_inline]] inline void each(int64_t n, F f) {
   if constexpr (N == 8 || N == 16) {
@@ -24,7 +25,7 @@ template <int64_t N, class F>
   }
 }
 
-// x, y: (d); cosine, sine: (h). y may be x. H: h, or 0 where the caller does not know it either.
+// x, y: (d); cosine, sine: (h). y may be x: both elements of a pair are read before either is written. H: h, or 0.
 template <int64_t H, class A>
 [[gnu::always_inline]] inline void rotate(const A* x, int64_t d, int64_t h, const A* cosine, const A* sine, A sign,
                                           A* y) {

@@ -15,7 +15,6 @@
 #include <limits>
 #include <type_traits>
 
-#include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/lanes.h"
 #include "braid/tensor/cpu/map.h"
 #include "braid/tensor/cpu/rotate.h"

@@ -211,7 +211,6 @@ BOOST_AUTO_TEST_CASE(sequences_beyond_the_models_own) {
   BOOST_TEST(within.output.find("extrapolated") == std::string::npos, within.output);
 }
 
-// At growing intervals, as training: each of few items.
 // Bytes that a tokenizer cannot take are said, by eval and where prompts are read.
 BOOST_AUTO_TEST_CASE(text_that_is_no_utf8) {
   const models::text::ByteTokenizer tokenizer;
@@ -230,6 +229,7 @@ BOOST_AUTO_TEST_CASE(text_that_is_no_utf8) {
   }
 }
 
+// At growing intervals, as training: each of few items.
 BOOST_AUTO_TEST_CASE(progress_in_a_file) {
   const Outcome shown = run("eval " + files().model + " choices:" + files().path("choices.jsonl"));
   for (const char* line : {"  1/12", "  2/12", "  9/12", "  12/12"})

@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(a_variant_as_low_as_the_floor_has_no_upper_bound) {
 
 BOOST_AUTO_TEST_CASE(too_few_pairs) {
   const ComputePairs one{1e9, 1e9, {3}, {2}}, two{1e9, 1e9, {3, 3.1}, {2, 2.1}}, rising{4e9, 4e9, {4, 4.1}, {3, 3.1}};
-  BRAID_CHECK_FAILS(compute_multipliers({two}, {}), ErrorKind::setting, "at least 2 sizes");
+  BRAID_CHECK_FAILS(compute_multipliers({two}, {}), ErrorKind::setting, "at least 2 sizes or budgets");
   BRAID_CHECK_FAILS(compute_multipliers({one, rising}, {}), ErrorKind::setting, "at least 2 pairs");
   ComputePairs zero = two;
   zero.variant[0] = 0;

@@ -112,6 +112,65 @@ BOOST_AUTO_TEST_CASE(every_length_is_computed_in_f32_and_rounded_once) {
   }
 }
 
+// In the order of memory: rows that are widened, narrowed and rounded in place, at every length.
+BOOST_AUTO_TEST_CASE(rows_are_converted_as_one_by_one) {
+  const std::vector<float> all = edges();
+  for (const DType t : {DType::bf16, DType::f16})
+    visit_float(t, "map", [&]<class T>() {
+      if constexpr (sizeof(T) == 2) {
+        for (size_t n = 0, at = 0; n < 100; ++n, at += 5897) {
+          const float* x = all.data() + at;
+          std::vector<T> rows(n + 1, T(7));
+          std::vector<float> rounded(x, x + n), wide(n + 1, 7);
+          const auto length = static_cast<int64_t>(n);
+          cpu::narrow(length, x, rows.data());
+          cpu::round_to<T>(length, rounded.data());
+          cpu::widen(length, rows.data(), wide.data());
+          for (size_t i = 0; i < n; ++i) {
+            BOOST_TEST(rows[i].bits == T(x[i]).bits);
+            BOOST_TEST(T(rounded[i]).bits == rows[i].bits);
+            BOOST_TEST((std::isnan(x[i]) ? std::isnan(wide[i]) && std::isnan(rounded[i])
+                                         : wide[i] == float(rows[i]) && rounded[i] == wide[i]));
+          }
+          BOOST_TEST((rows[n].bits == T(7).bits && wide[n] == 7));
+        }
+      }
+    });
+}
+
+// Heads: a norm and a rotation have the rounded bits of f32, and both together those of one after the other.
+BOOST_AUTO_TEST_CASE(heads_are_rounded_after_the_norm_and_after_the_rotation) {
+  constexpr int64_t T = 3, N = 18;
+  for (const DType t : {DType::bf16, DType::f16}) {
+    for (const int64_t d : {6, 16, 32, 40, 64, 128}) {
+      const Tensor x = random_tensor({1, T, 3 * N * d}, 1, DType::f32).to(t),
+                   w = random_tensor({d}, 2, DType::f32).to(t), cosine = random_tensor({1, T, d / 2}, 3, DType::f32),
+                   sine = random_tensor({1, T, d / 2}, 4, DType::f32);
+      const auto queries = [&](DType type, bool norm, bool rotated) {
+        QkvSplit how{.heads = N, .kv_heads = N, .head_dim = d, .norm_eps = 1e-5};
+        if (norm) how.q_norm = how.k_norm = w.to(type);
+        if (rotated) how.cosine = cosine, how.sine = sine;
+        Tensor y[3];
+        for (Tensor& part : y) part = empty({1, T, N, d}, type);
+        cpu_backend().split_qkv.forward(x.to(type), how, y[0], y[1], y[2]);
+        return y[0];
+      };
+      const auto turned = [&](const Tensor& q) {
+        Tensor y = empty(q.shape(), q.dtype());
+        cpu_backend().rope.rotate(q, cosine, sine, false, y);
+        return y;
+      };
+      with_every_set([&] {
+        const Tensor normed = queries(t, true, false);
+        BOOST_TEST(same_bits(normed, queries(DType::f32, true, false).to(t)), "d " << d);
+        BOOST_TEST(same_bits(turned(normed), turned(normed.to(DType::f32)).to(t)), "d " << d);
+        BOOST_TEST(same_bits(queries(t, true, true), turned(normed)), "d " << d);
+        BOOST_TEST(same_bits(queries(t, false, true), queries(DType::f32, false, true).to(t)), "d " << d);
+      });
+    }
+  }
+}
+
 // Ops without sums of products: in 16 bits the rounded bits of f32, however an input lies in memory.
 BOOST_AUTO_TEST_CASE(ops_have_the_rounded_bits_of_f32) {
   const auto run = [](DType t, BinaryOp op, const Tensor& x, const Tensor& y) {
