@@ -2,10 +2,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -44,19 +42,6 @@ double changed(const fs::path& file) {
   return found ? static_cast<double>(found->st_mtim.tv_sec) + 1e-9 * static_cast<double>(found->st_mtim.tv_nsec) : 0;
 }
 
-// Whether this machine still has the process, and it is a braid train: numbers of processes are used again. Only looks:
-// taking the lock of the folder for a moment could end a run that starts in it.
-bool trains(int64_t pid) {
-  if (::kill(static_cast<pid_t>(pid), 0) != 0 && errno != EPERM) return false;
-  std::FILE* file = std::fopen(str("/proc/", pid, "/cmdline").c_str(), "r");
-  if (!file) return true;  // hidden from this user
-  char text[65536];
-  const size_t n = std::fread(text, 1, sizeof text, file);
-  std::fclose(file);
-  const std::vector<std::string> words = split(std::string_view(text, n), '\0');
-  return std::find(words.begin(), words.end(), "train") != words.end();
-}
-
 // train.steps of a run that an earlier version made.
 int64_t steps_of(const fs::path& run) {
   const fs::path file = run / "config.resolved.toml";
@@ -71,7 +56,7 @@ int64_t steps_of(const fs::path& run) {
 void judge_running(RunView& view) {
   const RunStatus& s = view.status;
   if (s.host == dist::host_name()) {
-    if (trains(s.pid)) return;
+    if (is_running(s)) return;
     view.state = "killed";
     view.reason = str("process ", s.pid, " is gone and left no message");
     return;

@@ -52,6 +52,14 @@ BOOST_AUTO_TEST_CASE(running_then_stopped_then_killed) {
   }  // killed
   BOOST_TEST(shows(out, "  killed  "));
   BOOST_TEST(shows(out, "is gone and left no message"));
+  // Another program may train, such as braid study or Python. A process that was started later is not the run.
+  auto s = *apps::read_status(out);
+  s.pid = ::getpid();
+  for (const int64_t since : {apps::process_start(s.pid), int64_t{0}, int64_t{1}}) {
+    s.since = since;
+    apps::write_status(out, s);
+    BOOST_TEST(shows(out, since == 1 ? "  killed  " : "  running  "));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_failed_run_shows_its_error) {

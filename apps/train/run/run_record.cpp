@@ -133,7 +133,7 @@ int RunRecord::run(const std::filesystem::path& folder, int64_t steps, const std
       .state = "running", .host = places_[0].host, .pid = places_[0].pid, .steps = steps, .init_from = init_from};
   status.processes = std::ssize(places_);
   status.started = status.written = started_;
-  if (rank_ == 0) write_status(folder, status);
+  if (rank_ == 0) status.since = process_start(status.pid), write_status(folder, status);
   const auto end = [&](const std::string& state, const std::string& reason) {
     status.state = state;
     status.reason = reason;
