@@ -126,7 +126,8 @@ void TrainingRun::open(const RunRecord& record) {
     const fs::path settings = out() / "config.resolved.toml";  // of a finished run they stay those that it had
     if (!complete() || !io::exists(settings)) io::write_file(settings.string(), record.comments() + resolved_config());
   });
-  for (const LogRow& row : files_.earlier_rows()) patience_.add(row.step, row["val_loss"]);
+  for (const LogRow& row : files_.earlier_rows())
+    if (row.step > state_.comparable_after) patience_.add(row.step, row["val_loss"]);
   std::vector<double> losses{saves_.best_val_loss, patience_.lowest, double(patience_.step), double(patience_.since)};
   const size_t first = losses.size();
   for (const LogRow& row : files_.earlier_rows()) losses.push_back(row["loss"]);
@@ -148,6 +149,8 @@ void TrainingRun::check_disk() {
 
 void TrainingRun::open_log() {
   files_.open(out(), state_.step, task_->log_kind(), source_columns(*task_), config_.run.strict);
+  if (state_.step > 0 && !validated_alike(out() / models::step_name(state_.step), config_, state_.seq_len))
+    state_.comparable_after = state_.step;
   const std::vector<LogRow> rows = files_.earlier_rows();
   for (const LogRow& row : rows) {
     measured_.last["loss"] = row["loss"];
@@ -239,11 +242,8 @@ bool TrainingRun::start() {
 // Where the first weights come from, and which parameters are trained.
 void TrainingRun::note_start() {
   for (const std::string& note : start_notes_) progress_.note("note: " + note);
-  const auto print = [&](const std::vector<std::pair<std::string, std::string>>& lines) {
+  for (const auto& lines : {origin_lines_, trained_lines(config_, *spec_, task_->sample_tokens())})
     for (const auto& [label, value] : lines) progress_.note(label + ": " + value);
-  };
-  print(origin_lines_);
-  print(trained_lines(config_, *spec_, task_->sample_tokens()));
 }
 
 std::vector<models::Batch> TrainingRun::batches() const { return task_->batches(state_.samples, mesh_); }

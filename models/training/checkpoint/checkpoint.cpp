@@ -116,6 +116,7 @@ RunState read_state(const fs::path& checkpoint) {
             .data_fingerprint = json.at("data_fingerprint").get<std::string>(),
             .measured = json.value("measured", true),
             .val_loss = json.value("val_loss", std::numeric_limits<double>::quiet_NaN()),
+            .comparable_after = json.value("comparable_after", int64_t{0}),
             .earlier = std::move(earlier)};
   } catch (const nlohmann::json::exception& e) {
     fail(ErrorKind::input, "cannot read where the run stands in " + path + ": " + e.what() +

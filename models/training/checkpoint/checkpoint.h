@@ -29,7 +29,8 @@ struct RunState {
   std::string data_fingerprint;
   bool measured = true;  // false: interrupted before the validation and the sample that were due at this step
   double val_loss = std::numeric_limits<double>::quiet_NaN();  // of a validation after this very step; NaN: none
-  MemoryByUse memory = {};                  // peak memory of this process so far; for people, not read back
+  int64_t comparable_after = 0;  // the step behind which the validations of the run compare with one of this state
+  MemoryByUse memory = {};       // peak memory of this process so far; for people, not read back
   std::vector<EarlierLength> earlier = {};  // sequence lengths before seq_len, and the sequences of each
 };
 

@@ -68,6 +68,7 @@ std::string describe(const RunState& state) {
   for (const auto& [seq_len, sequences] : state.earlier)
     json["earlier_lengths"].push_back({{"seq_len", seq_len}, {"sequences", sequences}});
   if (std::isfinite(state.val_loss)) json["val_loss"] = state.val_loss;
+  if (state.comparable_after > 0) json["comparable_after"] = state.comparable_after;
   for (size_t i = 0; i < kMemoryUses; ++i)
     json["peak_memory_bytes"][name(static_cast<MemoryUse>(i))] = state.memory.at_peak[i];
   return json.dump(1) + "\n";

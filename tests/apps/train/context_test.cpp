@@ -106,6 +106,25 @@ BOOST_AUTO_TEST_CASE(the_scaling_of_rotations_may_change_with_it) {
              best.output);
 }
 
+// Also not at the resume after the next.
+BOOST_AUTO_TEST_CASE(validations_of_other_samples_or_another_context_do_not_end_a_run) {
+  const auto end = [](const fs::path& out, const std::string& measure, int steps) {
+    const Outcome result = train(out, {"eval.interval=1", "eval.patience=3", "optimizer.lr=1e-30", measure,
+                                       "schedule.name=constant", "train.steps=" + std::to_string(steps)});
+    BOOST_TEST(result.code == 0, result.output);
+    return apps::read_log(out).back().step;
+  };
+  for (const auto& [before, after] :
+       {std::pair{"eval.samples=2", "eval.samples=4"}, {"data.seq_len=8", "data.seq_len=16"}})
+    for (const auto& [first, then] : {std::pair{before, after}, {after, before}}) {  // one of them has the lower loss
+      const fs::path out = world().fresh();
+      BOOST_TEST(end(out, first, 3) == 3);
+      BOOST_TEST(end(out, then, 4) == 4);
+      BOOST_TEST(end(out, then, 6) == 6);
+      BOOST_TEST(end(out, then, 9) == 7);
+    }
+}
+
 // The folder of a run in place of its file of settings, also where it was moved.
 BOOST_AUTO_TEST_CASE(the_folder_of_a_run_names_its_settings) {
   const fs::path out = world().fresh(), moved = world().fresh();
