@@ -10,6 +10,7 @@
 #include "braid/models/data/text/dataset.h"
 #include "braid/models/data/text/manifest.h"
 #include "braid/models/data/vision/manifest.h"
+#include "braid/models/families/seq2seq/pairs.h"
 #include "braid/tensor/error.h"
 
 namespace braid::apps {
@@ -18,10 +19,6 @@ namespace {
 // Bits per byte of one nat per token.
 double bits_of_a_nat(const std::string& folder) {
   using namespace models::text;
-  check(!read_manifest(folder).samples, ErrorKind::setting, [&] {
-    return "study.metric = bits-per-byte counts every token of a text: expected plain text in " + folder +
-           ", found samples; use nats-per-token";
-  });
   const Dataset data(folder, Split::val, 1);
   constexpr int64_t piece = 1 << 16;
   std::vector<int32_t> ids;
@@ -48,13 +45,24 @@ const char* trained_unit(const Study& study) {
 
 const char* loss_unit(const Study& study) { return study.bits_per_byte ? "bits per byte" : trained_unit(study); }
 
+void check_metric(const Study& study, const TrainConfig& config) {
+  if (!study.bits_per_byte) return;
+  const std::string& path = config.data.path;
+  const bool text = !path.empty() && !models::PairTask::of_path(path) && !models::vision::holds_images(path) &&
+                    !models::text::read_manifest(path).samples;
+  check(text, ErrorKind::setting, [&] {
+    return "study.metric = bits-per-byte counts every token of a text: expected data.path, a folder of plain text, "
+           "found " +
+           (path.empty() ? "data.sources" : path + " of another kind") + "; use nats-per-token";
+  });
+}
+
 void convert_losses(const Study& study, std::span<StudyResult> results) {
   if (!study.bits_per_byte) return;
   std::map<std::string, double> factors;
   for (StudyResult& result : results) {
     const RunSettings settings(study, result.run.settings);
-    check(!settings.config.data.path.empty(), ErrorKind::setting,
-          "study.metric = bits-per-byte needs text of one folder: expected data.path, found none");
+    check_metric(study, settings.config);
     const std::string folder = data_folder(settings.config);
     if (!factors.contains(folder)) factors[folder] = bits_of_a_nat(folder);
     result.loss *= factors[folder];

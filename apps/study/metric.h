@@ -14,8 +14,9 @@ namespace braid::apps {
 const char* trained_unit(const Study& study);
 // The word for a loss in the report: this, or "bits per byte".
 const char* loss_unit(const Study& study);
-// Converts the losses of results, in nats per token, into the unit of the study. Error(setting) for data that are not
-// plain text of one folder.
+// Error(setting) where the losses of a run with these settings cannot be stated in the unit of the study.
+void check_metric(const Study& study, const TrainConfig& config);
+// Converts the losses of results, in nats per token, into the unit of the study. Error(setting) as above.
 void convert_losses(const Study& study, std::span<StudyResult> results);
 
 }  // namespace braid::apps

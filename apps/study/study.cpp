@@ -49,7 +49,8 @@ int run_part(const Study& study, const std::vector<StudyRun>& runs, const Part& 
     at_root(job.world(), [&] { done = read_result(study, run); });
     if (job.world().any(done.has_value())) continue;
     const RunSettings settings(study, run.settings);
-    mesh_from_config(settings.config.parallel, job.world(), "study");  // before a folder is made
+    check_together(settings.config);  // before a folder is made
+    mesh_from_config(settings.config.parallel, job.world(), "study");
     std::printf("run %zu of %zu: %s\n", i + 1, runs.size(), run.name.c_str());
     std::fflush(stdout);
     at_root(job.world(), [&] { begin_run(study, run); });
@@ -99,8 +100,10 @@ int study_with(const Arguments& arguments, const Job& job) {
   const Medium medium = medium_of(arguments);
   for (const char* name : {"threads", "device"})
     if (arguments.has(name)) study.base.settings.push_back(str("run.", name, "=", arguments.get(name)));
-  if (arguments.has("budget"))
+  if (arguments.has("budget")) {
     study.budget_unit = "minutes", study.budgets = {minutes_of(arguments.get("budget"), "--budget")};
+    if (study.search) study.search->budget = study.budgets[0];
+  }
   if (arguments.has("metric")) study.bits_per_byte = arguments.get("metric") == "bits-per-byte";
   const Part part = part_of(arguments);
   check_sequences(study);

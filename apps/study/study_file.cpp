@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "apps/cli/config_file.h"
 #include "apps/cli/text.h"
@@ -155,7 +156,10 @@ class Reader {
     if (!study_.search) study_.search.emplace();
     Study::Search& search = *study_.search;
     if (key == "size") search.size = text(entry);
-    if (key == "budget") search.budget = number(entry);
+    if (key == "budget") {
+      search.budget = number(entry);
+      if (!(search.budget > 0) || !std::isfinite(search.budget)) reject(entry, "a number above 0");
+    }
     if (key == "rates") search.rates = numbers(entry), std::ranges::sort(search.rates);
     if (key == "extend") {
       const auto* times = std::get_if<int64_t>(&entry.value);
@@ -213,6 +217,13 @@ class Reader {
     for (const auto& s : study_.sizes) check_name(s.name), sizes.push_back(s.name);
     for (const auto& v : study_.variants) check_name(v.name), variants.push_back(v.name);
     if (study_.baseline.empty()) study_.baseline = variants.front();
+    std::set<std::string> pairs;  // which name the folders of the runs
+    for (const std::string& s : sizes)
+      for (const std::string& v : variants)
+        check(pairs.insert(s + "-" + v).second, ErrorKind::setting, [&] {
+          return "bad study " + file_ + ": two runs would have the name " + s + "-" + v +
+                 "; choose another name for the size " + s + " or the variant " + v;
+        });
     check(!study_.coordinates || (study_.sizes.size() > 1 && study_.budgets.size() == 1), ErrorKind::setting, [&] {
       return str("bad study ", file_,
                  ": study.coordinates compares widths after some steps: expected two or more "

@@ -40,18 +40,22 @@ int64_t length_of(const Study& study, const std::string& size, const std::string
 // the variant.
 int64_t steps_of(const Study& study, const std::string& size, const std::string& variant, double budget,
                  const Paces& paces) {
-  if (study.budget_unit == "steps") return static_cast<int64_t>(std::llround(budget));
+  double steps = budget;
   if (study.budget_unit == "minutes") {
     const auto pace = paces.find({size, variant});
-    return pace == paces.end() ? 1 : std::max<int64_t>(1, static_cast<int64_t>(60 * budget / pace->second));
+    steps = pace == paces.end() ? 1 : std::floor(60 * budget / pace->second);
+  } else if (study.budget_unit != "steps") {
+    const RunSettings run(study, settings_of(study, size, study.baseline));
+    const auto spec = model_here(run.config);
+    if (study.budget_unit != "tokens") steps *= static_cast<double>(models::model_size(*spec).parameters);
+    steps /= static_cast<double>(run.config.train.batch_size * run.config.train.accumulate *
+                                 sample_tokens(run.config, *spec));
   }
-  const RunSettings run(study, settings_of(study, size, study.baseline));
-  const auto spec = model_here(run.config);
-  const double per_step = static_cast<double>(run.config.train.batch_size * run.config.train.accumulate *
-                                              sequence_length(run.config, *spec));
-  const double tokens =
-      study.budget_unit == "tokens" ? budget : budget * static_cast<double>(models::model_size(*spec).parameters);
-  return std::max<int64_t>(1, std::llround(tokens / per_step));
+  check(steps <= 1e12, ErrorKind::setting, [&] {
+    return "bad study " + study.file + ": a budget of " + shortest(budget) + " " + study.budget_unit +
+           " gives more steps than a run may have: expected at most 1e12";
+  });
+  return std::max<int64_t>(1, std::llround(steps));
 }
 
 StudyRun make_run(const Study& study, const std::string& size, const std::string& variant, double budget, int64_t seed,
@@ -87,6 +91,10 @@ RunSettings::RunSettings(const Study& study, const std::vector<std::string>& set
     if (const size_t at = words.find("the command line"); at != std::string::npos) words.replace(at, 16, study.file);
     fail(e.kind(), words);
   }
+}
+
+int64_t sample_tokens(const TrainConfig& config, const models::ModelSpec& model) {
+  return (holds_preferences(config) ? 2 : 1) * sequence_length(config, model);
 }
 
 bool has_data(const TrainConfig& config) {

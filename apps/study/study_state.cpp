@@ -9,6 +9,7 @@
 #include "apps/chart/csv.h"
 #include "apps/cli/text.h"
 #include "apps/study/coordinates.h"
+#include "apps/study/metric.h"
 #include "apps/train/config/data_sources.h"
 #include "apps/train/log/log.h"
 #include "apps/train/task/from_config.h"
@@ -77,11 +78,13 @@ void check_same_settings(const fs::path& file, const StudyRun& run) {
     });
 }
 
+fs::path held_out_items(const TrainConfig& config) { return fs::path(data_folder(config)) / "tasks-held-out.jsonl"; }
+
 std::vector<FamilyAccuracy> measure_families(const RunSettings& settings, const fs::path& folder) {
   std::vector<fs::path> checkpoints;
   for (const models::StepFolder& checkpoint : models::step_folders(folder)) checkpoints.push_back(checkpoint.path);
-  const fs::path items = fs::path(data_folder(settings.config)) / "tasks-held-out.jsonl";
-  const std::vector<models::text::TaskSample> samples = models::text::read_task_items(items.string());
+  const std::vector<models::text::TaskSample> samples =
+      models::text::read_task_items(held_out_items(settings.config).string());
   std::vector<FamilyAccuracy> rows;
   for (const fs::path& checkpoint : checkpoints) {
     const models::LoadedModel loaded = models::load_model(checkpoint);
@@ -125,17 +128,28 @@ RunCost cost_of(const RunSettings& settings) {
   const double samples = static_cast<double>(config.train.steps * config.train.batch_size * config.train.accumulate);
   const models::ModelSize size = model_size(*run.spec);
   return {static_cast<double>(size.parameters), static_cast<double>(size.non_embedding),
-          samples * static_cast<double>(run.seq_len), samples * run.sample.training()};
+          samples * static_cast<double>(sample_tokens(config, *run.spec)), samples * run.sample.training()};
 }
 
 void open_study(const Study& study, const std::vector<StudyRun>& runs) {
   const fs::path out = study.out, file = out / "study.json";
   std::map<std::string, std::string> data;
   for (const StudyRun& run : runs) {
-    const RunSettings settings(study, run.settings);
+    RunSettings settings(study, run.settings);
+    if (study.budget_unit == "minutes")  // the steps are not known yet
+      settings.config.train.steps = std::max(settings.config.train.steps, settings.config.schedule.warmup);
     check_together(settings.config);
     check(settings.config.eval.interval > 0, ErrorKind::setting,
           "a study compares validation losses: expected eval.interval above 0, found 0");
+    check(settings.config.eval.patience == 0, ErrorKind::setting, [&] {
+      return str("a study compares runs of equal length: expected eval.patience = 0, found ",
+                 settings.config.eval.patience);
+    });
+    check_metric(study, settings.config);
+    check(!study.families || io::exists(held_out_items(settings.config)), ErrorKind::setting, [&] {
+      return "study.families needs held-out tasks: expected " + held_out_items(settings.config).string() +
+             ", found none; prepare the data with braid prepare --tasks N, or leave study.families out";
+    });
     for (const std::string& path : data_folders(settings.config))
       if (!data.contains(path))
         data[path] = settings.config.data.path.empty() ? models::text::read_manifest(path).fingerprint  // of sources

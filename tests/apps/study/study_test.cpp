@@ -97,7 +97,11 @@ BOOST_AUTO_TEST_CASE(a_time_is_a_budget_of_its_own_for_each_variant) {
   std::string text = study_text(out);  // a disk may take longer than the steps
   for (const std::string interval : {"eval.interval = 4", "checkpoint.interval = 2"})
     text.replace(text.find(interval), interval.size(), interval + "00000");
+  text.replace(text.find("warmup = 1"), 10, "warmup = 2");  // more than the steps that are known before the pace
   const fs::path file = file_of(text);
+  const std::string searched = file_of(text + "[search]\nrates = [\"1e-3\"]\nbudget = 300\n").string();
+  BOOST_TEST(run("study " + searched + " --budget 0.6s --dry-run").output.find("search-a-plain-0.01m-s1-lr0.001") !=
+             std::string::npos);
   const Outcome plan = run("study " + file.string() + " --budget 0.6s --dry-run");
   BOOST_TEST(plan.code == 0, plan.output);
   BOOST_TEST(plan.output.find("a-plain-0.01m-s1") != std::string::npos, plan.output);
@@ -143,6 +147,10 @@ BOOST_AUTO_TEST_CASE(losses_are_stated_in_bits_per_byte) {
   BOOST_TEST(ends > 0);
   BOOST_TEST(bits == loss() * tokens / (tokens - ends) / std::numbers::ln2, boost::test_tools::tolerance(1e-9));
   check_rejected(file_of(study_text(world().fresh(), "metric = \"bits\"\n")), "one of nats-per-token, bits-per-byte");
+  std::string mixed = study_text(world().fresh());
+  const std::string path = "data.path = \"" + world().data().string() + "\"";
+  mixed.replace(mixed.find(path), path.size(), "data.sources = [\"" + world().data().string() + "\"]");
+  check_rejected(file_of(mixed), "a folder of plain text, found data.sources", " --metric bits-per-byte");
 }
 
 // A study that is defined on certain data takes no others.
@@ -243,8 +251,9 @@ BOOST_AUTO_TEST_CASE(coordinates_of_images_and_pairs_are_flat_under_mup_alone) {
     for (const int width : {32, 64, 128, 256})
       text += str("[sizes.w", width, "]\nmodel.hidden_size = ", width, "\nmodel.num_attention_heads = ", width / 8,
                   "\nmodel.intermediate_size = ", 2 * width, "\n");
-    const Outcome done =
-        run("study " + file_of(text + "[variants.sp]\n[variants.mup]\nmodel.mup_base_width = 32\n").string());
+    const fs::path file = file_of(text + "[variants.sp]\n[variants.mup]\nmodel.mup_base_width = 32\n");
+    check_rejected(file, " of another kind; use nats-per-token", " --metric bits-per-byte");
+    const Outcome done = run("study " + file.string());
     BOOST_TEST(done.code == 0, done.output);
     const fs::path report = out / "report";
     BOOST_TEST(slurp(report / "report.md").find(c.unit) != std::string::npos, c.base);
@@ -354,6 +363,11 @@ BOOST_AUTO_TEST_CASE(what_does_not_belong_together_is_rejected) {
   check_rejected(with("[search]\nrate = [1]\n"), "unknown key 'search.rate'");
   check_rejected(with("[search]\nrates = [0]\n"), "a list of numbers above 0");
   check_rejected(with("[search]\nrates = [1, 1]\n"), "different numbers");
+  check_rejected(with("[search]\nrates = [1]\nbudget = -3\n"), "a number above 0, found -3");
+  check_rejected(with("[sizes.a-b]\n[variants.b-plain]\n"), "two runs would have the name a-b-plain");
+  std::string endless = study_text(out);
+  endless.replace(endless.find("steps = [4]"), 11, "tokens = [\"1e300\"]");
+  check_rejected(file_of(endless), "gives more steps than a run may have");
   check_rejected(with("[search]\nrates = [1]\nvariants = [\"plain\", \"plain\"]\n"), "different names");
   check_rejected(with("[search]\nrates = [1]\nextend = 1\n"), "expected two search.rates");
   check_rejected(with("[search]\nrates = [1, 2]\nextend = -1\n"), "an integer from 0");
@@ -364,6 +378,8 @@ BOOST_AUTO_TEST_CASE(what_does_not_belong_together_is_rejected) {
   std::string unmeasured = study_text(out);
   unmeasured.replace(unmeasured.find("eval.interval = 4"), 17, "eval.interval = 0");
   check_rejected(file_of(unmeasured), "expected eval.interval above 0, found 0");
+  check_rejected(file_of(study_text(out, "", "eval.patience = 1\n")), "expected eval.patience = 0, found 1");
+  check_rejected(file_of(study_text(out, "families = true\n")), "tasks-held-out.jsonl, found none");
   check_rejected(file_of(study_text(out, "", "train.batch = 2\n")), "unknown key 'train.batch' in ");
   check_rejected(file_of("[study]\nout = \"x\"\n"), "expected study.seeds, found none");
 }
