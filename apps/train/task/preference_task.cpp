@@ -67,13 +67,25 @@ PreferenceTask::PreferenceTask(const TrainConfig& config)
   reject(config.model.dropout > 0, "model.dropout", shortest(config.model.dropout), "0", other);
   reject(config.train.z_loss > 0, "train.z_loss", shortest(config.train.z_loss), "0", other);
   reject(config.eval.tasks > 0, "eval.tasks", std::to_string(config.eval.tasks), "0", "their data have no such tasks");
-  if (config.eval.interval > 0) {
-    check(train_.data.sequences().manifest().val.documents > 0, ErrorKind::setting, [&] {
-      return "the val split of " + config.data.path + " has no pair to validate on: expected at least one; set " +
-             "eval.interval=0 to train without validation, or prepare the data again with a larger --val-fraction";
-    });
-    validation_.emplace(data_of(config, Split::val));
+  const TrainConfig::Data defaults;
+  const std::string alone = "each sequence is one answer by itself";
+  reject(config.data.packing != defaults.packing, "data.packing", config.data.packing, defaults.packing, alone);
+  reject(config.data.documents != defaults.documents, "data.documents", config.data.documents, defaults.documents,
+         alone);
+  const bool validates = config.eval.interval > 0;
+  if (train_.data.sequences().manifest().val.documents > 0) {
+    try {
+      validation_.emplace(data_of(config, Split::val));
+    } catch (const io::SystemError&) {
+      throw;
+    } catch (const Error&) {  // such as no pair that is short enough
+      if (validates) throw;
+    }
   }
+  check(validation_ || !validates, ErrorKind::setting, [&] {
+    return "the val split of " + config.data.path + " has no pair to validate on: expected at least one; set " +
+           "eval.interval=0 to train without validation, or prepare the data again with a larger --val-fraction";
+  });
 }
 
 models::Batch PreferenceTask::Part::batch(const std::vector<int64_t>& pairs) const {
@@ -152,6 +164,11 @@ void PreferenceTask::read_reference() {
   const io::SafetensorsFile file(path);
   const auto read = [&](Part& part, const std::string& name) {
     const io::TensorInfo* found = file.find(name);
+    check(found || name != "val", ErrorKind::setting, [&] {
+      return "the run in " + config_.run.out +
+             " began without validation, so it has no losses of the reference for the val split: expected "
+             "eval.interval=0; set it, or start anew in another run.out";
+    });
     const Shape shape = {2 * part.data.size()};
     if (!found || found->dtype != DType::f64 || found->shape != shape)
       io::fail_input("the losses of the reference are not those of the data", path, -1,
@@ -160,7 +177,7 @@ void PreferenceTask::read_reference() {
     part.reference = file.load(name).to_vector<double>();
   };
   read(train_, "train");
-  if (validation_) read(*validation_, "val");
+  if (config_.eval.interval > 0) read(*validation_, "val");
 }
 
 bool PreferenceTask::start(const models::Model& model, const dist::ProcessMesh& mesh) {
@@ -225,11 +242,13 @@ std::vector<std::string> PreferenceTask::data_notes() const {
   const models::text::SampleCounts& n = train_.data.sequences().sample_counts();
   const double full = 100 * static_cast<double>(n.packed_tokens) / static_cast<double>(n.capacity);
   std::string text = str("the sequences are ", human(full, 3), "% full, the longest has ", n.longest, " tokens");
-  if (n.too_long > 0 && config_.data.long_samples == "cut")
+  const bool cut = config_.data.long_samples == "cut";
+  if (n.too_long > 0 && cut)
     text += str("; ", n.too_long, " longer than data.seq_len = ", sample_tokens(), " are cut (data.long_samples)");
   if (train_.data.left_out() > 0)
-    text += str("; ", train_.data.left_out(), " of ", n.samples / 2, " pairs are left out: a sequence is longer than ",
-                "data.seq_len = ", sample_tokens(), " (data.long_samples=cut cuts it), or has no answer within it");
+    text += str("; ", train_.data.left_out(), " of ", n.samples / 2, " pairs are left out: a sequence ",
+                cut ? "has no answer within " : "is longer than ", "data.seq_len = ", sample_tokens(),
+                cut ? "" : " (data.long_samples=cut cuts it), or has no answer within it");
   return {text};
 }
 

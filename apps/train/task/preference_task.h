@@ -53,7 +53,7 @@ class PreferenceTask final : public TrainingTask {
   const TrainConfig& config_;
   const models::PreferenceOptions options_;
   Part train_;
-  std::optional<Part> validation_;  // none with eval.interval = 0
+  std::optional<Part> validation_;  // none where eval.interval = 0 and the data have none
   models::text::Sampler sampler_;
   std::optional<Evaluation> evaluation_;  // for samples
   const models::LanguageModel* model_ = nullptr;

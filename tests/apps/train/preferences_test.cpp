@@ -138,6 +138,37 @@ BOOST_AUTO_TEST_CASE(a_killed_run_ends_with_the_same_bits) {
   check_same(out, straight());
 }
 
+// The reference is computed for both splits, so a run may validate from any step on.
+BOOST_AUTO_TEST_CASE(a_run_without_validation_may_go_on_with_it) {
+  const std::filesystem::path out = world().fresh();
+  const auto to = [&](const std::string& steps, const std::string& interval) {
+    return train_pairs(out, {"schedule.name=constant", "train.steps=" + steps, "eval.interval=" + interval});
+  };
+  BOOST_TEST(to("3", "0").code == 0);
+  BOOST_TEST(slurp(reference(out)) == slurp(reference(straight())));
+  const Outcome more = to("5", "5");
+  BOOST_TEST(more.code == 0, more.output);
+  BOOST_TEST(std::isfinite(apps::read_log(out).back()["val_accuracy"]));
+  // A run of an earlier version.
+  const Tensor train = io::SafetensorsFile(reference(out).string()).load("train");
+  io::save_safetensors(reference(out).string(), {{"train", train}});
+  check_failure(to("7", "5"), 2, "began without validation, so it has no losses of the reference for the val split");
+  BOOST_TEST(to("7", "0").code == 0);
+}
+
+// A pair has the tokens of two sequences.
+BOOST_AUTO_TEST_CASE(a_study_counts_the_tokens_of_pairs) {
+  const std::filesystem::path out = world().fresh(), file = world().scratch / "pairs-study.toml";
+  write(file, "[study]\nout = \"" + out.string() + "\"\nseeds = 1\ntokens = 256\n[base]\ndata.path = \"" +
+                  data().string() + "\"\ndata.seq_len = 16\ntrain.init_from = \"" + undisturbed().string() +
+                  "\"\ntrain.batch_size = 2\nschedule.warmup = 1\neval.samples = 2\nlog.interval = 1\n[variants.x]\n");
+  const Outcome result = run("study " + file.string());
+  BOOST_TEST(result.code == 0, result.output);
+  const std::filesystem::path of_run = out / "runs/one-x-256t-s1";
+  BOOST_TEST(apps::read_log(of_run).back()["tokens"] == 256);
+  BOOST_TEST(nlohmann::json::parse(slurp(of_run / "result.json"))["tokens"] == 256);
+}
+
 // With LoRA the reference is the same model with LoRA off, to the bit, and the weights beside it stay.
 BOOST_AUTO_TEST_CASE(lora_has_the_reference_of_a_run_without) {
   const std::filesystem::path out = world().fresh();
@@ -188,6 +219,8 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_rejected) {
   rejected("model.dropout=0.1", "model.dropout does not go with preferences");
   rejected("train.z_loss=1e-4", "train.z_loss does not go with preferences");
   rejected("eval.tasks=5", "eval.tasks does not go with preferences");
+  rejected("data.packing=in_order", "data.packing does not go with preferences");
+  rejected("data.documents=joined", "data.documents does not go with preferences");
   for (const char* layout : {"parallel.tensor", "parallel.context"})
     check_failure(run(join(settings(world().fresh(), {"data.path=" + data().string(), std::string(layout) + "=2",
                                                       "train.init_from=" + undisturbed().string()}),
@@ -217,6 +250,9 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_rejected) {
   BOOST_TEST(left_out.code == 0, left_out.output);
   BOOST_TEST(left_out.output.find("1 of 21 pairs are left out") != std::string::npos, left_out.output);
   check_failure(train_pairs(world().fresh(), {short_data}), 2, "no pair to validate on");
+  const Outcome cut = train_pairs(world().fresh(), {"data.long_samples=cut", "data.seq_len=4", "eval.interval=0"});
+  BOOST_TEST(cut.output.find("left out: a sequence has no answer within data.seq_len = 4\n") != std::string::npos,
+             cut.output);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
