@@ -10,7 +10,6 @@
 #include "apps/train/task/task.h"
 #include "braid/models/data/text/manifest.h"
 #include "braid/models/data/vision/manifest.h"
-#include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/path_status.h"
 
@@ -102,8 +101,13 @@ MixedOrder training_order(const TrainConfig& config) {
   return MixedOrder(std::move(data), std::move(weights), seed);
 }
 
-// The tokens of the split are enough for a sequence.
-static bool can_validate(const Manifest& data, int64_t T) { return data.val.tokens > (data.samples ? 0 : T); }
+// Whether the val split has a sequence. Samples of data.path alone are checked by Dataset.
+static bool can_validate(const TrainConfig& config, const std::string& folder, const Manifest& data, int64_t T) {
+  if (!data.samples || data.val.tokens == 0 || config.data.sources.empty())
+    return data.val.tokens > (data.samples ? 0 : T);
+  constexpr int64_t longest = int64_t{1} << 31;
+  return split_of(config, folder, Split::val, longest).rest({}, T).size() > 0;
+}
 
 std::vector<std::optional<Dataset>> validation_data(const TrainConfig& config) {
   if (config.eval.interval == 0) return {};
@@ -112,7 +116,7 @@ std::vector<std::optional<Dataset>> validation_data(const TrainConfig& config) {
   std::vector<std::optional<Dataset>> data;
   bool enough = false;
   for (const std::string& folder : data_folders(config)) {
-    const bool can = can_validate(models::text::read_manifest(folder), T);
+    const bool can = can_validate(config, folder, models::text::read_manifest(folder), T);
     enough = enough || (can && (sources.empty() || sources[data.size()].weights.back().weight > 0));
     data.push_back(can ? std::optional(split_of(config, folder, Split::val, T)) : std::nullopt);
   }
@@ -121,16 +125,17 @@ std::vector<std::optional<Dataset>> validation_data(const TrainConfig& config) {
     return str(sources.empty() ? "the val split of " + config.data.path + " is"
                                : "the val splits of all data.sources with a weight at the end of the run are",
                " too small to validate on: expected at least ",
-               manifest.samples ? "one sample" : str(T + 1, " tokens for one sequence"), ", found ",
-               manifest.val.tokens, manifest.samples ? " tokens" : "", sources.empty() ? "" : " in the first",
-               "; set eval.interval=0 to train without validation, lower data.seq_len, or prepare the data again with "
-               "a larger --val-fraction");
+               manifest.samples ? str("one sample within ", T + 1, " tokens") : str(T + 1, " tokens for one sequence"),
+               ", found ", manifest.val.tokens, manifest.samples ? " tokens" : "",
+               sources.empty() ? "" : " in the first", "; set eval.interval=0 to train without validation, ",
+               manifest.samples ? "raise" : "lower",
+               " data.seq_len, or prepare the data again with a larger --val-fraction");
   });
   return data;
 }
 
 // Where a run stands; a damaged checkpoint will be passed over by the resume.
-static models::RunState newest_readable_state(const fs::path& run) {
+models::RunState newest_readable_state(const fs::path& run) {
   const std::vector<models::StepFolder> checkpoints = models::step_folders(run);
   for (size_t i = checkpoints.size(); i-- > 0;) {
     try {

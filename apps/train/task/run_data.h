@@ -1,6 +1,7 @@
 // The data of a run: the splits that its settings need, and every condition between settings and data. What fails here
 // would otherwise fail in the middle of the run.
 #pragma once
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "apps/train/config/train_config.h"
 #include "braid/models/data/text/mixed_order.h"
 #include "braid/models/model_spec.h"
+#include "braid/models/training/checkpoint/checkpoint.h"
 
 namespace braid::apps {
 
@@ -19,6 +21,8 @@ int64_t sequence_length_of_data(const TrainConfig& config);
 models::text::SequenceOptions sequence_options(const TrainConfig& config, const std::string& folder);
 models::text::Dataset training_data(const TrainConfig& config);  // of several sources the first
 models::text::MixedOrder training_order(const TrainConfig& config);
+// Where the run in the folder stands: by its newest checkpoint that can be read.
+models::RunState newest_readable_state(const std::filesystem::path& run);
 // Sets train.steps by train.epochs, where that is above 0 and there are data; `overrides` are those of the command
 // line, where train.steps alone replaces train.epochs. Returns what to tell the user; empty: nothing. Error(setting)
 // when both are on the command line.

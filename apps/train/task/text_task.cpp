@@ -121,7 +121,7 @@ std::vector<std::string> TextTask::data_notes() const {
     notes.push_back(str("source ", use[i].name, ": ", order_.data(static_cast<int64_t>(i)).tokens(),
                         " train tokens; over the run ", use[i].text()));
     if (!validation_.empty() && !validation_[i])
-      notes.push_back("note: source " + use[i].name + " has too few val tokens: val_loss leaves it out");
+      notes.push_back("note: source " + use[i].name + " has no sequence in its val split: val_loss leaves it out");
   }
   for (const std::string& warning : repetition_warnings(use)) notes.push_back(warning);
   return notes;

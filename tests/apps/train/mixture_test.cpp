@@ -227,6 +227,23 @@ BOOST_AUTO_TEST_CASE(inspect_shows_the_batches_of_a_mixture) {
   BOOST_TEST(shown.output.find(" of letters: 32 of 32 targets") != std::string::npos, shown.output);
 }
 
+BOOST_AUTO_TEST_CASE(a_source_without_a_val_sequence_is_left_out_of_validation) {
+  const auto sample = [](int n) {
+    return "{\"prompt\": \"1\", \"answer\": \"" + std::string(size_t(n), '2') + "\"}\n";
+  };
+  write(world().scratch / "short.jsonl", sample(5) + sample(7));
+  write(world().scratch / "long.jsonl", sample(50));
+  Folders::prepare("short.jsonl", "answers", "--answers --val " + (world().scratch / "long.jsonl").string());
+  folders();
+  const std::string answers = Folders::folder("answers");
+  const Outcome result =
+      mix(world().fresh(), "'data.sources=[\"" + Folders::folder("digits") + "\", \"" + answers + "\"]'");
+  BOOST_TEST(result.code == 0, result.output);
+  BOOST_TEST(result.output.find("source answers has no sequence in its val split") != std::string::npos, result.output);
+  check_failure(mix(world().fresh(), "'data.sources=[\"" + answers + "\"]'"), 2,
+                "too small to validate on: expected at least one sample within 33 tokens");
+}
+
 BOOST_AUTO_TEST_CASE(folders_that_cannot_be_mixed) {
   folders();
   const std::string digits = Folders::folder("digits");
