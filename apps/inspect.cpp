@@ -18,6 +18,7 @@
 #include "braid/models/data/text/batches.h"
 #include "braid/models/data/text/preference_data.h"
 #include "braid/models/data/vision/manifest.h"
+#include "braid/models/families/seq2seq/pairs.h"
 #include "braid/tensor/error.h"
 
 namespace braid::apps {
@@ -199,7 +200,9 @@ void print_sequence(const Tokenizer& tokenizer, const Sequence& s, bool all_coun
   const size_t T = s.ids.size();
   size_t documents = 0;
   for (size_t begin = 0, end; begin < T; begin = end) {
-    for (end = begin + 1; end < T && (s.positions.empty() || s.positions[end] != 0);) ++end;
+    // Where joined samples meet, a target is not the token behind it.
+    const auto meet = [&](size_t t) { return s.targets[t - 1] >= 0 && s.targets[t - 1] != s.ids[t]; };
+    for (end = begin + 1; end < T && !meet(end) && (s.positions.empty() || s.positions[end] != 0);) ++end;
     const auto padding = [&](size_t i) { return s.ids[i] == tokenizer.pad_id() && s.targets[i] < 0; };
     size_t used = end;  // without the padding behind
     while (used > begin && padding(used - 1)) --used;
@@ -219,13 +222,32 @@ void print_sequence(const Tokenizer& tokenizer, const Sequence& s, bool all_coun
   }
 }
 
-void print_batch(const Arguments& arguments, const TrainConfig& config, const models::text::MixedOrder& order) {
+// The number of the first sample of the micro-batch, from 0.
+int64_t first_of_batch(const Arguments& arguments, int64_t B) {
+  const int64_t number = arguments.get_int("batch"), most = (int64_t{1} << 52) / B;
+  check(number <= most, ErrorKind::setting, [&] {
+    return str("bad value for --batch: expected at most ", most, " with train.batch_size = ", B, ", found ", number);
+  });
+  return (number - 1) * B;
+}
+
+// earlier: sequences of other lengths that the run has read before.
+void print_batch(const Arguments& arguments, const TrainConfig& config, models::text::MixedOrder order,
+                 const std::vector<models::EarlierLength>& earlier) {
   const std::vector<DataSource> sources = data_sources(config);
-  const int64_t B = config.train.batch_size, first = (arguments.get_int("batch") - 1) * B, T = order.seq_len();
+  const int64_t B = config.train.batch_size, first = first_of_batch(arguments, B), T = order.seq_len();
+  int64_t read = 0;
+  for (const models::EarlierLength& e : earlier) read += e.sequences;
+  check(first >= read, ErrorKind::setting, [&] {
+    return str("bad value for --batch: the run read the first ", read, " sequences at another data.seq_len: expected ",
+               "at least ", (read + B - 1) / B + 1, ", found ", arguments.get_int("batch"));
+  });
+  if (!earlier.empty()) order.continue_after(earlier);
+  const int64_t epoch = earlier.empty() ? first / order.size() : static_cast<int64_t>(order.epochs(first)[0]);
   std::printf("micro-batch %lld of the order of run.seed = %lld: %lld of %lld sequences of %lld tokens, epoch %lld\n",
               static_cast<long long>(arguments.get_int("batch")), static_cast<long long>(config.run.seed),
               static_cast<long long>(B), static_cast<long long>(order.size()), static_cast<long long>(T),
-              static_cast<long long>(first / order.size() + 1));
+              static_cast<long long>(epoch + 1));
   for (int64_t i = 0; i < order.sources(); ++i)
     if (const std::string words = words_about_samples(order.data(i), config); !words.empty())
       std::printf("%s\n", words.c_str());
@@ -246,7 +268,7 @@ void print_batch(const Arguments& arguments, const TrainConfig& config, const mo
 
 // The same of preferences.
 void print_pairs(const Arguments& arguments, const TrainConfig& config, const models::text::PreferenceData& data) {
-  const int64_t B = config.train.batch_size, first = (arguments.get_int("batch") - 1) * B;
+  const int64_t B = config.train.batch_size, first = first_of_batch(arguments, B);
   const models::text::Sampler order(data.size(), static_cast<uint64_t>(config.run.seed));
   const Dataset& sequences = data.sequences();
   std::printf("micro-batch %lld of the order of run.seed = %lld: %lld of %lld pairs of sequences of %lld tokens\n",
@@ -285,6 +307,8 @@ int run_inspect(const Arguments& arguments) {
         "--table and settings are for the batches of a run: expected --batch N beside them");
   check(names_data(config), ErrorKind::setting,
         [&] { return given + " sets no data.path: expected a data folder, or the settings of a run"; });
+  check(!models::PairTask::of_path(config.data.path), ErrorKind::setting,
+        [&] { return config.data.path + " is built in: expected a data folder, or the settings of a run on one"; });
   if (!arguments.has("batch")) {
     for (const std::string& folder : data_folders(config)) print_folder(arguments, folder);
     return 0;
@@ -299,11 +323,15 @@ int run_inspect(const Arguments& arguments) {
     print_pairs(arguments, config, {config.data.path, Split::train, T, config.data.long_samples == "cut"});
     return 0;
   }
-  print_batch(arguments, config,
-              file ? training_order(config)
-                   : models::text::MixedOrder(
-                         Dataset(given, Split::train, config.data.seq_len, sequence_options(config, given)),
-                         static_cast<uint64_t>(config.run.seed)));
+  models::text::MixedOrder order =
+      file
+          ? training_order(config)
+          : models::text::MixedOrder(Dataset(given, Split::train, config.data.seq_len, sequence_options(config, given)),
+                                     static_cast<uint64_t>(config.run.seed));
+  models::RunState state;
+  if (file) state = newest_readable_state((std::filesystem::path(".") / given).parent_path());
+  const int64_t T = order.seq_len();
+  print_batch(arguments, config, std::move(order), models::with_length(state, T).earlier);
   return 0;
 }
 
@@ -335,7 +363,8 @@ Command inspect_command() {
           "terminal and in [brackets] elsewhere, where not all of it does; specials stand in reverse on a terminal.\n"
           "--batch shows the same sequences as training with the same settings, in the same order: the first of\n"
           "process 1 and so on when several processes share a micro-batch. Without data.seq_len and without the\n"
-          "settings of a run sequences have 128 tokens.",
+          "settings of a run sequences have 128 tokens. Of RUN/config.resolved.toml it is the order of that run,\n"
+          "also after a change of data.seq_len.",
       .examples = {"braid inspect data/books", "braid inspect data/chats --documents 5 --first 100",
                    "braid inspect out/run/config.resolved.toml --batch 3",
                    "braid inspect data/chats --batch 1 data.seq_len=256 data.packing=in_order --table",

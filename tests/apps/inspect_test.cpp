@@ -63,6 +63,8 @@ BOOST_AUTO_TEST_CASE(batches_are_those_of_training) {
          "  document 2, tokens 5 to 10\n1+2=[3!]  and then [<|endoftext|>]\n", "  5 tokens of padding\n"});
   shows(data().samples + two + "data.documents=joined --table",
         {"attention across documents", "      3         3      61  =  ->  2\n", "  1  ->  (not counted)\n"});
+  shows(data().samples + two + "data.documents=joined",
+        {"\n1+1=[2]  and then [<|endoftext|>]\n1+2=[3!]  and then [<|endoftext|>]\n  5 tokens of padding\n"});
   shows(data().text + " --batch 1 data.seq_len=32 train.batch_size=1",
         {"32 of 32 targets are counted", "first\\n\nline"});
   shows(data().text + " --batch 2 data.seq_len=8 train.batch_size=2 data.documents=separate",
@@ -80,15 +82,19 @@ BOOST_AUTO_TEST_CASE(bad_use) {
   rejects((data().scratch / "nothing").string(), 3, "dataset.json");
   rejects(data().text + " --first 4", 2, "bad value for --first: expected at most 3, the documents of the train split");
   rejects(data().text + " --batch 1 data.seq_len=400", 3, "too small");
+  rejects(data().text + " --batch 1000000000000 train.batch_size=10000000 data.seq_len=8", 2,
+          "expected at most 450359962 with");
+  rejects("pairs:dates", 2, "pairs:dates is built in: expected a data folder");
 }
 
 BOOST_AUTO_TEST_CASE(runs_and_checkpoints) {
   const Scratch scratch;
   const std::string run_folder = (scratch / "run").string(), checkpoint = run_folder + "/step-00000002";
-  const Outcome trained =
-      run("train model.preset=dcformer-tiny model.n_layer=1 data.seq_len=16 train.batch_size=1 "
-          "train.steps=2 schedule.warmup=0 eval.interval=0 data.path=" +
-          data().text + " run.out=" + run_folder);
+  const std::string train =
+      "train model.preset=dcformer-tiny model.n_layer=1 train.batch_size=1 schedule.warmup=0 eval.interval=0 "
+      "data.path=" +
+      data().text + " run.out=" + run_folder;
+  const Outcome trained = run(train + " train.steps=2 data.seq_len=16");
   BOOST_TEST_REQUIRE(trained.code == 0, trained.output);
   shows(run_folder, {"a run folder with 1 checkpoint; a resume takes step-00000002", "latest  ", "log.csv  "});
   shows(checkpoint, {": a checkpoint; every file matches the manifest", "model.safetensors  ", "tensors of F32, ",
@@ -102,6 +108,18 @@ BOOST_AUTO_TEST_CASE(runs_and_checkpoints) {
   BOOST_TEST(damaged.output.find("damaged checkpoint " + checkpoint + ": model.safetensors has checksum ") !=
                  std::string::npos,
              damaged.output);
+
+  // At another length a run first reads the rest of the epoch: here two sequences of 8 tokens after one of 16.
+  fs::remove_all(run_folder);
+  BOOST_TEST(run(train + " train.steps=1 data.seq_len=16").code == 0);
+  BOOST_TEST(run(train + " train.steps=2 data.seq_len=8").code == 0);
+  const std::string settings = run_folder + "/config.resolved.toml";
+  const Outcome before = run("inspect " + settings + " --batch 1");
+  BOOST_TEST(before.code == 2, before.output);
+  BOOST_TEST(before.output.find("first 1 sequences at another data.seq_len: expected at least 2") != std::string::npos,
+             before.output);
+  shows(settings + " --batch 2", {"1 of 4 sequences of 8 tokens, epoch 1"});
+  shows(settings + " --batch 4", {"1 of 4 sequences of 8 tokens, epoch 2"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()
