@@ -20,7 +20,7 @@ void check_only(const Arguments& arguments, const std::string& prefix, const std
       return what + " and texts are tasks of different models: expected " + prefix + "NAME alone, found also " +
              preview(task);
     });
-  for (const char* flag : {"out", "compare", "shots-from", "tokenizer", "max-length"})
+  for (const char* flag : {"out", "compare", "shots", "shots-from", "seed", "stride", "tokenizer", "max-length"})
     check(!arguments.has(flag) || arguments.get(flag).empty(), ErrorKind::setting,
           [&] { return str("--", flag, " is for texts: it has no effect on ", what, "; leave it out"); });
 }

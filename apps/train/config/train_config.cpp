@@ -185,8 +185,8 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                one_of({"cosine", "linear", "constant", "wsd"})},
               {"schedule.warmup", &c.schedule.warmup, "steps of linear rise", count_or_none},
               {"schedule.final_fraction", &c.schedule.final_fraction, "last learning rate / peak", between(0, 1)},
-              {"schedule.decay_fraction", &c.schedule.decay_fraction, "share of the run in which wsd falls",
-               between(0, 1)},
+              {"schedule.decay_fraction", &c.schedule.decay_fraction,
+               "share of train.steps in which wsd falls, rounded down", between(0, 1)},
               {"schedule.tail", &c.schedule.tail, "how wsd falls", one_of({"linear", "1-sqrt", "cosine"})},
 
               {"eval.interval", &c.eval.interval, "steps between validations, 0 = none", count_or_none},

@@ -7,6 +7,7 @@
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/run_data.h"
 #include "apps/train/task/task.h"
+#include "braid/models/data/vision/manifest.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/tensor/io/path_status.h"
 
@@ -20,7 +21,8 @@ double training_flops_per_token(const fs::path& run) {
   TrainConfig config;
   const Schema schema = train_schema(config, model_settings());
   load_config(schema, file, {});
-  const bool data = names_data(config) && io::exists(fs::path(data_folder(config)) / "dataset.json");
+  const bool data = names_data(config) && io::exists(fs::path(data_folder(config)) / "dataset.json") &&
+                    !models::vision::holds_images(data_folder(config));
   const auto checkpoints = models::step_folders(file.parent_path());
   const auto spec = !checkpoints.empty() ? model_in(checkpoints.back().path)
                     : data               ? model_for_data(config)

@@ -57,6 +57,7 @@ BOOST_AUTO_TEST_CASE(the_log_counts_images_and_measures_classes) {
   BOOST_TEST(log.size() == 10u);
   BOOST_TEST(log.back()["pictures"] == 120);
   BOOST_TEST(std::isnan(log.back()["tokens"]));
+  check_failure(run("plot " + straight().string() + " --x flops"), 3, "expected the column tokens in every row");
   BOOST_TEST(log.back()["pictures_per_s"] > 0);
   BOOST_TEST(std::isnan(log[3]["val_top1"]));
   for (const size_t at : {4u, 9u}) {
@@ -136,7 +137,8 @@ BOOST_AUTO_TEST_CASE(eval_reports_every_class) {
     check_failure(run("eval " + arguments), 2, words);
   };
   rejected(straight().string() + " pictures:" + images() + " in-context", "tasks of different models");
-  rejected(straight().string() + " pictures:" + images() + " --max-length 5", "--max-length is for texts");
+  for (const std::string flag : {"--max-length", "--stride", "--shots"})
+    rejected(straight().string() + " pictures:" + images() + " " + flag + " 5", flag + " is for texts");
 }
 
 // The classes of another folder have other numbers, its pixels another mean: the names and the scaling of the model
