@@ -66,8 +66,10 @@ void write_other_name(GrammarWriter& w, const std::vector<std::string>& names, s
   w.either(parts);
 }
 
-// The rule of a name, in quotes, that is none of these. It has no escapes, which could spell one of them.
+// The rule of a name, in quotes, that is none of these. It has no escapes, which could spell one of them, so that it is
+// no name that needs some.
 uint32_t other_name(GrammarWriter& w, std::vector<std::string> names) {
+  std::erase_if(names, [](const std::string& name) { return ordered_json(name).dump().size() > name.size() + 2; });
   std::ranges::sort(names);
   return w.rule([&] {
     const Label over = w.add(Op::jump), rest = w.here();
@@ -76,7 +78,10 @@ uint32_t other_name(GrammarWriter& w, std::vector<std::string> names) {
     w.add(Op::back);
     w.at(over).a = w.here();
     w.text("\"");
-    write_other_name(w, names, 0, names.size(), 0, 0, rest);
+    if (names.empty())
+      w.add(Op::jump, rest);
+    else
+      write_other_name(w, names, 0, names.size(), 0, 0, rest);
   });
 }
 
@@ -243,8 +248,9 @@ void write_object(GrammarWriter& w, const ObjectParts& parts, const std::functio
 }
 
 void write_number(GrammarWriter& w, const SchemaAt& at, bool integer) {
-  // Integers have 18 digits where nothing bounds them, numbers with bounds 9 before the point.
-  const double most = integer ? 9007199254740992.0 : 999999999.0, unbounded = integer ? 1e18 : 999999999.0;
+  // Integers have 18 digits where nothing bounds them, numbers with bounds 9 before the point. Bounds are below 2^53:
+  // above, several integers are the same double.
+  const double most = integer ? 9007199254740991.0 : 999999999.0, unbounded = integer ? 1e18 : 999999999.0;
   bool bounded = false;
   const auto bound = [&](const char* keyword, double missing, bool larger) {
     const std::string other = std::string("exclusive") + (larger ? "Minimum" : "Maximum");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "braid/tensor/base/strings.h"
@@ -41,10 +42,6 @@ std::optional<ordered_json> listed(const ordered_json& schema) {
   return std::nullopt;
 }
 
-bool disjoint(const std::optional<ordered_json>& a, const std::optional<ordered_json>& b) {
-  return a && b && std::ranges::none_of(*a, [&](const ordered_json& x) { return std::ranges::count(*b, x) > 0; });
-}
-
 // Types that values of a schema may have, integers as numbers.
 std::set<std::string> possible_types(const ordered_json& schema) {
   std::set<std::string> types;
@@ -59,24 +56,80 @@ std::set<std::string> possible_types(const ordered_json& schema) {
   return types;
 }
 
-bool exclude(const ordered_json& a, const ordered_json& b, const SchemaAt& at, const ordered_json& root) {
-  const std::set<std::string> left = possible_types(a), right = possible_types(b);
-  if (std::ranges::none_of(left, [&](const std::string& type) { return right.contains(type); })) return true;
-  if (disjoint(listed(a), listed(b))) return true;
-  const auto is_object = [](const ordered_json& s) {
-    return s.is_object() && s.value("type", ordered_json()) == "object" && s.contains("properties") &&
-           s.at("properties").is_object() && s.contains("required") && s.at("required").is_array();
+// What tells the alternatives of a oneOf apart.
+class Alternatives {
+ public:
+  Alternatives(const SchemaAt& at, const ordered_json& root) : root_(root) {
+    for (size_t i = 0; i < at.schema.at("oneOf").size(); ++i) add(followed(at.below("oneOf", i), root));
+  }
+  bool exclude(size_t i, size_t j) const {
+    const Alternative &a = all_[i], &b = all_[j];
+    if (std::ranges::none_of(a.types, [&](const std::string& type) { return b.types.contains(type); })) return true;
+    if (a.values && b.values && disjoint(*a.values, *b.values)) return true;
+    return std::ranges::any_of(a.properties, [&](const auto& property) {
+      const auto other = b.properties.find(property.first);
+      return other != b.properties.end() && disjoint(*property.second, *other->second);
+    });
+  }
+
+ private:
+  using Values = std::vector<size_t>;  // numbers of listed values, sorted
+  struct Alternative {
+    std::set<std::string> types;
+    const Values* values = nullptr;                   // none: it lists no values
+    std::map<std::string, const Values*> properties;  // required ones that list values
   };
-  if (!is_object(a) || !is_object(b)) return false;
-  const auto value = [&](const ordered_json& s, const std::string& name) {
-    return listed(followed({s.at("properties").at(name), at.path}, root).schema);
-  };
-  return std::ranges::any_of(a.at("required"), [&](const ordered_json& name) {
-    return name.is_string() && std::ranges::count(b.at("required"), name) > 0 &&
-           a.at("properties").contains(name.get<std::string>()) &&
-           b.at("properties").contains(name.get<std::string>()) && disjoint(value(a, name), value(b, name));
-  });
-}
+
+  static bool disjoint(const Values& a, const Values& b) {
+    for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
+      if (*x == *y) return false;
+      *x < *y ? ++x : ++y;
+    }
+    return true;
+  }
+
+  void add(const SchemaAt& at) {
+    all_.push_back({possible_types(at.schema), values_of(at.schema), {}});
+    if (!at.schema.is_object() || at.schema.value("type", ordered_json()) != "object") return;
+    const auto properties = at.schema.find("properties"), required = at.schema.find("required");
+    if (properties == at.schema.end() || !properties->is_object() || required == at.schema.end()) return;
+    std::set<std::string> names;
+    for (const ordered_json& name : *required)
+      if (name.is_string()) names.insert(name.get<std::string>());
+    for (const auto& [name, property] : properties->items()) {
+      if (!names.contains(name)) continue;
+      const SchemaAt value = followed({property, at.path + "/properties/" + escaped(name)}, root_);
+      if (const Values* values = values_of(value.schema)) all_.back().properties.emplace(name, values);
+    }
+  }
+
+  // The same for the same schema, which references may lead to many times.
+  const Values* values_of(const ordered_json& schema) {
+    const auto [known, added] = lists_.try_emplace(&schema);
+    std::optional<Values>& values = known->second;
+    const auto list = added ? listed(schema) : std::nullopt;
+    if (list) {
+      values.emplace();
+      for (const ordered_json& value : *list)
+        values->push_back(numbers_.try_emplace(sorted(value), numbers_.size()).first->second);
+      std::ranges::sort(*values);
+    }
+    return values ? &*values : nullptr;
+  }
+
+  // Equal values as equal JSON: properties in one order, 1 as 1.0.
+  static nlohmann::json sorted(const ordered_json& value) {
+    return nlohmann::json::parse(value.dump(), [](int, nlohmann::json::parse_event_t, nlohmann::json& part) {
+      if (part.is_number()) part = part.get<double>();
+      return true;
+    });
+  }
+
+  const ordered_json& root_;
+  std::vector<Alternative> all_;
+  std::map<const ordered_json*, std::optional<Values>> lists_;
+  std::map<nlohmann::json, size_t> numbers_;
+};
 
 }  // namespace
 
@@ -130,13 +183,12 @@ bool has_type(const ordered_json& value, const std::string& type) {
 void check_exclusive(const SchemaAt& at, const ordered_json& root) {
   const size_t n = at.schema.at("oneOf").size();
   if (n > 100) at.fail(str("has too many alternatives of 'oneOf': at most 100, found ", n));
+  const Alternatives alternatives(at, root);
   for (size_t i = 0; i < n; ++i)
-    for (size_t j = 0; j < i; ++j) {
-      const SchemaAt a = followed(at.below("oneOf", i), root), b = followed(at.below("oneOf", j), root);
-      if (!exclude(a.schema, b.schema, at, root))
+    for (size_t j = 0; j < i; ++j)
+      if (!alternatives.exclude(i, j))
         at.fail(str("has alternatives ", j, " and ", i,
                     " of 'oneOf' that one value may fit both; use 'anyOf', or a required property with a 'const'"));
-    }
 }
 
 ordered_json merged_objects(const SchemaAt& at, const ordered_json& root) {

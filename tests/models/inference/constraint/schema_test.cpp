@@ -1,5 +1,6 @@
 // Schemas: what their grammars read, and what is rejected.
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 
 #include "tests/models/inference/constraint/constrained_texts.h"
 #include "tests/models/inference/constraint/valid_json.h"
@@ -30,6 +31,9 @@ const SchemaRow kSchemaRows[] = {
      {"-12", "-9", "0", "7", "99", "100", "299", "305"},
      {"-13", "-20", "306", "310", "1000", "-0"}},
     {R"({"type": "integer", "exclusiveMinimum": 9, "exclusiveMaximum": 12})", {"10", "11"}, {"9", "12", "1", "110"}},
+    {R"({"type": "integer", "minimum": 9007199254740991, "maximum": 9007199254740991})",
+     {"9007199254740991"},
+     {"9007199254740990", "9007199254740992"}},
     {R"({"type": "integer", "maximum": -5})", {"-5", "-10", "-49"}, {"-4", "5", "0"}},
     {R"({"type": "integer", "minimum": 1.5, "maximum": 3.5})", {"2", "3"}, {"1", "4"}},
     {R"({"type": "number"})", {"1", "-1.5e3"}, {"\"1\"", "1."}},
@@ -72,6 +76,12 @@ const SchemaRow kSchemaRows[] = {
      {"{}", R"({"ab":1})", R"({"a":null})", R"({"abc":null})", R"({"ab":1,"b":null,"":null})", R"({"ê":null})",
       R"({"é":2,"éé":null})", "{\"\xC3\xAA\":null}", "{\"\xE2\x82\xAC\":null}"},
      {R"({"ab":null})", R"({"é":null})", R"({"a\u0062":null})", R"({"c":1})", R"({"b":null,"ab":1})"}},
+    {R"({"properties": {"a\"b": {"const": 1}, "a": {"const": 2}}, "additionalProperties": {"type": "null"}})",
+     {R"({"a\"b":1})", R"({"a":2,"ab":null})", R"({"b":null})"},
+     {R"({"a\"b":null})", R"({"a":null})", R"({"a"b":null})", R"({"a"":null})"}},
+    {R"({"properties": {"a\\": {"const": 1}, "\t": {"const": 2}}, "additionalProperties": {"type": "null"}})",
+     {R"({"a\\":1,"\t":2})", R"({"a":null})", R"({"":null})"},
+     {R"({"a\":null})", "{\"\t\":null}", R"({"\t":null})", R"({"\x":null})"}},
     {R"({"required": ["x"], "additionalProperties": {"type": "integer"}})",
      {R"({"x":1})", R"({"x":1,"y":2})"},
      {"{}", R"({"y":2})", R"({"x":1,"x":2})"}},
@@ -177,6 +187,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_supported_is_named) {
       {R"({"oneOf": [{"type": "integer"}, {"type": "number"}]})",
        {"alternatives 0 and 1 of 'oneOf' that one value may fit both"}},
       {R"({"oneOf": [{"properties": {"a": true}}, {"type": "object"}]})", {"of 'oneOf'"}},
+      {R"({"oneOf": [{"const": {"a": 1, "b": [2]}}, {"enum": [3, {"b": [2.0], "a": 1.0}]}]})", {"0 and 1 of 'oneOf'"}},
       {R"({"oneOf": [{"type": "object"}, {"properties": {"a": {"const": 1}}, "required": ["a"], "type": "object"}]})",
        {"of 'oneOf'"}},
       {R"({"allOf": [{"properties": {"a": true}}, {"properties": {"a": true}}]})", {"'#/allOf/1'", "another part"}},
@@ -188,6 +199,8 @@ BOOST_AUTO_TEST_CASE(what_is_not_supported_is_named) {
       {R"({"type": "string", "minLength": 3, "maxLength": 2})", {"'minLength' is above 'maxLength'"}},
       {R"({"type": "number", "minimum": 0.5})", {"'minimum' that is not supported: expected an integer"}},
       {R"({"type": "integer", "minimum": "a"})", {"bad value of 'minimum': expected a number from"}},
+      {R"({"type": "integer", "minimum": 9007199254740993})", {"a number from -9007199254740991 to 9007199254740991"}},
+      {R"({"type": "integer", "exclusiveMinimum": 9007199254740992})", {"bad value of 'exclusiveMinimum'"}},
       {R"({"type": "integer", "minimum": 3, "maximum": 2})", {"minimum is above its maximum"}},
       {R"({"type": "number", "exclusiveMinimum": 2, "maximum": 2})", {"minimum is above its maximum"}},
       {R"({"required": ["a"], "additionalProperties": false})", {"'a' has no schema"}},
@@ -206,6 +219,24 @@ BOOST_AUTO_TEST_CASE(what_is_not_supported_is_named) {
         BOOST_TEST_MESSAGE(schema);
         return false;
       });
+}
+
+// As many values as are permitted, in alternatives and in properties that these require: pairs of lists are not
+// compared value by value, which would take minutes.
+BOOST_AUTO_TEST_CASE(alternatives_of_many_values_are_told_apart) {
+  json alternatives, last;
+  for (int i = 0; i < 100; ++i) {
+    json values;
+    for (int j = 0; j < 1000; ++j) values.push_back(str("v", i * 1000 + j));
+    alternatives.push_back({{"type", "object"}, {"required", {"k"}}, {"properties", {{"k", {{"enum", values}}}}}});
+    last.push_back({{"enum", values}});
+  }
+  last[99]["enum"][500] = "v500";
+  const auto begun = std::chrono::steady_clock::now();
+  BRAID_CHECK_FAILS(models::json_schema_grammar(json{{"oneOf", alternatives}}.dump()), ErrorKind::input, "too large");
+  BRAID_CHECK_FAILS(models::json_schema_grammar(json{{"oneOf", last}}.dump()), ErrorKind::input,
+                    "has alternatives 0 and 99 of 'oneOf'");
+  BOOST_TEST((std::chrono::steady_clock::now() - begun < std::chrono::seconds(30)));
 }
 
 BOOST_AUTO_TEST_CASE(sizes_are_limited) {
