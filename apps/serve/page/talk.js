@@ -17,7 +17,8 @@ export class Talk {
     this.model = model;
     this.context = model.max_model_len;
     this.onError = onError;
-    // {text, from: 'you' | 'model', token: {id, p, top}, run}; run: {prompt, first}, the ids in front of parts[first].
+    // {text, from: 'you' | 'model', token: {id, bytes, p, top}, bytes, run}; bytes: of the token, without those of a stop
+    // string; run: {prompt, first, text}, the ids in front of parts[first], and what the server said of it as text.
     this.parts = [];
     this.abort = null;
     this.mode = new Choice($('mode'), () => this.clear());
@@ -48,7 +49,7 @@ export class Talk {
   }
 
   get chat() { return this.mode.value === 'chat'; }
-  text() { return this.parts.map((part) => part.text).join(''); }
+  text() { return textOf(this.parts); }
   status(text) { $('talk-status').textContent = text; }
 
   // parts: to begin with.
@@ -112,22 +113,22 @@ export class Talk {
 
   messages(parts = this.parts) {
     const messages = [];
-    for (const part of parts) {
-      const role = part.from === 'you' ? 'user' : 'assistant', last = messages.at(-1);
-      const content = part.token?.end ? '' : part.text;
-      if (last?.role === role) last.content += content;
-      else messages.push({role, content});
+    for (let first = 0, end; first < parts.length; first = end) {
+      for (end = first + 1; end < parts.length && parts[end].from === parts[first].from;) ++end;
+      const content = textOf(parts.slice(first, end).filter((part) => !part.token?.end));
+      // What ends an answer is a part of the template.
+      messages.push(parts[first].from === 'you' ? {role: 'user', content} : {role: 'assistant', content: content.trimEnd()});
     }
-    // What ends an answer is a part of the template.
-    for (const message of messages) if (message.role === 'assistant') message.content = message.content.trimEnd();
     if (this.settings.system) messages.unshift({role: 'system', content: this.settings.system});
     return messages;
   }
 
-  // The ids of all tokens, where the text ends with tokens of the model; otherwise the whole text becomes tokens anew.
+  // The ids of all tokens, where the text ends with tokens of the model and these are no stop string; otherwise the whole
+  // text becomes tokens anew.
   ids() {
-    const run = this.parts.at(-1)?.run;
-    return run ? [...run.prompt, ...this.parts.slice(run.first).map((part) => part.token.id)] : null;
+    const {run, bytes, token} = this.parts.at(-1) ?? {};
+    if (!run || bytes?.length !== token.bytes?.length) return null;
+    return [...run.prompt, ...this.parts.slice(run.first).map((part) => part.token.id)];
   }
 
   // The first part of what the model wrote last.
@@ -165,12 +166,14 @@ export class Talk {
       const count = await this.room(this.settings.count);
       const body = {...this.request(), ...this.settings.request(), model: this.model.id, max_tokens: count,
         return_token_ids: true};
-      const run = {prompt: [], first: before};
+      const run = {prompt: [], first: before, text: ''};
       for await (const event of stream(this.chat ? '/v1/chat/completions' : '/v1/completions', body, abort.signal)) {
         const choice = event.choices?.[0];
         if (!choice) continue;
         run.prompt = event.prompt_token_ids ?? choice.prompt_token_ids ?? run.prompt;
-        for (const token of tokensOf(choice)) this.add({text: token.text, from: 'model', token, run});
+        run.text += choice.text ?? choice.delta.content ?? '';
+        for (const token of tokensOf(choice)) this.add({text: token.text, bytes: token.bytes, from: 'model', token, run});
+        if (choice.finish_reason === 'stop') this.leaveOutStop(run);
         if (choice.finish_reason) ended = choice.finish_reason === 'length' ? '' : 'The text ends here.';
         const seconds = (performance.now() - begun) / 1000, made = this.parts.length - before;
         if (made) this.status(`${made} tokens, ${(made / seconds).toFixed(1)} tokens/s`);
@@ -193,13 +196,39 @@ export class Talk {
     this.parts.push(part);
     const box = $('transcript'), atEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 40;
     this.tokens.add(part);
+    this.showCharacters();
     if (this.parts.length === 1) this.enable();
     if (atEnd) box.scrollTop = box.scrollHeight;
   }
 
+  // A stop string is shown, and no part of the text: the bytes behind what the server said are not those of a part.
+  leaveOutStop(run) {
+    const parts = this.parts.slice(run.first).filter((part) => !part.token.end);
+    if (!textOf(parts).startsWith(run.text)) return;  // a special token is among them
+    for (let at = parts.length - 1; textOf(parts).length > run.text.length;) {
+      if (parts[at].bytes.length) parts[at].bytes = parts[at].bytes.slice(0, -1);
+      else --at;
+    }
+  }
+
   cut(count) {
+    const run = this.parts[count]?.run;  // what is left of it ends with no stop string
+    for (const part of this.parts) if (run && part.run === run) part.bytes = part.token.bytes;
     this.parts.length = count;
     this.tokens.cut(count);
+    this.showCharacters();
+  }
+
+  // The first token of a character shows all of it, or U+FFFD until it is complete; the others show what else they begin.
+  showCharacters() {
+    const isOfModel = (at) => this.parts[at]?.token?.bytes;
+    for (let at = this.parts.length - 1, rest = []; isOfModel(at); --at) {
+      const part = this.parts[at], {bytes} = part.token, n = isOfModel(at - 1) ? continuing(bytes) : 0;
+      part.text = n < bytes.length ? decoded([...bytes.slice(n), ...rest]) : '';
+      this.tokens.write(at, part);
+      if (n === 0) return;
+      rest = n < bytes.length ? bytes.slice(0, n) : [...bytes, ...rest];
+    }
   }
 
   // Another token instead of one of the model's: the text continues behind it.
@@ -207,7 +236,7 @@ export class Talk {
     const run = this.parts[at].run;
     this.stop();
     this.cut(at);
-    this.add({text: token.text, from: 'model', token, run});
+    this.add({text: token.text, bytes: token.bytes, from: 'model', token, run});
     this.generate();
   }
 
@@ -233,7 +262,7 @@ export class Talk {
   // The text, or the last answer of a conversation.
   async copy() {
     const parts = this.chat ? this.parts.slice(this.lastRun()) : this.parts;
-    const text = parts.filter((part) => !part.token?.end).map((part) => part.text).join('');
+    const text = textOf(parts.filter((part) => !part.token?.end));
     try {
       await navigator.clipboard.writeText(text);
       this.status('Copied.');
@@ -266,10 +295,21 @@ export class Talk {
   }
 }
 
-// The tokens of a streamed piece: {id, text, p, top, end}, top sorted by probability and with the token itself. end: it
+const decoded = (bytes) => new TextDecoder('utf-8', {ignoreBOM: true}).decode(new Uint8Array(bytes));
+
+// The text of parts. A character may have several tokens.
+const textOf = (parts) => decoded(parts.flatMap((part) => part.bytes ?? [...new TextEncoder().encode(part.text)]));
+
+// How many bytes of a token continue a character of the token before.
+function continuing(bytes) {
+  const n = bytes.findIndex((byte) => (byte & 0xc0) !== 0x80);
+  return n < 0 ? bytes.length : n;
+}
+
+// The tokens of a streamed piece: {id, text, bytes, p, top, end}, top sorted by probability and with the token itself. end: it
 // ended the text and is not a part of it.
 function tokensOf(choice) {
-  const token = ({token_id, token, logprob}) => ({id: token_id, text: token, p: Math.exp(logprob)});
+  const token = ({token_id, token, bytes, logprob}) => ({id: token_id, text: token, bytes, p: Math.exp(logprob)});
   return (choice.logprobs?.content ?? []).map((entry, t) => {
     const own = token(entry), top = entry.top_logprobs.map(token);
     if (!top.some((other) => other.id === own.id)) top.push(own);

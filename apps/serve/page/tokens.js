@@ -38,18 +38,23 @@ export class Tokens {
   add(part) {
     const element = document.createElement('span');
     element.className = part.token ? 'token' : part.from;
-    element.textContent = showDirections(part.text);
     if (part.token) {
       // A token is no button: a line could break before and behind one, within a word.
       element.role = 'button';
       element.tabIndex = -1;
       element.dataset.p = part.token.p;
-      element.textContent = element.textContent.replace(/\n/g, '↵\n');
       element.style.setProperty('--unlikely', (1 - part.token.p).toFixed(3));
-      element.setAttribute('aria-label', `${showToken(part.text)}, ${percent(part.token.p)}`);
       this.parts.set(element, part);
     }
     this.box.append(element);
+    this.write(this.box.children.length - 1, part);
+  }
+
+  // The text of parts[at], which changes when a character becomes complete.
+  write(at, part) {
+    const element = this.box.children[at], text = showDirections(part.text);
+    element.textContent = part.token ? text.replace(/\n/g, '↵\n') : text;
+    if (part.token) element.setAttribute('aria-label', `${showToken(part.text)}, ${percent(part.token.p)}`);
   }
 
   // Arrow keys walk over the tokens.
@@ -94,7 +99,7 @@ export class Tokens {
       button.append(word, bar, value);
       button.addEventListener('click', () => {
         this.close(false);
-        this.choose(at, {id: token.id, text: token.text, p: token.p, top: part.token.top});
+        this.choose(at, {...token, top: part.token.top});
       });
       item.append(button);
       return item;
