@@ -6,6 +6,7 @@
 #include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/output_name.h"
+#include "apps/cli/text_model.h"
 #include "apps/train/run/run_status.h"
 #include "braid/models/folders/adapter.h"
 #include "braid/models/folders/gguf/gguf_folder.h"
@@ -93,7 +94,8 @@ void add_python_code(const models::ModelSpec& spec, models::WeightFormat& format
 // The model as one GGUF file, with its tokenizer where it has one.
 int write_gguf(const models::LoadedModel& loaded, const Arguments& arguments) {
   const std::string file = arguments.get("gguf"), type = arguments.get("type");
-  models::save_gguf(*loaded.model, loaded.tokenizer.get(), type, file);
+  const std::vector<int32_t> ends = ends_of_text(loaded, loaded.model->spec()->vocab_size(), nullptr);
+  models::save_gguf(*loaded.model, loaded.tokenizer.get(), type, file, ends);
   std::printf("%s: %s%s\n", file.c_str(), type.c_str(), loaded.tokenizer ? "" : ", without a tokenizer");
   return 0;
 }

@@ -2,6 +2,7 @@
 
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
+#include "braid/models/folders/gguf/gguf_folder.h"
 #include "braid/nn/inference/gather_weights.h"
 
 namespace braid::apps {
@@ -57,7 +58,9 @@ void check_tokenizer(const models::text::Tokenizer* tokenizer, const std::filesy
 
 std::vector<int32_t> ends_of_text(const models::LoadedModel& loaded, int64_t vocabulary,
                                   const models::text::Tokenizer* tokenizer) {
-  std::vector<int32_t> ends = models::text::folder_end_ids(loaded.format.folder.string(), vocabulary);
+  const std::filesystem::path& folder = loaded.format.folder;
+  std::vector<int32_t> ends = models::is_gguf(folder) ? models::gguf_end_ids(folder, vocabulary)
+                                                      : models::text::folder_end_ids(folder.string(), vocabulary);
   if (!tokenizer) return ends;
   for (const int32_t id : tokenizer->end_ids()) ends.push_back(id);
   return ends;

@@ -110,7 +110,15 @@ GgufFolder open_gguf(const fs::path& path) {
           quantised};
 }
 
-void save_gguf(const Model& model, const text::Tokenizer* tokenizer, const std::string& type, const fs::path& path) {
+std::vector<int32_t> gguf_end_ids(const fs::path& path, int64_t vocabulary) {
+  std::vector<int32_t> ends;
+  for (const int64_t id : gguf::read_ends(io::GgufFile(path.string())))
+    if (id >= 0 && id < vocabulary) ends.push_back(static_cast<int32_t>(id));
+  return ends;
+}
+
+void save_gguf(const Model& model, const text::Tokenizer* tokenizer, const std::string& type, const fs::path& path,
+               const std::vector<int32_t>& ends) {
   nn::check_not_quantized(model, "saved");
   const std::unique_ptr<const ModelSpec> spec = model.spec();
   const gguf::Architecture* architecture = gguf::architecture_of(spec->model_type());
@@ -127,12 +135,14 @@ void save_gguf(const Model& model, const text::Tokenizer* tokenizer, const std::
       written.metadata.push_back(std::move(pair));
   else
     written.metadata.emplace_back("tokenizer.ggml.model", std::string("none"));  // llama.cpp reads no file without
-  for (const char* token : {"bos_token_id", "eos_token_id"}) {
-    const std::string key = str("tokenizer.ggml.", token);
-    const bool there = std::ranges::count(written.metadata, key, [](const auto& pair) { return pair.first; }) > 0;
-    if (!there && config.contains(token) && config.at(token).is_number_integer())
-      written.metadata.emplace_back(key, config.at(token).get<int64_t>());
-  }
+  const auto there = [&](const std::string& token) {
+    const auto key = [](const auto& pair) { return pair.first; };
+    return std::ranges::count(written.metadata, "tokenizer.ggml." + token, key) > 0;
+  };
+  if (!there("eos_token_id")) gguf::write_ends(ends, written.metadata);
+  for (const char* token : {"bos_token_id", "eos_token_id"})
+    if (!there(token) && config.contains(token) && config.at(token).is_number_integer())
+      written.metadata.emplace_back(str("tokenizer.ggml.", token), config.at(token).get<int64_t>());
 
   std::string upper = type;
   for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));

@@ -24,10 +24,13 @@ struct GgufFolder {
 // Reads no data of tensors. Error(input) for what Braid has no equal of. The weights may be read while it lives or not.
 GgufFolder open_gguf(const std::filesystem::path& path);
 
+// The tokens that end a text; ids >= `vocabulary` are skipped.
+std::vector<int32_t> gguf_end_ids(const std::filesystem::path& path, int64_t vocabulary);
+
 // Writes the model of a published family; matrices as `type`, f32, f16, bf16, q8_0 or q4_0, all else as f32.
 // Error(setting) for a model or tokenizer that the format has no name for, and where the rows of a matrix are no
-// multiple of 32. tokenizer: may be null.
+// multiple of 32. tokenizer: may be null. ends: of a text, where the tokenizer has none.
 void save_gguf(const Model& model, const text::Tokenizer* tokenizer, const std::string& type,
-               const std::filesystem::path& path);
+               const std::filesystem::path& path, const std::vector<int32_t>& ends = {});
 
 }  // namespace braid::models

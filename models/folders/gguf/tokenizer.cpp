@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <unordered_map>
 
 #include "braid/models/data/tokenizers/byte_level_json.h"
 #include "braid/models/folders/gguf/architecture.h"
+#include "braid/models/folders/gguf/merges.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/base/utf8.h"
 #include "braid/tensor/error.h"
@@ -22,7 +24,8 @@ constexpr int64_t kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUn
 constexpr const char* kSpace = "\u2581";  // which stands for a space in SentencePiece's tokens
 
 const std::string kKey = "tokenizer.ggml.";
-const char* const kNormalizer = "braid.normalizer";  // NFC or none, where it is not that of tokenizer.ggml.pre
+constexpr const char* kEnds[] = {"eos", "eot", "eom"};  // tokens that end a text: ..._token_id
+const char* const kNormalizer = "braid.normalizer";     // NFC or none, where it is not that of tokenizer.ggml.pre
 
 // How words are cut before byte-level BPE, by the names of tokenizer.ggml.pre: the first one is written.
 struct Cut {
@@ -66,33 +69,6 @@ json template_of(const std::string& begin, int64_t id) {
           {"special_tokens", {{begin, {{"id", begin}, {"ids", {id}}, {"tokens", {begin}}}}}}};
 }
 
-// The merges of SentencePiece's BPE, which joins the two neighbours that are the token of greatest score: every cut of
-// a token into two, by falling scores.
-json merges_of_scores(const std::vector<std::string>& tokens, const std::vector<double>& scores,
-                      const std::unordered_map<std::string, int64_t>& vocabulary) {
-  struct Merge {
-    double score;
-    size_t token, cut;
-  };
-  std::vector<Merge> merges;
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    const std::string& token = tokens[i];
-    if (const auto at = vocabulary.find(token); at == vocabulary.end() || at->second != static_cast<int64_t>(i))
-      continue;
-    for (size_t cut = 1; cut < token.size(); ++cut) {
-      if ((static_cast<unsigned char>(token[cut]) & 0xc0) == 0x80) continue;  // inside of a character
-      if (vocabulary.contains(token.substr(0, cut)) && vocabulary.contains(token.substr(cut)))
-        merges.push_back({scores[i], i, cut});
-    }
-  }
-  std::ranges::stable_sort(merges, [](const Merge& a, const Merge& b) {
-    return a.score != b.score ? a.score > b.score : a.token != b.token ? a.token < b.token : a.cut > b.cut;
-  });
-  json list = json::array();
-  for (const Merge& m : merges) list.push_back({tokens[m.token].substr(0, m.cut), tokens[m.token].substr(m.cut)});
-  return list;
-}
-
 [[noreturn]] void bad_tokenizer(const io::GgufFile& file, const std::string& key, const std::string& expected,
                                 const std::string& found, const std::string& advice = "") {
   io::fail_input("bad value of " + kKey + key, file.path(), -1, expected, found, advice);
@@ -120,9 +96,20 @@ struct Vocabulary {
 
 }  // namespace
 
+std::vector<int64_t> read_ends(const io::GgufFile& file) {
+  std::vector<int64_t> ends;
+  for (const char* name : kEnds)
+    if (const auto id = value_of<int64_t>(file, str(kKey, name, "_token_id")); id && std::ranges::count(ends, *id) == 0)
+      ends.push_back(*id);
+  return ends;
+}
+
 std::map<std::string, std::string> read_tokenizer(const io::GgufFile& file) {
+  std::map<std::string, std::string> files;
+  if (const auto ends = read_ends(file); !ends.empty())
+    files["generation_config.json"] = json{{"eos_token_id", ends}}.dump(1) + "\n";
   const auto model = value_of<std::string>(file, kKey + "model");
-  if (!model || *model == "no_vocab" || *model == "none") return {};
+  if (!model || *model == "no_vocab" || *model == "none") return files;
   const bool pieces = *model == "llama";
   if (!pieces && *model != "gpt2")
     bad_tokenizer(file, "model", "gpt2 (byte-level BPE) or llama (SentencePiece BPE)", braid::detail::preview(*model),
@@ -197,7 +184,6 @@ std::map<std::string, std::string> read_tokenizer(const io::GgufFile& file) {
   tokenizer_model["vocab"] = std::move(vocab);
 
   json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
-  std::vector<int64_t> ends;
   const auto token_of = [&](const char* name) -> std::optional<int64_t> {
     const auto id = value_of<int64_t>(file, str(kKey, name, "_token_id"));
     if (id && (*id < 0 || *id >= size))
@@ -205,8 +191,7 @@ std::map<std::string, std::string> read_tokenizer(const io::GgufFile& file) {
     return id;
   };
   const auto text_of = [&](int64_t id) { return all.tokens[static_cast<size_t>(id)]; };
-  for (const char* name : {"eos", "eot"})
-    if (const auto id = token_of(name); id && std::ranges::count(ends, *id) == 0) ends.push_back(*id);
+  for (const char* name : kEnds) token_of(name);  // checks them
   const auto begin = token_of("bos"), end = token_of("eos"), pad = token_of("padding");
   if (begin) config["bos_token"] = text_of(*begin);
   if (end) config["eos_token"] = text_of(*end);
@@ -216,9 +201,8 @@ std::map<std::string, std::string> read_tokenizer(const io::GgufFile& file) {
     post_processor = template_of(text_of(*begin), *begin);
 
   const json root = text::tokenizer_json(added, normalizer, pre_tokenizer, post_processor, decoder, tokenizer_model);
-  std::map<std::string, std::string> files = {{"tokenizer.json", root.dump(1) + "\n"},
-                                              {"tokenizer_config.json", config.dump(1) + "\n"}};
-  if (!ends.empty()) files["generation_config.json"] = json{{"eos_token_id", ends}}.dump(1) + "\n";
+  files["tokenizer.json"] = root.dump(1) + "\n";
+  files["tokenizer_config.json"] = config.dump(1) + "\n";
   if (const auto chat = value_of<std::string>(file, "tokenizer.chat_template")) files["chat_template.jinja"] = *chat;
   return files;
 }
@@ -262,6 +246,14 @@ const Cut& cut_of(const json& root, bool merges) {
 
 }  // namespace
 
+void write_ends(const std::vector<int32_t>& ends, Metadata& metadata) {
+  check(ends.size() <= std::size(kEnds), ErrorKind::setting, [&] {
+    return str("a GGUF file cannot name ", ends.size(), " tokens that end a text: expected at most ", std::size(kEnds),
+               "; shorten the eos_token_id of generation_config.json or config.json");
+  });
+  for (size_t i = 0; i < ends.size(); ++i) metadata.emplace_back(str(kKey, kEnds[i], "_token_id"), int64_t{ends[i]});
+}
+
 Metadata write_tokenizer(const text::Tokenizer& tokenizer, int64_t size) {
   const std::vector<text::TokenizerFile> files = tokenizer.files();
   const auto file_of = [&](const char* name) -> const std::string* {
@@ -292,7 +284,7 @@ Metadata write_tokenizer(const text::Tokenizer& tokenizer, int64_t size) {
         member(token, "content") == member(model, "unk_token") ? kUnknown
         : member(token, "special") == true                     ? kControl
                                                                : kUserDefined);
-  std::vector<std::string> merges;
+  std::vector<std::string> merges;  // two tokens with a space between them
   for (const json& merge : model.at("merges"))
     merges.push_back(merge.is_string() ? merge.get<std::string>()
                                        : merge.at(0).get<std::string>() + " " + merge.at(1).get<std::string>());
@@ -316,23 +308,23 @@ Metadata write_tokenizer(const text::Tokenizer& tokenizer, int64_t size) {
     const bool prefix = member(root, "normalizer").dump().find("Prepend") != std::string::npos ||
                         member(member(root, "pre_tokenizer"), "prepend_scheme") == "first";
     std::unordered_map<std::string, double> ranks;  // of the first merge that makes a token
-    for (const std::string& merge : merges) {
-      const size_t space = merge.find(' ', 1);
-      ranks.emplace(merge.substr(0, space) + merge.substr(space + 1), -static_cast<double>(ranks.size()) - 1);
-    }
-    for (size_t i = 0; i < tokens.size(); ++i)
+    for (const std::string& merge : merges) ranks.emplace(joined(merge), -static_cast<double>(ranks.size()) - 1);
+    std::set<std::string> parts;
+    for (size_t i = 0; i < tokens.size(); ++i) {
       if (const auto rank = ranks.find(tokens[i]); rank != ranks.end()) scores[i] = rank->second;
+      if (kinds[i] == kNormal) parts.insert(tokens[i]);
+    }
+    if (const std::string other = what_scores_change(merges, parts); !other.empty()) reject(other);
     add("scores", scores);
     add("add_space_prefix", prefix);
   } else {
     add("merges", merges);
   }
-  const std::vector<int32_t> begin = text::template_begin(tokenizer), ends = tokenizer.end_ids();
+  const std::vector<int32_t> begin = text::template_begin(tokenizer);
   if (begin.size() > 1) reject("it puts several tokens before a text");
   add("add_bos_token", !begin.empty());
   if (!begin.empty()) add("bos_token_id", int64_t{begin[0]});
-  if (!ends.empty()) add("eos_token_id", int64_t{ends[0]});
-  if (ends.size() > 1) add("eot_token_id", int64_t{ends[1]});
+  write_ends(tokenizer.end_ids(), metadata);
   if (tokenizer.pad_id() >= 0) add("padding_token_id", int64_t{tokenizer.pad_id()});
   const std::string* chat = file_of("chat_template.jinja");
   if (chat) metadata.emplace_back("tokenizer.chat_template", *chat);

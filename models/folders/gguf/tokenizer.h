@@ -10,11 +10,16 @@
 
 namespace braid::models::gguf {
 
-// tokenizer.json, tokenizer_config.json, generation_config.json and, where there is a template, chat_template.jinja;
-// empty when the file has no tokenizer. Error(input) names a kind of tokenizer that Braid has no equal of.
+// tokenizer.json, tokenizer_config.json, generation_config.json and, where there is a template, chat_template.jinja; no
+// more than the ends of a text, generation_config.json, when the file has no tokenizer. Error(input) names a kind of
+// tokenizer that Braid has no equal of.
 std::map<std::string, std::string> read_tokenizer(const io::GgufFile& file);
 
 // Metadata with `size` tokens. Error(setting) for a tokenizer that the format has no name for.
 std::vector<std::pair<std::string, io::GgufValue>> write_tokenizer(const text::Tokenizer& tokenizer, int64_t size);
+
+// The tokens that end a text, in and out. Error(setting) for more than the format has names for.
+std::vector<int64_t> read_ends(const io::GgufFile& file);
+void write_ends(const std::vector<int32_t>& ends, std::vector<std::pair<std::string, io::GgufValue>>& metadata);
 
 }  // namespace braid::models::gguf

@@ -1,13 +1,11 @@
-// Models and tokenizers as GGUF files and back.
+// Models as GGUF files and back.
 #include <boost/test/unit_test.hpp>
 
 #include "braid/autograd/int8.h"
 #include "braid/models/folders/gguf/architecture.h"
 #include "braid/models/folders/gguf/gguf_folder.h"
-#include "braid/models/folders/gguf/tokenizer.h"
 #include "braid/models/inference/generate.h"
 #include "braid/models/registry.h"
-#include "tests/models/data/tokenizers/fixtures.h"
 #include "tests/models/folders/support.h"
 #include "tests/support/random.h"
 #include "tests/support/temp_folder.h"
@@ -32,12 +30,6 @@ models::LoadedModel through_file(const models::Model& model, const std::string& 
                                  const models::LoadOptions& options = {}) {
   models::save_gguf(model, nullptr, type, path);
   return models::load_model(path, options);
-}
-
-std::unique_ptr<models::text::Tokenizer> through_metadata(const models::text::Tokenizer& tokenizer, int64_t size) {
-  TempFolder folder;
-  io::write_gguf(folder / "t.gguf", models::gguf::write_tokenizer(tokenizer, size), {});
-  return models::text::tokenizer_of_files(models::gguf::read_tokenizer(io::GgufFile(folder / "t.gguf")), "t.gguf");
 }
 
 }  // namespace
@@ -271,62 +263,6 @@ BOOST_AUTO_TEST_CASE(a_file_becomes_a_folder) {
   BOOST_TEST(same_bytes(logits_of(*again.model), logits_of(*folder.model)));
 }
 
-// Ids of all fixtures, with and without special tokens. The format has no word for a space that Metaspace puts before a
-// text only where there is none: those texts, and texts behind a special token, are left out.
-BOOST_AUTO_TEST_CASE(tokenizers_survive_a_file) {
-  const std::vector<nlohmann::json> lines = golden_lines("strings.jsonl");
-  for (const std::string name : {"gpt2", "neox", "llama3", "qwen2", "smollm", "llama2", "llama2_metaspace"}) {
-    BOOST_TEST_CONTEXT(name) {
-      const std::string text = golden_text(name + "/tokenizer.json");
-      const auto given = models::text::tokenizer_of_files({{"tokenizer.json", text}}, name);
-      const auto read = through_metadata(*given, given->vocab_size() + 3);
-      int different = 0;
-      for (const nlohmann::json& line : lines) {
-        const auto string = line.at("t").get<std::string>();
-        for (const bool specials : {false, true}) {
-          if (name == "llama2_metaspace" && (specials || string.starts_with(" ") || string.starts_with("\u2581")))
-            continue;
-          const auto ids = given->encode(string, specials);
-          different += read->encode(string, specials) != ids || read->decode(ids) != given->decode(ids);
-        }
-      }
-      BOOST_TEST(lines.size() > 100u);
-      BOOST_TEST(different == 0);
-      BOOST_TEST(models::text::template_begin(*read) == models::text::template_begin(*given));
-      BOOST_TEST(read->eos_id() == given->eos_id());
-    }
-  }
-  // A part that is not there is one that is null.
-  nlohmann::json sparse = nlohmann::json::parse(golden_text("gpt2/tokenizer.json"));
-  BOOST_TEST(sparse.at("normalizer").is_null());
-  sparse.erase("normalizer");
-  const auto given = models::text::tokenizer_of_files({{"tokenizer.json", sparse.dump()}}, "gpt2");
-  BOOST_TEST(through_metadata(*given, given->vocab_size())->encode("caf\u00e9 1.5", false) ==
-             given->encode("caf\u00e9 1.5", false));
-  const models::text::ByteTokenizer bytes;
-  const auto read = through_metadata(bytes, 258);
-  BOOST_TEST(read->encode("a\u00e9 \n<|endoftext|>", true) == bytes.encode("a\u00e9 \n<|endoftext|>", true));
-  BOOST_TEST(read->eos_id() == 256);
-  BOOST_TEST(read->pad_id() == 257);
-  const auto piece =
-      models::text::tokenizer_of_files({{"tokenizer.json", golden_text("unigram_t5/tokenizer.json")}}, "unigram_t5");
-  BRAID_CHECK_FAILS(models::gguf::write_tokenizer(*piece, 1000), ErrorKind::setting, "cannot hold this tokenizer");
-}
-
-BOOST_AUTO_TEST_CASE(ends_and_the_chat_template_survive) {
-  const auto given = models::text::tokenizer_of_files(
-      {{"tokenizer.json", golden_text("qwen2/tokenizer.json")},
-       {"tokenizer_config.json", R"({"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"})"},
-       {"generation_config.json", R"({"eos_token_id": [1202, 1200]})"},
-       {"chat_template.jinja", "{{ messages }}"}},
-      "qwen2");
-  const auto read = through_metadata(*given, given->vocab_size());
-  BOOST_TEST(read->end_ids() == (std::vector<int32_t>{1202, 1200}), boost::test_tools::per_element());
-  BOOST_TEST(read->pad_id() == 1200);
-  const auto files = read->files();
-  BOOST_TEST(std::ranges::count(files, std::string("{{ messages }}"), &models::text::TokenizerFile::contents) == 1);
-}
-
 BOOST_AUTO_TEST_CASE(models_without_a_name_are_refused) {
   const ScratchFolder scratch;
   const auto refused = [&](const std::string& preset, const models::SettingTexts& settings, const std::string& text,
@@ -386,6 +322,22 @@ BOOST_AUTO_TEST_CASE(files_of_other_models_are_refused) {
   changed("x", int64_t{1}, "model.layers.0.mlp.up_proj.weight is missing", "blk.0.ffn_up.weight");
   changed("tokenizer.ggml.model", std::string("t5"), "gpt2 (byte-level BPE) or llama (SentencePiece BPE)");
   changed("tokenizer.ggml.model", std::string("gpt2"), "as many kinds and scores");
+}
+
+// Tokens that end a text, of a model without a tokenizer.
+BOOST_AUTO_TEST_CASE(ends_survive_a_file) {
+  const ScratchFolder scratch;
+  const fs::path path = scratch.path() / "model.gguf";
+  const auto model = made("llama-tiny", {{"n_layer", "1"}, {"eos_token_id", "7"}});
+  const auto ends = [&](const std::vector<int32_t>& given) {
+    models::save_gguf(*model, nullptr, "f32", path, given);
+    return models::gguf_end_ids(path, 100);
+  };
+  BOOST_TEST(ends({}) == std::vector<int32_t>({7}), boost::test_tools::per_element());
+  BOOST_TEST(ends({15, 9, 200}) == std::vector<int32_t>({15, 9}), boost::test_tools::per_element());
+  const models::LoadedModel read = models::load_model(path);
+  BOOST_TEST(read.format.files.at("generation_config.json").find("200") != std::string::npos);
+  BRAID_CHECK_FAILS(ends({1, 2, 3, 4}), ErrorKind::setting, "cannot name 4 tokens that end a text: expected at most 3");
 }
 
 BOOST_AUTO_TEST_CASE(a_file_is_no_tokenizer) {
