@@ -52,10 +52,7 @@ ReplySpeed print_samples(ReplySettings settings, const std::string& prompt, cons
     text.append(tokens);
     const models::Generated reply = print_reply(settings, text, before);
     speed.add(reply);
-    if (root && reply.reason == models::StopReason::context_full) {
-      std::fprintf(stderr, "note: stopped at the model's longest sequence of %lld tokens\n",
-                   static_cast<long long>(longest));
-    }
+    if (root) note_full(settings, reply);
     ++settings.sampling.seed;
   }
   return speed;

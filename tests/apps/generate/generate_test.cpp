@@ -193,7 +193,8 @@ BOOST_AUTO_TEST_CASE(a_conversation_drops_its_oldest_tokens) {
   for (const char* note :
        {"note: the model's longest sequence of 64 tokens is reached; the conversation continues from "
         "its last 2 tokens, and so each time\n",
-        "note: the line is left out: it has 65 tokens, the model's longest sequence is 64\n"})
+        "note: the line is left out: it has 65 tokens, the model's longest sequence is 64\n",
+        "note: stopped at the model's longest sequence of 64 tokens\n"})
     BOOST_TEST(talk.output.find(note) != std::string::npos, talk.output);
   BOOST_TEST(talk.output.find("is reached;") == talk.output.rfind("is reached;"), talk.output);  // said once
   BOOST_TEST(run("generate " + all().bytes + " -i --count 2 < /dev/null").code == 2);
