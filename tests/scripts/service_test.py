@@ -38,12 +38,14 @@ class Service(unittest.TestCase):
             key = os.path.join(folder, credential.partition(":")[0])
             with open(os.open(key, os.O_CREAT | os.O_WRONLY, 0o400), "w", encoding="utf-8") as file:
                 file.write("secret\n")
+            os.chmod(key, 0o440)  # as systemd shows the mask of the list of its readers
             port_file = os.path.join(folder, "port")
             words = command.replace("${CREDENTIALS_DIRECTORY}", folder).split()
             self.assertEqual(words[0], "/usr/local/bin/braid")
             words[0], words[2] = BRAID, self.model(folder)
             words[words.index("--port") + 1] = "0"
-            server = subprocess.Popen([*words, "--port-file", port_file], stdout=subprocess.DEVNULL)
+            server = subprocess.Popen([*words, "--port-file", port_file], stdout=subprocess.DEVNULL,
+                                      env={**os.environ, "CREDENTIALS_DIRECTORY": folder})
             try:
                 for _ in range(600):
                     if os.path.exists(port_file) or server.poll() is not None:

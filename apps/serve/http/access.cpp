@@ -1,6 +1,8 @@
 #include "apps/serve/http/access.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 
 #include "apps/cli/text.h"
 #include "apps/serve/api/api_error.h"
@@ -104,7 +106,11 @@ std::string read_key_file(const std::string& file) {
   const auto found = io::path_status(file);
   check(found && S_ISREG(found->st_mode), ErrorKind::setting,
         [&] { return "cannot read the key in " + file + ": expected a file"; });
-  check((found->st_mode & (S_IRWXG | S_IRWXO)) == 0, ErrorKind::setting, [&] {
+  // systemd names the readers of a credential in an access control list, whose mask stands in the bits of the group.
+  const char* credentials = std::getenv("CREDENTIALS_DIRECTORY");
+  const bool credential = credentials && *credentials && std::filesystem::path(file).parent_path() == credentials;
+  const mode_t others = credential ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO;
+  check((found->st_mode & others) == 0, ErrorKind::setting, [&] {
     return "others may use the key file " + file + ": expected a file of its owner alone; run chmod 600 " +
            shell_quote(file);
   });

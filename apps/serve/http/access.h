@@ -36,7 +36,8 @@ std::string origin_of(std::string_view url);
 // ApiError(401) unless the request has the key, once, as "Authorization: Bearer KEY". Takes the same time for any key.
 void check_key(const Access& access, const RequestHead& head);
 
-// The key of a file that nobody but its owner can read: its text without the line end. Error(setting).
+// The key of a file that nobody but its owner can read, or of a credential of systemd ($CREDENTIALS_DIRECTORY): its
+// text without the line end. Error(setting).
 std::string read_key_file(const std::string& file);
 // Whether the address is this machine's own: 127.0.0.0/8 or ::1.
 bool is_loopback(std::string_view address);
