@@ -39,7 +39,7 @@ Choice::Choice(const models::text::Tokenizer& tokenizer, const std::vector<int32
       prompt_(prompt),
       settings_(settings),
       text_(tokenizer, settings.calls ? std::vector<std::string>() : settings.stops),
-      places_(tokenizer, false) {
+      places_(tokenizer) {
   if (settings.calls) calls_.emplace(*settings.calls);
   text_.begin(prompt);
   places_.begin(prompt);
@@ -118,7 +118,7 @@ Piece Choice::update(const models::Update& update) {
   finished_ = update.finished || stopped();
   if (!finished_) return piece;
   if (settings_.scores && !stopped() && update.scores.size() > update.tokens.size())  // of the end token
-    add_score(update.scores.back().token, &update.scores.back(), 0, piece);
+    add_score(update.scores.back().token, &update.scores.back(), leading_replacements(places_.finish()), piece);
   add_text(text_.finish(), piece);
   if (calls_) piece.text += calls_->finish();
   const bool by_length =

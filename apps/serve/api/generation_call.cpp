@@ -116,7 +116,8 @@ bool GenerationCall::update(size_t index, const models::Update& update) {
   if (ended_)
     return true;  // the engine has been told, or will be before its next pass: it counts the text as cancelled
   try {
-    for (const models::TokenScore& score : update.scores) likelihoods_[index] += score.logprob;
+    for (const models::TokenScore& score : update.scores)
+      likelihoods_[index].first += score.logprob, ++likelihoods_[index].second;
     Choice& choice = choices_[index];
     Piece piece = choice.update(update);
     if (!settings_.fields.stream) {
@@ -155,7 +156,7 @@ std::vector<Piece> GenerationCall::best_texts() {
   const auto n = static_cast<size_t>(settings_.fields.n), made = static_cast<size_t>(settings_.fields.best_of);
   if (n == made) return std::move(texts_);
   const auto mean = [&](size_t i) {
-    return likelihoods_[i] / static_cast<double>(std::max<int64_t>(1, choices_[i].new_tokens()));
+    return likelihoods_[i].first / static_cast<double>(std::max<int64_t>(1, likelihoods_[i].second));
   };
   std::vector<Piece> best;
   for (size_t first = 0; first < texts_.size(); first += made) {

@@ -50,8 +50,9 @@ class GenerationCall final : public Ticket, public std::enable_shared_from_this<
   std::vector<uint64_t> ids_;  // of the engine
   std::mutex mutex_;           // of what follows: an update may come while start() fails
   std::vector<Choice> choices_;
-  std::vector<Piece> texts_;         // where the answer does not stream
-  std::vector<double> likelihoods_;  // sums of the log-probabilities of new tokens, where best_of is above n
+  std::vector<Piece> texts_;  // where the answer does not stream
+  // Sum and count of the log-probabilities of new tokens and of an end, where best_of is above n.
+  std::vector<std::pair<double, int64_t>> likelihoods_;
   size_t finished_ = 0;
   bool streaming_ = false;
 };

@@ -138,4 +138,18 @@ BOOST_AUTO_TEST_CASE(offsets_behind_bytes_that_are_no_character) {
   BOOST_TEST(offsets == std::vector<int64_t>({0, 1, 2, 3, 3, 4, 5, 6, 7, 7, 8}), boost::test_tools::per_element());
 }
 
+// A special token that ends nothing has no text; an end stands behind bytes that are no character.
+BOOST_AUTO_TEST_CASE(offsets_of_special_tokens) {
+  const Ids prompt = {'x'};
+  Choice choice(kTokenizer, prompt, {.scores = true});
+  Piece piece = choice.update(update_of({'a', 257, 'b', 256, 0xe2, 0x82}, true));
+  Update last = end_of(StopReason::end_of_text);
+  last.scores = {{256, -1, {}}};
+  piece.append(choice.update(last));
+  BOOST_TEST(piece.text == "ab\uFFFD");
+  std::vector<int64_t> offsets;
+  for (const ScoredToken& token : piece.scores) offsets.push_back(token.offset);
+  BOOST_TEST(offsets == std::vector<int64_t>({0, 1, 1, 2, 2, 2, 3}), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_SUITE_END()
