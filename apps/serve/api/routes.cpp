@@ -24,7 +24,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/inspect", Task::inspect, "attention, compose weights and next tokens of a text"},
     {"GET", "/", Task::page, "the page for browsers, with its files under /page/", false},
     {"GET", "/health", Task::health, "whether the server can answer", false},
-    {"GET", "/ready", Task::ready, "the same; status 503 while the server is stopping", false},
+    {"GET", "/ready", Task::ready, "the same", false},
     {"GET", "/version", Task::version, "version and commit of the program"},
     {"GET", "/metrics", Task::metrics, "counters and histograms for Prometheus"},
 };

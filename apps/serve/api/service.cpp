@@ -57,6 +57,7 @@ class Service::Call final : public Ticket {
 
 Service::Service(const models::LanguageModel& model, const models::text::Tokenizer& tokenizer, ServiceOptions options)
     : model_(model), tokenizer_(tokenizer), options_(std::move(options)), engine_(model, options_.engine) {
+  options_.name = detail::replace_invalid_utf8(options_.name);  // of a folder, whose name may be any bytes
   limits_.ids = std::min(model.vocab_size(), tokenizer.vocab_size());
   limits_.context = model.max_sequence_length();
   if (options_.engine.queue > 0) limits_.sequences = std::min(limits_.sequences, options_.engine.queue);
@@ -142,12 +143,12 @@ std::vector<int32_t> Service::encode(const std::string& text, bool parse_special
   return tokens;
 }
 
-void Service::check_prompts(const std::vector<std::vector<int32_t>>& prompts) const {
+void Service::check_prompts(const std::vector<std::vector<int32_t>>& prompts, const char* param) const {
   for (const std::vector<int32_t>& prompt : prompts)
     if (std::ssize(prompt) > limits_.context)
       throw ApiError(400,
                      str("the context of this model is ", limits_.context, " tokens: the prompt has ", prompt.size()),
-                     "prompt", "context_length_exceeded");
+                     param, "context_length_exceeded");
 }
 
 std::shared_ptr<const models::Constraint> Service::constraint_of(GrammarPointer grammar) {
@@ -223,7 +224,7 @@ std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string&
       settings.prompts.push_back(or_new_document(std::move(std::get<std::vector<int32_t>>(prompt))));
     }
   }
-  check_prompts(settings.prompts);
+  check_prompts(settings.prompts, task == Task::chat ? "messages" : "prompt");
   settings.max_tokens = settings.fields.max_tokens.value_or(fallback);
   settings.context = limits_.context;
   settings.texts = &texts_;

@@ -51,7 +51,7 @@ class Service {
   void answer(Task task, const std::string& body, Call& call);
   std::shared_ptr<GenerationCall> make_call(Task task, const std::string& body, std::shared_ptr<Reply> reply);
   std::vector<int32_t> encode(const std::string& text, bool parse_special, bool add_special) const;
-  void check_prompts(const std::vector<std::vector<int32_t>>& prompts) const;
+  void check_prompts(const std::vector<std::vector<int32_t>>& prompts, const char* param) const;
   Response inspect(const std::string& body) const;
   std::string tokenize(const std::string& body) const;
   std::string detokenize(const std::string& body) const;

@@ -83,7 +83,6 @@ struct Server::Listener {
     if (!thread.joinable()) return true;
     asio::executor_work_guard<asio::io_context::executor_type> work(hub->io.get_executor());
     asio::post(hub->io, [this] {
-      hub->stopping = true;
       error_code ignored;
       acceptor.close(ignored);
       retry.cancel();

@@ -204,7 +204,7 @@ void Session::begin_answer() {
 void Session::reject(const ApiError& error) {
   begin_answer();
   const bool complete = checked_ && !reader_.has_body();
-  form_.keep_alive = complete && reader_.head().keep_alive && !hub_->stopping;
+  form_.keep_alive = complete && reader_.head().keep_alive;
   Response response = Response::of(error);
   response.allow = allow_;
   send(response);
@@ -212,12 +212,10 @@ void Session::reject(const ApiError& error) {
 
 void Session::dispatch() {
   begin_answer();
-  form_.keep_alive = reader_.head().keep_alive && !hub_->stopping;
+  form_.keep_alive = reader_.head().keep_alive;
   if (options_) return send({.status = 204, .body = "", .allow = "GET, HEAD, POST, OPTIONS"});
   if (route_->task == Task::health) return send({.body = "{\"status\":\"ok\"}\n"});
-  if (route_->task == Task::ready)
-    return hub_->stopping ? send(Response::of(ApiError(503, "the server is stopping", "", "stopping")))
-                          : send({.body = "{\"status\":\"ready\"}\n"});
+  if (route_->task == Task::ready) return send({.body = "{\"status\":\"ready\"}\n"});
   if (route_->task == Task::version)
     return send({.body = "{\"version\":\"" + version() + "\",\"commit\":\"" + build_commit() + "\"}\n"});
   if (route_->task == Task::page) {
@@ -306,6 +304,7 @@ void Session::end_answer() {
   route_ = nullptr;
   options_ = false;
   form_.origin.clear();
+  form_.without_body = false;
   allow_.clear();
   move_to_end();
   if (!form_.keep_alive) return leave();

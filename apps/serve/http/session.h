@@ -27,7 +27,6 @@ struct Hub {
   std::list<std::shared_ptr<Session>> sessions;  // in the order in which they began to wait
   int64_t held_bytes = 0;                        // of bodies
   uint64_t requests = 0;
-  bool stopping = false;
 };
 
 class Session : public std::enable_shared_from_this<Session> {

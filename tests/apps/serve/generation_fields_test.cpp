@@ -33,6 +33,10 @@ BOOST_AUTO_TEST_CASE(prompts_and_new_tokens_must_fit_the_context) {
   BOOST_TEST(status(1 << 20, "") == -400);
   BOOST_TEST(status(60, "") == 4);
   BOOST_TEST(status(10, "") == 16);
+  const json turn = {{"role", "user"}, {"content", std::string(65, 'x')}};
+  const json chat = server.post("/v1/chat/completions", json{{"messages", {turn}}}.dump()).json();
+  BOOST_TEST(chat["error"]["code"] == "context_length_exceeded");
+  BOOST_TEST(chat["error"]["param"] == "messages");
   // Each prompt has its own room.
   const json both =
       server

@@ -48,6 +48,10 @@ BOOST_AUTO_TEST_CASE(every_route_with_every_method) {
     BOOST_TEST(answer.status == 404);
     BOOST_TEST(answer.body.find("MARKER") == std::string::npos);
   }
+  Client client(server.port());  // HEAD is of one request
+  BOOST_TEST(client.get("/health", "", "HEAD").status == 200);
+  client.send("this is no request\r\n\r\n");
+  BOOST_TEST(client.answer().json().contains("error"));
   // Slashes that clients add.
   for (const char* path : {"//health", "/health/", "/v1//models", "//v1/models/?a=b", "//", "/page//main.js"})
     BOOST_TEST(Client(server.port()).get(path).status == 200, path);
@@ -88,6 +92,12 @@ BOOST_AUTO_TEST_CASE(what_probes_and_browsers_ask) {
   BOOST_TEST(icon.status == 200);
   BOOST_TEST(icon.fields.at("content-type") == "image/svg+xml");
   BOOST_TEST(icon.body == Client(server.port()).get("/page/icon.svg").body);
+}
+
+BOOST_AUTO_TEST_CASE(a_name_of_any_bytes) {
+  TestServer server({}, {.name = "caf\xe9"});
+  BOOST_TEST(Client(server.port()).get("/v1/models").json()["data"][0]["id"] == "caf\uFFFD");
+  BOOST_TEST(Client(server.port()).get("/v1/models/caf%EF%BF%BD").status == 200);
 }
 
 // The text format of Prometheus, read line by line.
