@@ -4,7 +4,9 @@
 #include <boost/test/unit_test.hpp>
 
 #include "braid/models/data/text/manifest.h"
+#include "braid/models/folders/gguf/gguf_folder.h"
 #include "braid/models/folders/pretrained.h"
+#include "braid/models/registry.h"
 #include "tests/apps/serve/test_server.h"
 #include "tests/apps/support.h"
 #include "tests/models/data/tokenizers/fixtures.h"
@@ -160,6 +162,16 @@ BOOST_AUTO_TEST_CASE(prepare_counts_its_answers) {
   BOOST_TEST(none.code == 3, none.output);
   BOOST_TEST(has(none.output, "the tokenizer's folder has no chat template: expected chat_template.jinja"),
              none.output);
+}
+
+// A file without a tokenizer names them too.
+BOOST_AUTO_TEST_CASE(ends_of_a_gguf_file) {
+  const Scratch scratch;
+  const std::filesystem::path path = scratch / "model.gguf";
+  models::save_gguf(*models::configure_model("llama-tiny", {{"n_layer", "1"}})->make({1, 0}), nullptr, "f16", path,
+                    {7, 9});
+  BOOST_TEST(apps::ends_of_text(models::load_model(path), 100, nullptr) == std::vector<int32_t>({7, 9}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
