@@ -7,14 +7,18 @@ namespace braid {
 
 namespace detail {
 
-// Whether a closure may hold tensors: one that captures shapes and scalars alone is trivially destructible.
-template <class F>
-constexpr bool saves_tensors = !std::is_trivially_destructible_v<std::remove_cvref_t<F>>;
-
 template <class F>
 struct Differentiable {
   F closure;
 };
+template <class F>
+struct WithoutTensors : F {};
+
+// Whether a closure may hold tensors: one that captures shapes and scalars alone is trivially destructible.
+template <class F>
+constexpr bool saves_tensors = !std::is_trivially_destructible_v<F>;
+template <class F>
+constexpr bool saves_tensors<Differentiable<WithoutTensors<F>>> = false;
 template <class F>
 constexpr bool is_differentiable = false;
 template <class F>
@@ -26,7 +30,7 @@ struct ClosureTraits {
   bool differentiable;  // marked as such
 };
 template <class F>
-constexpr ClosureTraits traits = {saves_tensors<F>, is_differentiable<std::remove_cvref_t<F>>};
+constexpr ClosureTraits traits = {saves_tensors<std::remove_cvref_t<F>>, is_differentiable<std::remove_cvref_t<F>>};
 
 template <class F>
 F&& closure_of(F&& f) {
@@ -44,6 +48,13 @@ F closure_of(Differentiable<F>&& f) {
 // so unless grad() was called with create_graph. A closure without this mark throws there: "no second derivative".
 template <class F>
 detail::Differentiable<std::remove_cvref_t<F>> differentiable(F&& closure) {
+  return {std::forward<F>(closure)};
+}
+
+// Marks a closure that holds no tensor although it has a destructor, as one with a list of sizes does:
+// differentiable(without_tensors([sizes](const Tensor& dy) -> Grads { ... })).
+template <class F>
+detail::WithoutTensors<std::remove_cvref_t<F>> without_tensors(F&& closure) {
   return {std::forward<F>(closure)};
 }
 

@@ -52,6 +52,7 @@ class Walk {
   Tensor gradient(const Tensor& x) const { return wanted_.at(x.node().get()); }
 
   bool keeps() const { return keep_; }
+  Grads& of_results(Node* op) { return of_results_[op]; }
 
   static thread_local Walk* current;  // whose closure this thread executes
 
@@ -169,6 +170,7 @@ class Walk {
   std::unordered_set<Node*> skipped_;            // of the graph behind y
   std::unordered_map<Node*, int> consumers_;     // that have not run yet
   std::unordered_map<Node*, Tensor> arrived_;    // sums of gradients
+  std::unordered_map<Node*, Grads> of_results_;  // of an op, whose node has not run yet
   std::vector<Node::Input>* running_ = nullptr;  // the inputs of the node whose closure is executed
 };
 
@@ -221,6 +223,7 @@ std::vector<Tensor> grad(const Tensor& y, const std::vector<Tensor>& xs, GradOpt
 
 bool detail::in_closure() { return Walk::current != nullptr; }
 bool detail::history_is_kept() { return Walk::current && Walk::current->keeps(); }
+Grads& detail::arrived_at(Node* op) { return Walk::current->of_results(op); }
 
 void detail::backward_in_segment(const Tensor& y, const Tensor& dy, const std::vector<Tensor>& captured) {
   Walk::current->from(y, dy, captured);

@@ -70,7 +70,7 @@ Tensor detail::record(const char* op, Tensor y, Inputs inputs, Backward backward
 
 // The graph of an op with two results:
 //
-//   inputs <-- op <-- result 0      the node of a result leaves its gradient in `arrived`;
+//   inputs <-- op <-- result 0      the node of a result leaves its gradient with the pass (arrived_at);
 //                 <-- result 1      the node of the op, which runs after both, takes them from there
 //
 // A result's node sends the op's a gradient without elements, as a sign that it was used.
@@ -79,21 +79,23 @@ std::vector<Tensor> detail::record_many(const char* op, std::vector<Tensor> ys, 
   if (watching())
     for (size_t i = 0; i < ys.size(); ++i) watch(op, str("result ", i), ys[i]);
   if (!braid::recording(inputs)) return ys;
-  auto arrived = std::make_shared<std::vector<Tensor>>(ys.size());
-  auto op_node = make_node(
-      op, inputs,
-      [arrived, n = ys.size(), backward = std::move(backward)](const Tensor&) {
-        return backward(std::exchange(*arrived, std::vector<Tensor>(n)));
-      },
-      traits);
+  auto op_node = make_node(op, inputs, {}, traits);
+  Node* const at = op_node.get();
+  op_node->backward = [at, n = ys.size(), backward = std::move(backward)](const Tensor&) {
+    Grads dys = std::exchange(arrived_at(at), {});
+    dys.resize(n);
+    return backward(dys);
+  };
   std::vector<Tensor> outs;
   for (size_t i = 0; i < ys.size(); ++i) {
     auto node = std::make_shared<Node>();
     node->op = op;
     node->differentiable = traits.differentiable;
     node->inputs.push_back({op_node, {0}, {}});
-    node->backward = [arrived, i](const Tensor& dy) -> Grads {
-      (*arrived)[i] = dy;
+    node->backward = [at, i, n = ys.size()](const Tensor& dy) -> Grads {
+      Grads& dys = arrived_at(at);
+      dys.resize(n);
+      dys[i] = dy;
       return {empty({0})};
     };
     outs.push_back(with_history(ys[i], std::move(node), traits.saves));

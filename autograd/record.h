@@ -38,7 +38,7 @@ std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, Inputs i
 // them requires a gradient. The closure F (differentiable() of closure.h marks it) is called as Backward says, with
 // recording off, and is freed after one pass. It may capture y: the handle returned is a different one, without
 // history, so no cycle can form. If it holds tensors, backward() throws when an input or the result has been written in
-// place in the meantime.
+// place in the meantime: ids, masks and tables that it reads are inputs too, whose gradients are empty.
 template <class F>
 Tensor record(const char* op, Tensor y, std::span<const Tensor> inputs, F&& backward) {
   return detail::record(op, std::move(y), inputs, detail::closure_of(std::forward<F>(backward)), detail::traits<F>);

@@ -77,7 +77,7 @@ void LinearLoss::for_each_chunk(const std::function<void(int64_t, int64_t, Tenso
   }
 }
 
-Tensor LinearLoss::record(const Tensor& loss, Composed composed) {
+Tensor LinearLoss::record(const Tensor& loss, Composed composed, const Tensor& targets) {
   Shape shape = hidden_.shape();
   DType stored = hidden_.dtype();
   auto backward = [dhidden = dhidden_, dweight = dweight_, shape, stored](const Tensor& dy) -> Grads {
@@ -88,14 +88,14 @@ Tensor LinearLoss::record(const Tensor& loss, Composed composed) {
       backend(g.device()).pointwise.binary(BinaryOp::mul, g, factor, product);
       return product.to(stored);
     };
-    return {dhidden ? times_dy(dhidden).reshaped(shape) : Tensor(), dweight ? times_dy(dweight) : Tensor()};
+    return {dhidden ? times_dy(dhidden).reshaped(shape) : Tensor(), dweight ? times_dy(dweight) : Tensor(), {}};
   };
-  if (!composed) return braid::record(op_, loss, {hidden_, weight_}, std::move(backward));
-  const auto either = [backward, composed = std::move(composed), hidden = hidden_,
-                       weight = weight_](const Tensor& dy) -> Grads {
-    return recording() ? composed_gradients({hidden, weight}, composed, {dy}) : backward(dy);
+  if (!composed) return braid::record(op_, loss, {hidden_, weight_, targets}, std::move(backward));
+  const auto either = [backward, composed = std::move(composed), hidden = hidden_, weight = weight_,
+                       targets](const Tensor& dy) -> Grads {
+    return recording() ? composed_gradients({hidden, weight, targets}, composed, {dy}) : backward(dy);
   };
-  return braid::record(op_, loss, {hidden_, weight_}, differentiable(either));
+  return braid::record(op_, loss, {hidden_, weight_, targets}, differentiable(either));
 }
 
 }  // namespace braid::detail

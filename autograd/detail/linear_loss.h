@@ -29,9 +29,9 @@ class LinearLoss {
 
   // chunk(begin, end, logits): rows [begin, end) and their logits (end - begin, V); the rows may lie apart.
   void for_each_chunk(const std::function<void(int64_t begin, int64_t end, Tensor& logits)>& chunk);
-  // loss () with its derivative; once, after for_each_chunk(). composed: the loss of {hidden, weight} by ops that
-  // record, for second derivatives; without it there are none.
-  Tensor record(const Tensor& loss, Composed composed = {});
+  // loss () with its derivative; once, after for_each_chunk(). composed: the loss of {hidden, weight, targets} by ops
+  // that record, for second derivatives; without it there are none.
+  Tensor record(const Tensor& loss, Composed composed = {}, const Tensor& targets = {});
 
  private:
   Tensor padded(int64_t rows, DType type) const;  // (rows, at least V), uninitialised

@@ -1,4 +1,4 @@
-// The parts of the engine that recompute() is built on. For autograd/*.cpp only.
+// The parts of the engine that recompute() and ops with several results are built on. For autograd/*.cpp only.
 #pragma once
 #include "braid/autograd/record.h"
 
@@ -22,5 +22,8 @@ class TensorsUsed {
 // backward() in the closure of a segment: the graph behind y joins the pass that runs the closure. The captured tensors
 // get their gradients there, so the closure returns none for them.
 void backward_in_segment(const Tensor& y, const Tensor& dy, const std::vector<Tensor>& captured);
+
+// In a closure: the gradients that the results of an op have left in this pass for the op's own closure.
+Grads& arrived_at(Node* op);
 
 }  // namespace braid::detail

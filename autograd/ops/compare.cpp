@@ -54,13 +54,13 @@ Tensor where(const Tensor& mask, const Tensor& x, const Tensor& y) {
   const Shape shape = broadcast(mask.shape(), broadcast(x.shape(), y.shape(), "where"), "where");
   Tensor z = empty(shape, x.dtype(), x.device());
   backend(x.device()).pointwise.where(mask.expanded(shape), x.detach().expanded(shape), y.detach().expanded(shape), z);
-  return record("where", z, {x, y},
+  return record("where", z, {x, y, mask},
                 differentiable([mask, need_x = requires_grad(x), need_y = requires_grad(y), shape_x = x.shape(),
                                 shape_y = y.shape()](const Tensor& dz) -> Grads {
                   Tensor dx, dy;
                   if (need_x) dx = sum_to(where(mask, dz, zeros({}, dz.dtype(), dz.device())), shape_x);
                   if (need_y) dy = sum_to(masked_fill(dz, mask, 0), shape_y);
-                  return {dx, dy};
+                  return {dx, dy, {}};
                 }));
 }
 

@@ -48,13 +48,14 @@ Tensor binary_cross_entropy(const Tensor& logits, const Tensor& targets) {
 // y = x   dx = f(dy), or dy
 Tensor tap(const Tensor& x, std::function<Tensor(const Tensor&)> f) {
   check(bool(f), "tap", "needs a function");
-  return record(
-      "tap", x.detach(), {x}, differentiable([f = std::move(f), shape = x.shape()](const Tensor& dy) -> Grads {
-        const Tensor replaced = f(dy);
-        check(!replaced || replaced.shape() == shape, "tap",
-              [&] { return str("the function returned ", replaced.shape(), " for a gradient of shape ", shape); });
-        return {replaced ? replaced : dy};
-      }));
+  return record("tap", x.detach(), {x},
+                differentiable(without_tensors([f = std::move(f), shape = x.shape()](const Tensor& dy) -> Grads {
+                  const Tensor replaced = f(dy);
+                  check(!replaced || replaced.shape() == shape, "tap", [&] {
+                    return str("the function returned ", replaced.shape(), " for a gradient of shape ", shape);
+                  });
+                  return {replaced ? replaced : dy};
+                })));
 }
 
 }  // namespace braid

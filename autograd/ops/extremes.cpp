@@ -12,8 +12,8 @@ namespace braid {
 Tensor take_in_rows(const char* op, const Tensor& x, const Tensor& indices) {
   Tensor y = empty(indices.shape(), x.dtype(), x.device());
   backend(x.device()).order.take(x.detach().contiguous(), indices, y);
-  return record(op, y, {x}, differentiable([op, indices, n = x.dim(-1)](const Tensor& dy) -> Grads {
-                  return {place_in_rows(op, dy, indices, n)};
+  return record(op, y, {x, indices}, differentiable([op, indices, n = x.dim(-1)](const Tensor& dy) -> Grads {
+                  return {place_in_rows(op, dy, indices, n), {}};
                 }));
 }
 
@@ -23,8 +23,9 @@ Tensor place_in_rows(const char* op, const Tensor& y, const Tensor& indices, int
   shape[-1] = n;
   Tensor x = empty(shape, y.dtype(), y.device());
   backend(y.device()).order.sort_backward(y.detach().contiguous(), indices, x);
-  return record(op, x, {y},
-                differentiable([op, indices](const Tensor& dx) -> Grads { return {take_in_rows(op, dx, indices)}; }));
+  return record(op, x, {y, indices}, differentiable([op, indices](const Tensor& dx) -> Grads {
+                  return {take_in_rows(op, dx, indices), {}};
+                }));
 }
 
 namespace {

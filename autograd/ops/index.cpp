@@ -23,8 +23,8 @@ Tensor gathered(const Tensor& x, const Tensor& list) {
   for (int a = 0; a < x.rank() - 1; ++a) leading.push_back(x.dim(a));
   Tensor y = empty(leading, x.dtype(), x.device());
   backend(x.device()).index.gather(x.detach().contiguous(), list, y);
-  return record("gather", y, {x}, differentiable([list, shape_x = x.shape()](const Tensor& dy) -> Grads {
-                  return {scattered(dy, list, shape_x)};
+  return record("gather", y, {x, list}, differentiable([list, shape_x = x.shape()](const Tensor& dy) -> Grads {
+                  return {scattered(dy, list, shape_x), {}};
                 }));
 }
 
@@ -32,7 +32,9 @@ Tensor gathered(const Tensor& x, const Tensor& list) {
 Tensor scattered(const Tensor& x, const Tensor& list, const Shape& shape) {
   Tensor y = empty(shape, x.dtype(), x.device());
   backend(x.device()).index.scatter(x.detach().contiguous(), list, y);
-  return record("gather", y, {x}, differentiable([list](const Tensor& dy) -> Grads { return {gathered(dy, list)}; }));
+  return record("gather", y, {x, list}, differentiable([list](const Tensor& dy) -> Grads {
+                  return {gathered(dy, list), {}};
+                }));
 }
 
 }  // namespace
@@ -43,8 +45,8 @@ Tensor select_rows(const char* op, const Tensor& x, const Tensor& ids) {
   for (int a = 1; a < x.rank(); ++a) shape.push_back(x.dim(a));
   Tensor y = empty(shape, x.dtype(), x.device());
   backend(x.device()).index.select(x.detach().contiguous(), ids, y);
-  return record(op, y, {x}, differentiable([=, shape_x = x.shape()](const Tensor& dy) -> Grads {
-                  return {add_rows(op, dy, ids, shape_x)};
+  return record(op, y, {x, ids}, differentiable([=, shape_x = x.shape()](const Tensor& dy) -> Grads {
+                  return {add_rows(op, dy, ids, shape_x), {}};
                 }));
 }
 
@@ -52,7 +54,9 @@ Tensor select_rows(const char* op, const Tensor& x, const Tensor& ids) {
 Tensor add_rows(const char* op, const Tensor& x, const Tensor& ids, const Shape& shape) {
   Tensor y = zeros(shape, x.dtype(), x.device());
   backend(x.device()).index.add(x.detach().contiguous(), ids, y);
-  return record(op, y, {x}, differentiable([=](const Tensor& dy) -> Grads { return {select_rows(op, dy, ids)}; }));
+  return record(op, y, {x, ids}, differentiable([=](const Tensor& dy) -> Grads {
+                  return {select_rows(op, dy, ids), {}};
+                }));
 }
 
 Tensor entries(const char* op, const Tensor& x, int axis, const std::vector<int64_t>& ids) {

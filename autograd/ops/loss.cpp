@@ -88,10 +88,11 @@ Tensor cross_entropy_per_token(const Tensor& logits, const Tensor& targets) {
   Tensor y = saved.loss.reshaped(targets.shape());
   saved.loss = Tensor();
   Shape shape = logits.shape();
-  return record("cross_entropy_per_token", y, {logits},
+  return record("cross_entropy_per_token", y, {logits, targets},
                 differentiable([saved, shape, targets, of_logits = detail::History(logits)](const Tensor& dy) -> Grads {
-                  if (recording()) return {recorded_gradient(of_logits.on(saved.logits.reshaped(shape)), targets, dy)};
-                  return {logits_gradient(saved, dy.contiguous().reshaped({dy.numel()}), shape)};
+                  if (recording())
+                    return {recorded_gradient(of_logits.on(saved.logits.reshaped(shape)), targets, dy), {}};
+                  return {logits_gradient(saved, dy.contiguous().reshaped({dy.numel()}), shape), {}};
                 }));
 }
 
@@ -113,15 +114,15 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets) {
   saved.loss = Tensor();
   Shape shape = logits.shape();
   return record(
-      "cross_entropy", y.reshaped({}), {logits},
+      "cross_entropy", y.reshaped({}), {logits, targets},
       differentiable([saved, shape, count, targets, of_logits = detail::History(logits)](const Tensor& dy) -> Grads {
         if (recording()) {
           const Tensor each = expand(div(cast(dy, count.dtype()), count.reshaped({})), targets.shape());
-          return {recorded_gradient(of_logits.on(saved.logits.reshaped(shape)), targets, each)};
+          return {recorded_gradient(of_logits.on(saved.logits.reshaped(shape)), targets, each), {}};
         }
         Tensor scale = empty({1}, dy.dtype(), dy.device());
         backend(dy.device()).pointwise.binary(BinaryOp::div, dy.contiguous().reshaped({1}), count, scale);
-        return {logits_gradient(saved, scale, shape)};
+        return {logits_gradient(saved, scale, shape), {}};
       }));
 }
 
@@ -164,16 +165,16 @@ Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Te
   Tensor y = total(loss);
   TokenLosses::keep(loss, options.z_loss > 0 ? y : Tensor());
   if (options.z_loss > 0) y = sum_with_z(y, top, log_sum, options.z_loss);
-  const auto composed = [targets, options](const std::vector<Tensor>& in) {
+  const auto composed = [options](const std::vector<Tensor>& in) {
     const DType type = accumulate_type(in[0].dtype());
     Tensor logits = linear(cast(in[0], type), cast(in[1], type));
     if (options.softcap > 0) logits = softcap(logits, options.softcap);
-    const Tensor plain = sum(cross_entropy_per_token(logits, targets));
+    const Tensor plain = sum(cross_entropy_per_token(logits, in[2]));
     if (options.z_loss == 0) return std::vector<Tensor>{plain};
-    const Tensor squares = masked_fill(square(logsumexp(logits, -1)), lt(targets, 0.0), 0);
+    const Tensor squares = masked_fill(square(logsumexp(logits, -1)), lt(in[2], 0.0), 0);
     return std::vector<Tensor>{add(plain, scale(sum(squares), options.z_loss))};
   };
-  return chunks.record(y, composed);
+  return chunks.record(y, composed, targets);
 }
 
 Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets, int64_t chunk_rows) {

@@ -288,8 +288,9 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
         [&] { return str("the mask's shape ", mask.shape(), " does not repeat to x's shape ", x.shape()); });
   Tensor y = empty_like(x);
   backend(x.device()).pointwise.masked_fill(x, mask.expanded(x.shape()), value, y);
-  return record("masked_fill", y, {x},
-                differentiable([mask](const Tensor& dy) -> Grads { return {masked_fill(dy, mask, 0)}; }));
+  return record("masked_fill", y, {x, mask}, differentiable([mask](const Tensor& dy) -> Grads {
+                  return {masked_fill(dy, mask, 0), {}};
+                }));
 }
 
 // y = x where key s is unmasked for query t, else value   dx = dy where unmasked, else 0

@@ -24,11 +24,11 @@ Tensor rope(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
   no_gradient("rope", sine);
   Tensor in = x.detach().contiguous(), c = cosine.contiguous(), s = sine.contiguous(), y = empty_like(in);
   backend(x.device()).rope.rotate(in, c, s, false, y);
-  return record("rope", y, {x}, differentiable([c, s](const Tensor& dy) -> Grads {
-                  if (recording()) return {rope(dy, c, neg(s))};
+  return record("rope", y, {x, c, s}, differentiable([c, s](const Tensor& dy) -> Grads {
+                  if (recording()) return {rope(dy, c, neg(s)), {}, {}};
                   Tensor dx = empty_like(dy);
                   backend(dy.device()).rope.rotate(dy.contiguous(), c, s, true, dx);
-                  return {dx};
+                  return {dx, {}, {}};
                 }));
 }
 

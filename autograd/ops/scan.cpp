@@ -60,15 +60,15 @@ Tensor recurrence_of_rows(const char* op, const Tensor& a, const Tensor& b, bool
 ValuesAndIndices running_extreme(const char* op, const Tensor& x, bool smallest) {
   Tensor values = empty_like(x), indices = empty(x.shape(), DType::i64, x.device());
   backend(x.device()).scan.cummax(x.detach().contiguous(), smallest, values, indices);
-  values = record(op, values, {x}, differentiable([op, indices](const Tensor& dy) -> Grads {
+  values = record(op, values, {x, indices}, differentiable([op, indices](const Tensor& dy) -> Grads {
                     const int64_t n = indices.dim(-1);
-                    if (indices.numel() == 0) return {dy};
+                    if (indices.numel() == 0) return {dy, {}};
                     const Tensor same = eq(slice(indices, -1, 1, n), slice(indices, -1, 0, n - 1)).to(dy.dtype());
                     Shape end = indices.shape();
                     end[-1] = 1;
                     const Tensor last = zeros(end, dy.dtype(), dy.device());
                     const Tensor inside = concat({same, last}, -1), begins = 1 - concat({last, same}, -1);
-                    return {mul(recurrence_of_rows(op, inside, dy, true), begins)};
+                    return {mul(recurrence_of_rows(op, inside, dy, true), begins), {}};
                   }));
   return {values, indices};
 }

@@ -65,8 +65,9 @@ Tensor as_index(const Tensor& ids) { return is_index(ids.dtype()) ? ids : ids.to
 Tensor sums_of_equal(const Ids& ids, const Tensor& weights) {
   Tensor y = zeros({ids.bins}, weights.dtype(), weights.device());
   backend(weights.device()).index.add(weights.detach().contiguous(), ids.list, y);
-  return record("bincount", y, {weights},
-                differentiable([list = ids.list](const Tensor& dy) -> Grads { return {index_select(dy, list)}; }));
+  return record("bincount", y, {weights, ids.list}, differentiable([list = ids.list](const Tensor& dy) -> Grads {
+                  return {index_select(dy, list), {}};
+                }));
 }
 
 // How often 0 to bins - 1 occur in the ids of a list of n elements, f64, which is exact. ids(begin, end) are those of

@@ -116,7 +116,7 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
     y.sliced(at, begin, begin + x.dim(at)).copy_(x);
     begin += x.dim(at);
   }
-  return record("concat", y, xs, differentiable([at, sizes](const Tensor& dy) -> Grads {
+  return record("concat", y, xs, differentiable(without_tensors([at, sizes](const Tensor& dy) -> Grads {
                   Grads parts;
                   int64_t from = 0;
                   for (int64_t size : sizes) {
@@ -124,7 +124,7 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
                     from += size;
                   }
                   return parts;
-                }));
+                })));
 }
 
 Tensor stack(const std::vector<Tensor>& xs, int axis) {
@@ -159,8 +159,8 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
     begin += size;
   }
   return record_many("split", parts, {x},
-                     differentiable([at, sizes, from = x.shape(), dtype = x.dtype(),
-                                     device = x.device()](const std::vector<Tensor>& dys) -> Grads {
+                     differentiable(without_tensors([at, sizes, from = x.shape(), dtype = x.dtype(),
+                                                     device = x.device()](const std::vector<Tensor>& dys) -> Grads {
                        if (recording()) {
                          Grads all;
                          Shape part = from;
@@ -181,7 +181,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
                          start += sizes[i];
                        }
                        return {dx};
-                     }));
+                     })));
 }
 
 }  // namespace braid

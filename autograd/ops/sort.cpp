@@ -19,8 +19,8 @@ ValuesAndIndices sorted_rows(const char* op, const Tensor& x, bool descending, i
   shape[-1] = k;
   Tensor values = empty(shape, x.dtype(), x.device()), indices = empty(shape, DType::i64, x.device());
   backend(x.device()).order.sort(x.detach().contiguous(), descending, values, indices);
-  values = record(op, values, {x}, differentiable([op, indices, n = x.dim(-1)](const Tensor& dy) -> Grads {
-                    return {place_in_rows(op, dy, indices, n)};
+  values = record(op, values, {x, indices}, differentiable([op, indices, n = x.dim(-1)](const Tensor& dy) -> Grads {
+                    return {place_in_rows(op, dy, indices, n), {}};
                   }));
   return {values, indices};
 }

@@ -113,31 +113,31 @@ Qkv split_qkv(const Tensor& x, const QkvSplit& how) {
     v = product.reshaped({x.dim(0), x.dim(1), end, d}).sliced(2, first, end);
   }
   const bool norm_gradients = requires_grad(how.q_norm) || requires_grad(how.k_norm);
-  std::vector<Tensor> parts = record_many(
-      "split_qkv", {q, k, v}, {x, how.q_norm, how.k_norm},
-      // Without norms backward needs no values of x: then those of its history are not read either.
-      differentiable([in, of_x = detail::History(x), of_q = detail::History(how.q_norm),
-                      of_k = detail::History(how.k_norm), norm_gradients, &device,
-                      kept = in.q_norm ? product : Tensor(), shape = x.shape(), dtype = x.dtype(),
-                      at = x.device()](const std::vector<Tensor>& dys) -> Grads {
-        if (recording()) {
-          const Tensor values = kept ? kept : zeros(shape, dtype, at);
-          const auto as_composed = [in](const std::vector<Tensor>& t) {
-            QkvSplit split = in;
-            split.q_norm = t[1], split.k_norm = t[2];
-            const Qkv r = composed(t[0], split);
-            return std::vector<Tensor>{r.q, r.k, r.v};
-          };
-          return detail::composed_gradients(
-              {of_x.on(values), in.q_norm ? of_q.on(in.q_norm) : Tensor(), in.k_norm ? of_k.on(in.k_norm) : Tensor()},
-              as_composed, dys);
-        }
-        Tensor dx = empty(shape, dtype, at), dq_norm, dk_norm;
-        if (norm_gradients) dq_norm = empty_like(in.q_norm), dk_norm = empty_like(in.k_norm);
-        device.split_qkv.backward(kept, in, with_dense_rows(dys[0]), with_dense_rows(dys[1]), with_dense_rows(dys[2]),
-                                  dx, dq_norm, dk_norm);
-        return {dx, dq_norm, dk_norm};
-      }));
+  std::vector<Tensor> parts =
+      record_many("split_qkv", {q, k, v}, {x, how.q_norm, how.k_norm, in.cosine, in.sine},
+                  // Without norms backward needs no values of x: then those of its history are not read either.
+                  differentiable([in, of_x = detail::History(x), of_q = detail::History(how.q_norm),
+                                  of_k = detail::History(how.k_norm), norm_gradients, &device,
+                                  kept = in.q_norm ? product : Tensor(), shape = x.shape(), dtype = x.dtype(),
+                                  at = x.device()](const std::vector<Tensor>& dys) -> Grads {
+                    if (recording()) {
+                      const Tensor values = kept ? kept : zeros(shape, dtype, at);
+                      const auto as_composed = [in](const std::vector<Tensor>& t) {
+                        QkvSplit split = in;
+                        split.q_norm = t[1], split.k_norm = t[2];
+                        const Qkv r = composed(t[0], split);
+                        return std::vector<Tensor>{r.q, r.k, r.v};
+                      };
+                      return detail::composed_gradients({of_x.on(values), in.q_norm ? of_q.on(in.q_norm) : Tensor(),
+                                                         in.k_norm ? of_k.on(in.k_norm) : Tensor(), in.cosine, in.sine},
+                                                        as_composed, dys);
+                    }
+                    Tensor dx = empty(shape, dtype, at), dq_norm, dk_norm;
+                    if (norm_gradients) dq_norm = empty_like(in.q_norm), dk_norm = empty_like(in.k_norm);
+                    device.split_qkv.backward(kept, in, with_dense_rows(dys[0]), with_dense_rows(dys[1]),
+                                              with_dense_rows(dys[2]), dx, dq_norm, dk_norm);
+                    return {dx, dq_norm, dk_norm, {}, {}};
+                  }));
   if (!keeps_product) return {parts[0], parts[1], parts[2]};
   auto again = std::make_shared<QueriesAndKeys>(product, in);
   return {recomputable(parts[0], [again] { return again->take_queries(); }),
