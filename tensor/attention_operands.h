@@ -9,11 +9,18 @@ namespace braid {
 //   causal      key <= query
 //   window > 0  key > query - window (causal only)
 // All other keys are masked. Not causal: no key is masked. With T queries and S keys, offset 0 aligns the first query
-// with the first key, S - T the last with the last.
+// with the first key, S - T the last with the last. An offset beyond +-2^60 is an error.
 struct AttentionMask {
   bool causal = true;
   int64_t window = 0;  // unmasked keys of a query, its own position included; 0 = no limit
   int64_t offset = 0;
+  // The same mask, in whose sums of positions no i64 overflows.
+  AttentionMask checked(const char* op) const {
+    constexpr int64_t farthest = int64_t{1} << 60;
+    check(offset >= -farthest && offset <= farthest, op,
+          [this] { return str("the mask's offset ", offset, " is not within +-2^60"); });
+    return {causal, window < 2 * farthest ? window : 2 * farthest, offset};
+  }
   // The unmasked keys of query row t are [first(t), end(t, keys)); there are none where first >= end.
   BRAID_HD int64_t first(int64_t t) const {
     return causal && window > 0 && t + offset - window + 1 > 0 ? t + offset - window + 1 : 0;

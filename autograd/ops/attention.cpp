@@ -224,17 +224,18 @@ DcmhaInputs with_wide_type(const DcmhaInputs& x) {
 }  // namespace attention
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOptions& options) {
-  return attention::attend("scaled_dot_product_attention", inputs_of(q, k, v, {}, {}, 1, options), options);
+  const char* op = "scaled_dot_product_attention";
+  return attention::attend(op, inputs_of(op, q, k, v, {}, {}, 1, options), options);
 }
 
 Tensor dcmha(const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre, const HeadMixing& post,
              const DcmhaOptions& options) {
-  return attention::attend("dcmha", inputs_of(q, k, v, pre, post, options.groups, options), options);
+  return attention::attend("dcmha", inputs_of("dcmha", q, k, v, pre, post, options.groups, options), options);
 }
 
 AttentionMaps attention_maps(const Tensor& q, const Tensor& k, const HeadMixing& pre, const HeadMixing& post,
                              const DcmhaOptions& options) {
-  const DcmhaInputs x = inputs_of(q, k, k, pre, post, options.groups, options);
+  const DcmhaInputs x = inputs_of("attention_maps", q, k, k, pre, post, options.groups, options);
   check_inputs("attention_maps", x);
   check(!options.documents && options.key_lengths.empty(), "attention_maps",
         "gives the maps of whole sequences, not of documents or of key_lengths");

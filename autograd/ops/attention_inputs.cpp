@@ -79,11 +79,11 @@ DcmhaInputs rows_contiguous(const DcmhaInputs& x) {
       x, [](const Tensor& t) { return t.dim(-1) > 1 && t.strides()[t.rank() - 1] != 1 ? t.contiguous() : t; });
 }
 
-DcmhaInputs inputs_of(const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre, const HeadMixing& post,
-                      int64_t groups, const SdpaOptions& o) {
+DcmhaInputs inputs_of(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre,
+                      const HeadMixing& post, int64_t groups, const SdpaOptions& o) {
   const bool default_scale = o.scale == 0 && q.rank() == 4;
   const double scale = default_scale ? 1 / std::sqrt(static_cast<double>(q.dim(3))) : o.scale;
-  AttentionMask mask = o.mask;
+  AttentionMask mask = o.mask.checked(op);
   const bool to_last_key = o.alignment == CausalAlignment::bottom_right && o.key_lengths.empty();
   if (to_last_key && q.rank() == 4 && k.rank() == 4) mask.offset += k.dim(1) - q.dim(1);
   return {q, k, v, pre, post, groups, mask, scale, o.workspace};

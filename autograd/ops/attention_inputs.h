@@ -7,8 +7,8 @@
 namespace braid {
 
 // The inputs of a call as its kernels take them; the scale by its default where the options leave it open.
-DcmhaInputs inputs_of(const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre, const HeadMixing& post,
-                      int64_t groups, const SdpaOptions& o);
+DcmhaInputs inputs_of(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre,
+                      const HeadMixing& post, int64_t groups, const SdpaOptions& o);
 // Throws where shapes, types or devices do not fit together.
 // narrow_keys: keys and values may be of a 16-bit type where everything else is f32.
 void check_inputs(const char* op, const DcmhaInputs& x, bool narrow_keys = false);

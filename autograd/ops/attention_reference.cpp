@@ -83,6 +83,7 @@ GroupedMaps grouped_maps(const DcmhaInputs& x, const AttentionExtras& extras) {
   const Tensor probs = softmax(composed);
   Tensor probs_composed = compose(probs, x.post);
   if (excluded && extras.attend.dim(1) > 1) probs_composed = masked_fill(probs_composed, excluded, 0);
+  if (bias && !x.post.empty()) probs_composed = masked_fill(probs_composed, eq(bias, masked), 0);
   if (extras.dropped)
     probs_composed = scale(masked_fill(probs_composed, grouped(extras.dropped, x.groups), 0), 1 / (1 - extras.dropout));
   return {scores, composed, probs, probs_composed};

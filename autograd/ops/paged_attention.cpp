@@ -77,7 +77,7 @@ Tensor composed(const DcmhaInputs& x, const PagedRows& paged) {
 
 Tensor paged_attention(const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre, const HeadMixing& post,
                        const PagedRows& rows, const DcmhaOptions& options) {
-  const DcmhaInputs x = inputs_of(q, k, v, pre, post, options.groups, options);
+  const DcmhaInputs x = inputs_of(kOp, q, k, v, pre, post, options.groups, options);
   check_inputs(kOp, x, true);
   check(options.key_lengths.empty() && !options.attend && !options.bias && options.dropout == 0 && options.softcap == 0,
         kOp, "takes the keys of each row from its table: no key_lengths, attend, bias, dropout or softcap");

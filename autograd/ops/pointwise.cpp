@@ -294,7 +294,8 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
 }
 
 // y = x where key s is unmasked for query t, else value   dx = dy where unmasked, else 0
-Tensor mask_scores(const Tensor& x, const AttentionMask& mask, double value) {
+Tensor mask_scores(const Tensor& x, const AttentionMask& given, double value) {
+  const AttentionMask mask = given.checked("mask_scores");
   check_float("mask_scores", x);
   check(x.rank() >= 2, "mask_scores", [&] { return str("needs axes (..., T, S), got shape ", x.shape()); });
   check(mask.window >= 0, "mask_scores", [&] { return str("the window ", mask.window, " is negative"); });

@@ -180,18 +180,22 @@ BOOST_AUTO_TEST_CASE(bias_mask_and_wide_values_by_loops) {
 // A masked entry has no probability after mixing, though another head of the group sees the key.
 BOOST_AUTO_TEST_CASE(compose_does_not_bring_back_what_a_head_must_not_see) {
   const Inputs inputs;
-  std::vector<uint8_t> entries(static_cast<size_t>(N * T * S), 1);
-  for (int64_t i = 0; i < T * S; ++i) entries[static_cast<size_t>(i)] = i % S != 2;  // head 0 and key 2
-  DcmhaOptions options;
-  options.mask = {false, 0, 0};
-  options.attend = from_vector(entries, {1, N, T, S});
-  std::vector<Tensor> leaves = leaves_of(inputs.all);
-  Tensor dy = zeros({B, T, N, d}, DType::f64);
-  dy.sliced(2, 0, 1).fill(1);
-  backward(attend(leaves, options), dy);
-  const Tensor dv = grad(leaves[2]);  // (B, S, N, d)
-  for (const double x : dv.sliced(1, 2, 3).sliced(2, 0, 1).to_vector<double>()) BOOST_TEST(x == 0);
-  for (const double x : dv.sliced(1, 1, 2).sliced(2, 0, 1).to_vector<double>()) BOOST_TEST(x != 0);
+  Tensor entries = full({1, N, T, S}, 1, DType::u8), bias = zeros({1, N, T, S}, DType::f64);
+  entries.sliced(1, 0, 1).sliced(3, 2, 3).fill(0);  // head 0 and key 2
+  bias.sliced(1, 0, 1).sliced(3, 2, 3).fill(-std::numeric_limits<double>::infinity());
+  for (const bool by_bias : {false, true}) {
+    DcmhaOptions options;
+    options.mask = {false, 0, 0};
+    options.bias_place = BiasPlace::after_compose;
+    (by_bias ? options.bias : options.attend) = by_bias ? bias : entries;
+    std::vector<Tensor> leaves = leaves_of(inputs.all);
+    Tensor dy = zeros({B, T, N, d}, DType::f64);
+    dy.sliced(2, 0, 1).fill(1);
+    backward(attend(leaves, options), dy);
+    const Tensor dv = grad(leaves[2]);  // (B, S, N, d)
+    for (const double x : dv.sliced(1, 2, 3).sliced(2, 0, 1).to_vector<double>()) BOOST_TEST(x == 0);
+    for (const double x : dv.sliced(1, 1, 2).sliced(2, 0, 1).to_vector<double>()) BOOST_TEST(x != 0);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(derivatives_of_everything_and_of_the_bias) {
@@ -360,6 +364,7 @@ BOOST_AUTO_TEST_CASE(mistakes) {
                       ErrorKind::misuse, "[scaled_dot_product_attention]", text);
   };
   fails([](auto& o) { o.mask = {false, 3, 0}; }, "needs mask.causal = true");
+  fails([](auto& o) { o.mask.offset = (int64_t{1} << 60) + 1; }, "offset 1152921504606846977 is not within +-2^60");
   fails([](auto& o) { o.key_lengths = {1, 2}; }, "needs one key length for each of 3 samples, got 2");
   fails([](auto& o) { o.key_lengths = {1, 2, 8}; }, "the key length of sample 2 is 8, expected 0 to 7");
   fails(

@@ -1,4 +1,5 @@
 #include <boost/test/unit_test.hpp>
+#include <limits>
 
 #include "braid/autograd.h"
 #include "tests/support/compare.h"
@@ -27,6 +28,9 @@ BOOST_AUTO_TEST_CASE(misfits_are_named) {
   BOOST_TEST(
       throws_with([&] { mask_scores(full({3}, 1), {}, 0); }, "[mask_scores] needs axes (..., T, S), got shape (3)"));
   BOOST_TEST(throws_with([&] { mask_scores(x, {.window = -1}, 0); }, "the window -1 is negative"));
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  BOOST_TEST(throws_with([&] { mask_scores(x, {.offset = most}, 0); }, "is not within +-2^60"));
+  BOOST_TEST(is_close(mask_scores(x, {.window = most, .offset = -(1 << 30)}, 7), full(x.shape(), 7, x.dtype()), 0));
   BOOST_TEST(throws_with([&] { add(x, Tensor()); }, "an empty Tensor handle was used"));
 }
 
