@@ -96,7 +96,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const CrossEnt
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets, const CrossEntropyOptions& o) {
   const CalledOp called("nll_loss");
   check_float("nll_loss", log_probabilities);
-  return class_loss("nll_loss", log_probabilities, targets, o);
+  const DType type = log_probabilities.dtype();
+  return cast(class_loss("nll_loss", cast(log_probabilities, accumulate_type(type)), targets, o), type);
 }
 
 Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
@@ -140,9 +141,11 @@ Tensor bce_with_logits_loss(const Tensor& logits, const Tensor& targets, const B
   return reduce_loss(loss, o.reduction);
 }
 
-Tensor kl_div(const Tensor& x, const Tensor& t, const KlDivOptions& o) {
+Tensor kl_div(const Tensor& log_p, const Tensor& targets, const KlDivOptions& o) {
   const CalledOp called("kl_div");
-  check_pair("kl_div", x, t);
+  check_pair("kl_div", log_p, targets);
+  const DType type = log_p.dtype();
+  const Tensor x = cast(log_p, accumulate_type(type)), t = cast(targets, accumulate_type(type));
   Tensor loss;
   if (o.log_target) {
     loss = mul(exp(t), sub(t, x));
@@ -150,9 +153,9 @@ Tensor kl_div(const Tensor& x, const Tensor& t, const KlDivOptions& o) {
     const Tensor one = ones({}, t.dtype(), t.device());
     loss = mul(t, sub(log(where(eq(t, 0.0), one, t)), x));
   }
-  if (!o.batch_mean) return reduce_loss(loss, o.reduction);
+  if (!o.batch_mean) return cast(reduce_loss(loss, o.reduction), type);
   check(x.rank() >= 1, "kl_div", "the mean over a batch needs an axis of samples, got a scalar");
-  return sum(loss) / static_cast<double>(x.dim(0));
+  return cast(sum(loss) / static_cast<double>(x.dim(0)), type);
 }
 
 Tensor hinge_loss(const Tensor& x, const Tensor& y, double margin, Reduction reduction) {
@@ -190,8 +193,10 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
   check_pair("triplet_margin_loss", anchor, positive);
   check_pair("triplet_margin_loss", anchor, negative);
   check(anchor.rank() >= 1, "triplet_margin_loss", "needs (..., D), got a scalar");
-  const auto distance = [&](const Tensor& y) { return sqrt(sum(square(sub(anchor, y) + 1e-6), {-1})); };
-  return reduce_loss(relu(margin + sub(distance(positive), distance(negative))), reduction);
+  const DType type = anchor.dtype(), wide = accumulate_type(type);
+  const Tensor a = cast(anchor, wide);
+  const auto distance = [&](const Tensor& y) { return sqrt(sum(square(sub(a, cast(y, wide)) + 1e-6), {-1})); };
+  return cast(reduce_loss(relu(margin + sub(distance(positive), distance(negative))), reduction), type);
 }
 
 }  // namespace braid

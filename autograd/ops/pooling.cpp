@@ -37,8 +37,8 @@ Tensor candidates(const Tensor& x, const Windows& w) {
 
 // How many pixels of the image each window has, (Ph, Pw).
 Tensor pixel_counts(const Windows& w, DType dtype, Device device) {
-  const Tensor ones_ = ones({1, 1, w.image.rows, w.image.columns}, accumulate_type(dtype), device);
-  return cast(reshape(sum(detail::columns(ones_, w), {2, 3}), {w.count.rows, w.count.columns}), dtype);
+  const Tensor ones_ = ones({1, 1, w.image.rows, w.image.columns}, dtype, device);
+  return reshape(sum(detail::columns(ones_, w), {2, 3}), {w.count.rows, w.count.columns});
 }
 
 Tensor image_row(const char* op, const Tensor& x) {
@@ -63,6 +63,11 @@ Tensor interval_means(const Tensor& x, int axis, int64_t size) {
   for (int64_t i = 0; i < size; ++i)
     parts.push_back(mean(slice(x, axis, i * n / size, ((i + 1) * n + size - 1) / size), {axis}, true));
   return concat(parts, axis);
+}
+
+// The type in which resized() computes: where it only copies, that of x.
+DType resized_type(const Tensor& x, const InterpolateOptions& o) {
+  return o.mode == Interpolation::nearest ? x.dtype() : accumulate_type(x.dtype());
 }
 
 // x at `ids` (size) of an axis.
@@ -124,9 +129,10 @@ Tensor avg_pool2d(const Tensor& x, const Pixels& kernel, const Pool2dOptions& o)
   const CalledOp called("avg_pool2d");
   check(o.dilation.rows == 1 && o.dilation.columns == 1, "avg_pool2d", "takes no dilation");
   const Windows w = pool_windows("avg_pool2d", x, kernel, o);
-  const Tensor total = sum(detail::columns(x, w), {2, 3});  // (B, C, Ph, Pw)
-  if (o.count_include_pad || o.padding.rows + o.padding.columns == 0) return total / static_cast<double>(w.size());
-  return div(total, pixel_counts(w, x.dtype(), x.device()));
+  const DType wide = accumulate_type(x.dtype());
+  const Tensor total = sum(detail::columns(cast(x, wide), w), {2, 3});  // (B, C, Ph, Pw)
+  const bool whole = o.count_include_pad || o.padding.rows + o.padding.columns == 0;
+  return cast(whole ? total / static_cast<double>(w.size()) : div(total, pixel_counts(w, wide, x.device())), x.dtype());
 }
 
 Tensor adaptive_avg_pool2d(const Tensor& x, const Pixels& size) {
@@ -161,13 +167,14 @@ Tensor interpolate(const Tensor& x, const Pixels& size, const InterpolateOptions
   const CalledOp called("interpolate");
   check_float("interpolate", x);
   check(x.rank() == 4, "interpolate", [&] { return str("images must be (B, C, H, W), got ", x.shape()); });
-  return resized(resized(x, 3, size.columns, o), 2, size.rows, o);
+  const Tensor values = cast(x, resized_type(x, o));
+  return cast(resized(resized(values, 3, size.columns, o), 2, size.rows, o), x.dtype());
 }
 
 Tensor interpolate(const Tensor& x, int64_t size, const InterpolateOptions& o) {
   const CalledOp called("interpolate");
   check_float("interpolate", x);
-  return squeeze(resized(image_row("interpolate", x), 3, size, o), 2);
+  return cast(squeeze(resized(image_row("interpolate", cast(x, resized_type(x, o))), 3, size, o), 2), x.dtype());
 }
 
 }  // namespace braid

@@ -27,14 +27,19 @@ Tensor BatchNorm::operator()(const Tensor& x, Mode mode) const {
     axes.push_back(a);
     each.push_back(1);
   }
-  const auto of_channel = [&](const Tensor& values) { return reshape(values, each); };
+  check(!weight_ || weight_.dtype() == x.dtype(), "batch_norm",
+        [&] { return str("the input is ", x.dtype(), ", the weight ", weight_.dtype(), "; cast one of them"); });
+  // 16-bit values are computed in f32 and rounded once: a variance may be too large for f16.
+  const DType wide = accumulate_type(x.dtype());
+  const Tensor values = cast(x, wide);
+  const auto of_channel = [&](const Tensor& of_each) { return cast(reshape(of_each, each), wide); };
   Tensor centre, variance;  // broadcast to x
   if (mode == Mode::train) {
     const int64_t n = C == 0 ? 0 : x.numel() / C;
     check(n > 1, "batch_norm",
           [&] { return str("training needs more than one value per channel, got ", x.shape(), "; use Mode::eval"); });
-    centre = mean(x, axes, true);
-    variance = var(x, axes, 0, true);
+    centre = mean(values, axes, true);
+    variance = var(values, axes, 0, true);
     const NoGrad off;
     const auto move = [&](Tensor running, const Tensor& batch, double factor) {
       const Tensor now = scale(cast(reshape(batch, {C}), running.dtype()), options_.momentum * factor);
@@ -47,8 +52,8 @@ Tensor BatchNorm::operator()(const Tensor& x, Mode mode) const {
     centre = of_channel(running_mean_);
     variance = of_channel(running_var_);
   }
-  const Tensor y = mul(sub(x, centre), rsqrt(variance + options_.eps));
-  return weight_ ? add(mul(y, of_channel(weight_)), of_channel(bias_)) : y;
+  const Tensor y = mul(sub(values, centre), rsqrt(variance + options_.eps));
+  return cast(weight_ ? add(mul(y, of_channel(weight_)), of_channel(bias_)) : y, x.dtype());
 }
 
 }  // namespace braid::nn

@@ -97,6 +97,19 @@ BOOST_AUTO_TEST_CASE(cosines_of_nothing_are_zero) {
       is_close(cosine_embedding_loss(y, y, labels, 0.25, Reduction::none).to_vector<double>(), {0, 0.75}, 1e-14, 1));
 }
 
+// Sums and squares on the way may be beyond f16.
+BOOST_AUTO_TEST_CASE(results_of_16_bits_are_rounded_once) {
+  const auto f16 = [](double value, const Shape& shape) { return full(shape, value, DType::f16); };
+  BOOST_TEST(nll_loss(f16(-9, {10000, 2}), zeros({10000}, DType::i64)).item() == 9);
+  BOOST_TEST(kl_div(f16(-10, {100, 1000}), f16(1, {100, 1000}), {.batch_mean = true}).item() == 10000);
+  BOOST_TEST(triplet_margin_loss(f16(0, {1, 4}), f16(300, {1, 4}), f16(200, {1, 4})).item() == 201);
+  Tensor x = f16(-9, {10000, 2});
+  require_grad(x);
+  const Tensor dx = grad(nll_loss(x, zeros({10000}, DType::i64)), {x})[0];
+  BOOST_TEST((dx.dtype() == DType::f16));
+  BOOST_TEST(dx.to_vector<float>()[0] == static_cast<float>(float16(-1e-4f)));
+}
+
 BOOST_AUTO_TEST_CASE(errors_say_what_is_expected) {
   const Tensor x = zeros({2, 3});
   BOOST_TEST(throws_with([&] { cross_entropy(x, ids({0, 3}), {}); }, "3 at position (1) is out of range"));

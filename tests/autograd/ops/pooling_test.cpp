@@ -43,6 +43,15 @@ BOOST_AUTO_TEST_CASE(sequences_are_images_of_one_row) {
   BOOST_TEST(is(max_pool1d_with_indices(x, 3).indices, {2, 5}));
 }
 
+BOOST_AUTO_TEST_CASE(means_of_large_f16) {
+  const Tensor x = from_values({60000, 60000, -60000, -60000}, {1, 1, 4}, DType::f16);
+  BOOST_TEST(is_close(avg_pool1d(x, 2).to_vector<double>(), {60000, -60000}, 0));
+  BOOST_TEST(is_close(avg_pool1d(x, 2, {.padding = 1, .count_include_pad = false}).to_vector<double>(),
+                      {60000, 0, -60000}, 0));
+  const Tensor wide = interpolate(x.sliced(2, 1, 3), 4, {.mode = Interpolation::linear});
+  BOOST_TEST(is_close(wide.to_vector<double>(), {60000, 30000, -30000, -60000}, 0));
+}
+
 BOOST_AUTO_TEST_CASE(a_nan_stays_in_its_interval) {
   const Tensor y = adaptive_avg_pool1d(from_values({std::nan(""), 1, 2, 4}, {1, 1, 4}), 2);
   BOOST_TEST(std::isnan(at(y, {0, 0, 0})));

@@ -2,6 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "braid/nn/layers/batch_norm.h"
 #include "tests/nn/support.h"
 #include "tests/support/compare.h"
 
@@ -20,6 +21,12 @@ BOOST_AUTO_TEST_CASE(every_parameter_gets_a_gradient) {
 }
 
 // The weight w of a norm with an offset is the weight 1 + w of one without, and 16 bits keep a w that 1 + w would lose.
+BOOST_AUTO_TEST_CASE(a_variance_beyond_f16) {
+  const Tensor y = nn::BatchNorm(1, {.affine = false})(from_values({-400, 400}, {2, 1}, DType::f16), nn::Mode::train);
+  BOOST_TEST((y.dtype() == DType::f16));
+  BOOST_TEST(is_close(y.to_vector<double>(), {-1, 1}, 0));
+}
+
 BOOST_AUTO_TEST_CASE(an_offset_of_the_gain) {
   const NoGrad off;
   for (const DType type : {DType::f64, DType::f32, DType::bf16}) {
