@@ -123,8 +123,8 @@ Tensor var(const Tensor& x, Axes axes, int64_t correction = 1, bool keep = false
 Tensor max(const Tensor& x, int axis, bool keep = false);  // any dtype; ties: the first one gets the gradient
 Tensor min(const Tensor& x, int axis, bool keep = false);
 Tensor logsumexp(const Tensor& x, int axis, bool keep = false);  // log(sum(exp(x))), without overflow
-Tensor cumsum(const Tensor& x, int axis = -1);                   // y[i] = x[0] + ... + x[i]; of integers i64
-Tensor sum_to(const Tensor& x, const Shape& shape);              // the adjoint of expand
+Tensor cumsum(const Tensor& x, int axis = -1);       // y[i] = x[0] + ... + x[i]; of integers i64; summed in f64
+Tensor sum_to(const Tensor& x, const Shape& shape);  // the adjoint of expand
 // Sum of x*y over `axes` of their common broadcast shape, without forming the product; the axes stay with size 1.
 Tensor sum_product(const Tensor& x, const Tensor& y, Axes axes);
 Tensor argmax(const Tensor& x);  // last axis, any dtype -> i64; the first NaN where there is one; no derivative

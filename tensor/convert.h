@@ -18,9 +18,19 @@ BRAID_HD float round_to_odd(double x) {
   return std::bit_cast<float>((back < 0 ? -back : back) > (x < 0 ? -x : x) ? bits - 1 : bits + 1);
 }
 
+// A number that f64 holds and that rounds to types of at most 32 bits as x does: beyond 2^53 one bit stands for all of
+// those that are too low for f64.
+BRAID_HD int64_t for_double(int64_t x) {
+  const int64_t low = x & 0x7ff;
+  return low == 0 || (x < int64_t{1} << 53 && x > -(int64_t{1} << 53)) ? x : x - low + 0x400;
+}
+
 template <class To, class From>
 BRAID_HD To convert(From x) {
-  if constexpr (!std::is_integral_v<To> && sizeof(To) == 2 && sizeof(From) >= 4 && !std::is_same_v<From, float>) {
+  if constexpr (!std::is_integral_v<To> && sizeof(To) == 2 && std::is_same_v<From, int64_t>) {
+    return To(round_to_odd(static_cast<double>(for_double(x))));
+  } else if constexpr (!std::is_integral_v<To> && sizeof(To) == 2 && sizeof(From) >= 4 &&
+                       !std::is_same_v<From, float>) {
     return To(round_to_odd(static_cast<double>(x)));
   } else if constexpr (!std::is_integral_v<To>) {
     return To(static_cast<Accumulate<To>>(x));

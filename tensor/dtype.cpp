@@ -1,5 +1,7 @@
 #include "braid/tensor/dtype.h"
 
+#include <utility>
+
 namespace braid {
 
 namespace {
@@ -15,6 +17,11 @@ constexpr Row kTypes[] = {{DType::f64, "f64", 8}, {DType::f32, "f32", 4}, {DType
 
 int64_t size_of(DType t) { return kTypes[static_cast<int>(t)].bytes; }
 const char* name(DType t) { return kTypes[static_cast<int>(t)].name; }
+
+bool holds(DType t, int64_t x) {
+  if (t == DType::i32) return std::in_range<int32_t>(x);
+  return t != DType::u8 || std::in_range<uint8_t>(x);
+}
 
 bool parse_dtype(const std::string& text, DType& out) {
   for (const Row& row : kTypes) {

@@ -80,6 +80,7 @@ inline std::string str(DType t) { return name(t); }
 bool parse_dtype(const std::string& text, DType& out);  // "f32" -> DType::f32; false when unknown
 inline bool is_float(DType t) { return t <= DType::f16; }
 inline bool is_index(DType t) { return t == DType::i64 || t == DType::i32; }
+bool holds(DType t, int64_t x);  // whether x is within the range of t; true for floats
 
 template <class T>
 constexpr DType dtype_of() {

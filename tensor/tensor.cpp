@@ -331,6 +331,8 @@ Tensor zeros_like(const Tensor& x) { return zeros(x.shape(), x.dtype(), x.device
 
 Tensor arange(int64_t n, DType dtype, Device device) {
   check(n >= 0, "arange", [&] { return str("needs at least 0 elements, got ", n); });
+  check(n == 0 || holds(dtype, n - 1), "arange",
+        [&] { return str("up to ", n - 1, " leaves the range of ", dtype, "; choose a wider dtype"); });
   Tensor x = empty({n}, DType::i64);
   std::iota(x.mutable_data<int64_t>(), x.mutable_data<int64_t>() + n, int64_t{0});
   return x.to(dtype).to(device);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/manipulate.h"
@@ -22,13 +21,7 @@ Tensor filled(int64_t n, DType dtype, Device device, F&& value) {
   visit_any(dtype, [&]<class T>() {
     T* to = x.mutable_data<T>();
     parallel_for(n, grain_for(16), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const auto exact = value(i);
-        if constexpr (std::is_same_v<decltype(exact), const T>)
-          to[i] = exact;
-        else
-          to[i] = convert<T>(static_cast<double>(exact));
-      }
+      for (int64_t i = begin; i < end; ++i) to[i] = convert<T>(value(i));
     });
   });
   return x.to(device);
@@ -78,6 +71,9 @@ Tensor detail::range(int64_t begin, int64_t end, int64_t step, DType dtype, Devi
   if (up ? begin < end : begin > end) count = (up ? to - from - 1 : from - to - 1) / (up ? by : 0 - by) + 1;
   check(count < uint64_t{1} << 60, "arange",
         [&] { return str("makes ", count, " values, more than any memory holds"); });
+  const auto last = static_cast<int64_t>(from + (count - 1) * by);
+  check(count == 0 || (holds(dtype, begin) && holds(dtype, last)), "arange",
+        [&] { return str("from ", begin, " to ", last, " leaves the range of ", dtype, "; choose a wider dtype"); });
   return filled(static_cast<int64_t>(count), dtype, device,
                 [=](int64_t i) { return static_cast<int64_t>(from + static_cast<uint64_t>(i) * by); });
 }

@@ -126,14 +126,8 @@ Tensor gumbel(const Shape& shape, RandomKey key, DType dtype, Device device) {
 }
 
 Tensor randint(int64_t low, int64_t high, const Shape& shape, RandomKey key, DType dtype, Device device) {
-  const int64_t most = dtype == DType::u8    ? 255
-                       : dtype == DType::i32 ? std::numeric_limits<int32_t>::max()
-                                             : std::numeric_limits<int64_t>::max();
-  const int64_t least = dtype == DType::u8    ? 0
-                        : dtype == DType::i32 ? std::numeric_limits<int32_t>::min()
-                                              : std::numeric_limits<int64_t>::min();
   check(!is_float(dtype), "randint", [&] { return str("needs an integer type, got ", dtype); });
-  check(low < high && low >= least && high - 1 <= most, "randint",
+  check(low < high && holds(dtype, low) && holds(dtype, high - 1), "randint",
         [&] { return str("needs low below high, both within ", dtype, ", got ", low, " and ", high); });
   check_shape_of("randint", shape);
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);

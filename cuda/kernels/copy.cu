@@ -215,8 +215,8 @@ __device__ __forceinline__ void visit_element(DType t, F&& f) {
 
 constexpr int kConverted = 8;  // elements of a thread: a vector of the 16-bit types
 
-// From one type to another by way of A: float where both have 32 bits or fewer and are floating, else double. The
-// kernel branches on the types: two kernels instead of 42.
+// From one type to another by way of A: float where both have 32 bits or fewer and are floating, i64 from there, else
+// double. The kernel branches on the types: three kernels instead of 42.
 template <class A, class T>
 inline constexpr bool kGoesBy = sizeof(A) == 8 || (!std::is_integral_v<T> && sizeof(T) <= 4);
 bool goes_by_float(DType t) { return t == DType::f32 || t == DType::bf16 || t == DType::f16; }
@@ -243,7 +243,6 @@ bool is_transposed(In x) {
   return false;
 }
 
-// Integers beyond 2^53 are rounded when they are converted.
 void copy(In x, Out y) {
   if (y.numel() == 0) return;
   if (x.dtype() == y.dtype()) return copy_same_type(x, y);
@@ -252,6 +251,8 @@ void copy(In x, Out y) {
   const ElementRange<kConverted> range(result);
   if (goes_by_float(x.dtype()) && goes_by_float(y.dtype()))
     launch_elements<kConverted>(convert_elements<float>, range, x.dtype(), source, y.dtype(), result);
+  else if (x.dtype() == DType::i64)
+    launch_elements<kConverted>(convert_elements<int64_t>, range, x.dtype(), source, y.dtype(), result);
   else
     launch_elements<kConverted>(convert_elements<double>, range, x.dtype(), source, y.dtype(), result);
 }

@@ -8,6 +8,7 @@
 // state is 0 there, does not. A thread has one row.
 #include "braid/cuda/device/kernel.h"
 
+#include "braid/tensor/convert.h"
 #include "braid/tensor/kernels/ordered.h"
 #include "braid/tensor/kernels/scan.h"
 
@@ -23,7 +24,7 @@ unsigned blocks_for(int64_t rows) { return static_cast<unsigned>(rows < kMaxBloc
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     cumsum_rows(const T* x, int64_t rows, int64_t n, bool reverse, Stored<T>* y) {
-  using A = Total<T>;
+  using A = RunningTotal<T>;
   struct Tile {
     A sum[2][kThreads];  // read one, write the other
   };
@@ -34,7 +35,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int64_t begin = 0; begin < n; begin += kThreads) {
       const int64_t i = begin + thread, at = r * n + (reverse ? n - 1 - i : i);
       int now = 0;
-      tile.sum[now][thread] = i < n ? A(x[at]) : A(0);
+      tile.sum[now][thread] = i < n ? A(static_cast<Total<T>>(x[at])) : A(0);
       __syncthreads();
       for (int step = 1; step < kThreads; step *= 2) {
         const A before = thread >= step ? tile.sum[now][thread - step] : A(0);
@@ -42,7 +43,7 @@ __global__ void __launch_bounds__(kThreads)
         now = 1 - now;
         __syncthreads();
       }
-      if (i < n) y[at] = static_cast<Stored<T>>(carry + tile.sum[now][thread]);
+      if (i < n) y[at] = convert<Stored<T>>(carry + tile.sum[now][thread]);
       carry += tile.sum[now][kThreads - 1];
       __syncthreads();
     }

@@ -149,11 +149,11 @@ void copy_converting(In x, Out y) {
 
 bool fits_float(DType t) { return t == DType::f32 || t == DType::bf16 || t == DType::f16; }
 
-// Integers beyond 2^53 are rounded when they are converted.
 void copy(In x, Out y) {
   if (y.numel() == 0 || TraceDevice::leaves_out(y)) return;
   if (x.dtype() == y.dtype()) return visit_bytes(x.dtype(), [&]<class T>() { copy_same_type<T>(x, y); });
   if (fits_float(x.dtype()) && fits_float(y.dtype())) return copy_converting<float>(x, y);
+  if (x.dtype() == DType::i64) return copy_converting<int64_t>(x, y);  // not every one is an f64
   copy_converting<double>(x, y);
 }
 

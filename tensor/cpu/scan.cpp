@@ -1,6 +1,7 @@
 // Scans, row by row from one end to the other.
 #include "braid/tensor/kernels/scan.h"
 
+#include "braid/tensor/convert.h"
 #include "braid/tensor/kernels/ordered.h"
 #include "braid/tensor/parallel.h"
 
@@ -17,11 +18,11 @@ void cumsum(In x, bool reverse, Out y) {
     R* to = y.mutable_data<R>();
     parallel_for(y.numel() / n, grain_for(4 * n), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        Total<T> sum = 0;
+        RunningTotal<T> sum = 0;
         for (int64_t i = 0; i < n; ++i) {
           const int64_t at = row * n + (reverse ? n - 1 - i : i);
-          sum += static_cast<Total<T>>(from[at]);
-          to[at] = static_cast<R>(sum);
+          sum += static_cast<RunningTotal<T>>(from[at]);
+          to[at] = convert<R>(sum);
         }
       }
     });

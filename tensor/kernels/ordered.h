@@ -14,6 +14,9 @@ using Ordered =
 // Elements of T are added up in this type. Integers wrap around modulo 2^64.
 template <class T>
 using Total = std::conditional_t<std::is_integral_v<T>, uint64_t, Accumulate<T>>;
+// The sum of a row of them, element by element, is held in this one.
+template <class T>
+using RunningTotal = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
 // Sums of T are stored as elements of this type.
 template <class T>
 using Stored = std::conditional_t<std::is_integral_v<T>, int64_t, T>;

@@ -5,8 +5,8 @@
 namespace braid {
 
 struct ScanKernels {
-  // x, y (..., n), contiguous: y[i] = x[0] + ... + x[i]; reverse: y[i] = x[i] + ... + x[n-1]. Summed in a fixed order.
-  // Sums of integers are i64, modulo 2^64.
+  // x, y (..., n), contiguous: y[i] = x[0] + ... + x[i]; reverse: y[i] = x[i] + ... + x[n-1]. Summed in f64, in a
+  // fixed order. Sums of integers are i64, modulo 2^64.
   Kernel<"cumsum", void(In x, bool reverse, Out y)> cumsum;
   // The largest (smallest) of x[0] to x[i] and the index of its first occurrence, i64; all (..., n), contiguous, of any
   // dtype. From the first NaN on, that NaN.

@@ -1,6 +1,7 @@
 #include "braid/tensor/dtype.h"
 
 #include <boost/test/unit_test.hpp>
+#include <limits>
 
 #include "braid/tensor/convert.h"
 #include "braid/tensor/random.h"
@@ -104,6 +105,26 @@ BOOST_AUTO_TEST_CASE(f64_rounds_once) {
   BOOST_TEST(full({1}, 1 + 0x1p-8 + 0x1p-40, DType::bf16).item() == 1.0078125);
   BOOST_TEST(full({1}, 1 + 0x1p-8 + 0x1p-40, DType::f64).to(DType::bf16).item() == 1.0078125);
   BOOST_TEST(full({1}, (1 << 24) + 1, DType::i32).to(DType::bf16).item() == 1 << 24);
+}
+
+// By way of the nearest f64 both would be midpoints, which round to even.
+BOOST_AUTO_TEST_CASE(integers_round_once) {
+  const int64_t power = int64_t{1} << 60, v = power + (int64_t{1} << 36) + 1, w = power + (int64_t{1} << 52) + 1;
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  const Tensor x = from_vector(std::vector<int64_t>{v, -v, w, -w, most, -most - 1, power, 5}, {8});
+  const std::vector<float> f32{0x1p60f + 0x1p37f, -0x1p60f - 0x1p37f, 0x1p60f + 0x1p52f, -0x1p60f - 0x1p52f,
+                               0x1p63f,           -0x1p63f,           0x1p60f,           5};
+  const std::vector<float> bf16{0x1p60f, -0x1p60f, 0x1p60f + 0x1p53f, -0x1p60f - 0x1p53f,
+                                0x1p63f, -0x1p63f, 0x1p60f,           5};
+  for (const int64_t step : {1, 2}) {
+    const Tensor some = x.view({8 / step}, {step}, 0);
+    const std::vector<float> got = some.to(DType::f32).to_vector<float>(),
+                             rounded = some.to(DType::bf16).to_vector<float>();
+    for (size_t i = 0; i < got.size(); ++i) {
+      BOOST_TEST(got[i] == f32[i * static_cast<size_t>(step)]);
+      BOOST_TEST(rounded[i] == bf16[i * static_cast<size_t>(step)]);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(names_and_sizes) {

@@ -31,6 +31,11 @@ BOOST_AUTO_TEST_CASE(ranges_with_steps) {
   BOOST_TEST(is_close(values_of(arange(3, DType::f32)), {0, 1, 2}, 0));  // that of tensor.h
   const int64_t last = std::numeric_limits<int64_t>::max();
   BOOST_TEST((arange(last - 2, last, 5).to_vector<int64_t>() == std::vector<int64_t>{last - 2}));
+  BOOST_TEST(arange(int64_t{1} << 60, last, last, DType::bf16).item() == 0x1p60);
+  BOOST_TEST(arange((int64_t{1} << 60) + (int64_t{1} << 52) + 1, last, last, DType::bf16).item() == 0x1p60 + 0x1p53);
+  BOOST_TEST(arange(256, DType::u8).to_vector<int64_t>()[255] == 255);
+  BOOST_TEST(throws_with([] { arange(257, DType::u8); }, "[arange] up to 256 leaves the range of u8"));
+  BOOST_TEST(throws_with([] { arange(2, -2, -1, DType::u8); }, "[arange] from 2 to -1 leaves the range of u8"));
   BOOST_TEST(throws_with([] { arange(0, 1, 0); }, "[arange] needs a step other than 0"));
   BOOST_TEST(
       throws_with([] { arange(0., 1., 0.); }, "[arange] needs finite bounds and a step other than 0, got 0, 1, 0"));

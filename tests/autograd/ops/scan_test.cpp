@@ -23,6 +23,11 @@ BOOST_AUTO_TEST_CASE(products_with_zeros_have_their_derivative) {
   BOOST_TEST(is_close(grad(x).to_vector<double>(), {1, 8, 0, 0, 0}, 0));  // dx_1 = 2 + 2 3
 }
 
+BOOST_AUTO_TEST_CASE(running_sums_of_f32_keep_small_terms) {
+  const Tensor x = from_values({16777216, 1, 1, 1, 1}, {5});
+  BOOST_TEST(is_close(cumsum(x).to_vector<double>(), {16777216, 16777216, 16777218, 16777220, 16777220}, 0));
+}
+
 BOOST_AUTO_TEST_CASE(extremes_so_far_and_their_indices) {
   Tensor x = from_values({1, 3, 2, 3, kNan, 9}, {6}, DType::f64);
   const ValuesAndIndices up = cummax(x), down = cummin(x);

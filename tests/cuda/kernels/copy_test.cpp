@@ -130,10 +130,12 @@ BOOST_AUTO_TEST_CASE(copies_leave_the_surroundings_alone) {
 }
 
 BOOST_AUTO_TEST_CASE(integers_never_go_through_a_floating_type) {
-  const std::vector<int64_t> values{int64_t{1} << 62, (int64_t{1} << 53) + 1, -((int64_t{1} << 61) + 3)};
-  Tensor x = from_vector(values, {3}).to(kGpu);
+  const std::vector<int64_t> values{int64_t{1} << 62, (int64_t{1} << 53) + 1, -((int64_t{1} << 61) + 3),
+                                    (int64_t{1} << 60) + (int64_t{1} << 36) + 1};
+  Tensor x = from_vector(values, {4}).to(kGpu);
   BOOST_TEST((x.clone().to_vector<int64_t>() == values));
-  BOOST_TEST((x.expanded({2, 3}).clone().sliced(0, 1, 2).reshaped({3}).to_vector<int64_t>() == values));
+  BOOST_TEST((x.expanded({2, 4}).clone().sliced(0, 1, 2).reshaped({4}).to_vector<int64_t>() == values));
+  for (DType to : kTypes) BOOST_TEST(same_values(copied(x, to), copied(x.to(kCpu), to)));
 }
 
 BOOST_AUTO_TEST_CASE(filling) {
