@@ -42,7 +42,8 @@ class Index {
 };
 
 // The elements. Without ids and masks a view where steps are 1. Ids of several axes broadcast, positions beside them
-// count as ids; their axes stand in the place of the first where they are neighbours, else in front.
+// count as ids; their axes stand in the place of the first where they are neighbours, else in front. An ellipsis of no
+// axis between them does not part them, as it does in NumPy.
 Tensor index(const Tensor& x, const std::vector<Index>& at);
 // x with these elements replaced by values, which broadcast; of equal positions the last one counts.
 Tensor index_put(const Tensor& x, const std::vector<Index>& at, const Tensor& values);

@@ -28,7 +28,8 @@ Tensor linear_int8(const Tensor& x, const Int8Weight& weight, const Tensor& bias
 //   8 bits: s = max |W| / 127,  |q| <= 127;   4 bits: s = m / -8, m the weight of largest absolute value, -8 <= q <= 7
 //
 // The activations have a scale for each group too: the largest of a group is 32512 beside 8 bits, 127 beside 4.
-// Integers sum the products of a group, f32 the groups in their order: bit-identical as well.
+// Integers sum the products of a group, f32 the groups in their order: bit-identical as well. x may have any size of
+// the weight's number of groups, ceil(in / 32): the elements that it lacks count as 0.
 GroupWeight quantize_groups(const Tensor& weight, int bits);
 Tensor dequantize_groups(const GroupWeight& weight, int64_t in);  // (out, in) f32
 Tensor linear_groups(const Tensor& x, const GroupPanels& weight, const Tensor& bias = {});

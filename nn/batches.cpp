@@ -78,7 +78,7 @@ Batches::Batches(std::vector<Tensor> tensors, const BatchOptions& options) : opt
 }
 
 int64_t Batches::size() const {
-  return options_.drop_last ? count_ / options_.size : (count_ + options_.size - 1) / options_.size;
+  return count_ / options_.size + (!options_.drop_last && count_ % options_.size != 0 ? 1 : 0);
 }
 
 // Fisher and Yates.
@@ -109,9 +109,9 @@ struct Batches::Epoch::State {
   std::vector<std::thread> workers;
 
   Batch make(int64_t number) const {
-    const int64_t end = std::min((number + 1) * size, static_cast<int64_t>(order.size()));
+    const auto begin = order.begin() + number * size;
     const NoGrad off;
-    return collate(std::vector<int64_t>(order.begin() + number * size, order.begin() + end));
+    return collate(std::vector<int64_t>(begin, begin + std::min<int64_t>(size, order.end() - begin)));
   }
 
   void work() {

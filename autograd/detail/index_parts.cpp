@@ -24,7 +24,8 @@ Range range_of(const Slice& s, int64_t n) {
   const int64_t distance = forwards ? end - begin : begin - end;
   if (distance <= 0) return {0, 1, 0};
   const uint64_t step = forwards ? static_cast<uint64_t>(s.step) : 0 - static_cast<uint64_t>(s.step);
-  return {begin, s.step, static_cast<int64_t>((static_cast<uint64_t>(distance) - 1) / step) + 1};
+  const auto count = static_cast<int64_t>((static_cast<uint64_t>(distance) - 1) / step) + 1;
+  return {begin, count == 1 ? 1 : s.step, count};  // of one entry any step, whose multiples an i64 may not hold
 }
 
 // `at` with a whole slice for every axis that it leaves out.

@@ -231,7 +231,9 @@ Tensor floor_divide(const Tensor& x, const Tensor& y) {
   if (!is_float(x.dtype())) return integer_binary("floor_divide", IntegerOp::floor_divide, x, y);
   const CalledOp called("floor_divide");
   // (x - r) / y is an integer up to a rounding: floor(x / y) is one too large where x / y is rounded up to an integer.
-  return round(div(sub(x, remainder(x, y)), y));
+  // The remainder is infinite, that is y, where y is and x has the other sign.
+  const Tensor r = remainder(x, y), q = round(div(sub(x, r), y));
+  return where(isinf(r), full({}, -1, q.dtype(), q.device()), q);
 }
 
 Tensor nextafter(const Tensor& x, const Tensor& y) {

@@ -199,8 +199,8 @@ Tensor multinomial(const Tensor& weights, int64_t count, RandomKey key, bool rep
   const int64_t needed = replacement ? std::min<int64_t>(count, 1) : count;
   const auto least = [](const Tensor& x) { return min(x.contiguous().reshaped({-1}), 0).item(); };
   if (wide.numel() > 0) {
-    const double largest = std::numeric_limits<double>::max();
-    check(least(ge(wide, 0.0).to(DType::f32) * le(wide, largest).to(DType::f32)) == 1, "multinomial",
+    const double infinity = std::numeric_limits<double>::infinity();
+    check(least(ge(wide, 0.0).to(DType::f32) * lt(wide, infinity).to(DType::f32)) == 1, "multinomial",
           "needs finite weights of at least 0, got another number");
     check(least(sum(gt(wide, 0.0).to(DType::f64), {-1})) >= static_cast<double>(needed), "multinomial", [&] {
       return str("needs at least ", needed, " positive weights in each row of ", weights.shape(),

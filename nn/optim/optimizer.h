@@ -62,8 +62,9 @@ class Optimizer {
 
   // Makes one update of every parameter: prepare(), then apply(). All parameters are updated or none: gradients of
   // another type, shape or device are an error that names them, before anything has changed. A parameter without a
-  // gradient is such an error too, or is skipped. Parameters that are frozen in this update (options.groups) need none
-  // and keep their values and states. Error(setting) when lr is not finite in the type of the update.
+  // gradient is such an error too, or is skipped: the update counts for its bias corrections all the same. Parameters
+  // that are frozen in this update (options.groups) need none and keep their values and states. Error(setting) when lr
+  // is not finite in the type of the update.
   void step(const Rates& lr, double grad_scale = 1, MissingGradient missing = MissingGradient::error);
   void step() { step(options_.lr); }
 
@@ -133,7 +134,8 @@ class Optimizer {
   // The device's kernel for `rule`, for update(). `constants`: those that the formula takes.
   void fused_update(UpdateRule rule, const std::array<double, 4>& constants, const std::vector<Item>& items,
                     const Tensor& scalars);
-  // The two scalars of update number t = 1, 2, ... that depend on t alone; t counts from a parameter's first update.
+  // The two scalars of update number t = 1, 2, ... that depend on t alone; t counts from the first update in which the
+  // parameter's group is not frozen, those in which the parameter was skipped included.
   virtual std::array<double, 2> bias_corrections(int64_t t) const;
 
  private:

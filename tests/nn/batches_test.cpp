@@ -4,6 +4,7 @@
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <limits>
 #include <numeric>
 #include <thread>
 
@@ -35,6 +36,9 @@ BOOST_AUTO_TEST_CASE(rows_of_tensors_in_order) {
   BOOST_REQUIRE(epoch.next(batch));
   BOOST_TEST(is_close(batch[1], y.sliced(0, 0, 3), 0));
   BOOST_TEST(read(nn::Batches({zeros({0, 2})}, {}), 0).empty());
+  const nn::Batches whole({x}, {.size = std::numeric_limits<int64_t>::max()});
+  BOOST_TEST(whole.size() == 1);
+  BOOST_TEST((read(whole, 0) == Lists{{0, 1, 2, 3, 4, 5, 6}}));
 }
 
 BOOST_AUTO_TEST_CASE(the_order_is_a_function_of_seed_and_epoch) {

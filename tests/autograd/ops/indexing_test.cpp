@@ -2,6 +2,7 @@
 #include "braid/autograd/indexing.h"
 
 #include <boost/test/unit_test.hpp>
+#include <limits>
 #include <numeric>
 
 #include "braid/autograd/composed.h"
@@ -44,6 +45,13 @@ BOOST_AUTO_TEST_CASE(slices_as_python) {
   gives(index(x, {Slice{-100, 100}}), {5}, {0, 1, 2, 3, 4});  // cut
   gives(index(x, {Slice{100, -100, -1}}), {5}, {4, 3, 2, 1, 0});
   gives(index(x, {Slice{3, 1}}), {0}, {});
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  for (const int64_t step : {most, -most - 1}) {  // beyond the axis
+    Tensor leaf = counted({5});
+    require_grad(leaf);
+    backward(sum(index(leaf, {Slice{.step = step}})));
+    gives(grad(leaf), {5}, step > 0 ? Numbers{1, 0, 0, 0, 0} : Numbers{0, 0, 0, 0, 1});
+  }
   gives(index(x, {Slice{}}), {5}, {0, 1, 2, 3, 4});
 }
 

@@ -35,6 +35,9 @@ BOOST_AUTO_TEST_CASE(remainders_have_the_sign_that_they_say) {
   BOOST_TEST(list(floor_divide(x, y)) == (std::vector<double>{1, -2, -2, 1, 2, -2}), boost::test_tools::per_element());
   // 0.3 / 0.1 is rounded up to 3 though 0.3 < 3 * 0.1: Python says 2.
   BOOST_TEST(list(floor_divide(row({0.3}), row({0.1})))[0] == 2);
+  BOOST_TEST(
+      list(floor_divide(row({1, -1, 1, -1}), row({inf, inf, -inf, -inf}))) == (std::vector<double>{0, -1, -1, 0}),
+      boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(halves_round_to_even) {

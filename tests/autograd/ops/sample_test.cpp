@@ -213,6 +213,10 @@ BOOST_AUTO_TEST_CASE(misuse_is_named) {
        },
        "[multinomial] needs finite weights of at least 0"},
       {[] {
+         multinomial(tensor({1, std::numeric_limits<double>::infinity()}), 1, kDrawKey);
+       },
+       "[multinomial] needs finite weights of at least 0"},
+      {[] {
          multinomial(zeros({2, 0}), 1, kDrawKey);
        },
        "[multinomial] needs at least 1 positive weights"},
