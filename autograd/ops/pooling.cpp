@@ -96,7 +96,7 @@ Tensor resized(const Tensor& x, int axis, int64_t size, const InterpolateOptions
     second.push_back(std::min(low + 1, n - 1));
     weight.push_back(std::fmin(place - static_cast<double>(low), 1));
   }
-  const Tensor a = select_along(x, axis, from_vector(first, {size}, x.device()));
+  Tensor a = select_along(x, axis, from_vector(first, {size}, x.device()));
   if (o.mode == Interpolation::nearest) return a;
   const Tensor b = select_along(x, axis, from_vector(second, {size}, x.device()));
   Shape shape;
