@@ -18,7 +18,9 @@ struct WithoutTensors : F {};
 template <class F>
 constexpr bool saves_tensors = !std::is_trivially_destructible_v<F>;
 template <class F>
-constexpr bool saves_tensors<Differentiable<WithoutTensors<F>>> = false;
+constexpr bool saves_tensors<WithoutTensors<F>> = false;
+template <class F>
+constexpr bool saves_tensors<Differentiable<F>> = saves_tensors<F>;
 template <class F>
 constexpr bool is_differentiable = false;
 template <class F>

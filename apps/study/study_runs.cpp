@@ -49,7 +49,7 @@ int64_t steps_of(const Study& study, const std::string& size, const std::string&
     const auto spec = model_here(run.config);
     if (study.budget_unit != "tokens") steps *= static_cast<double>(models::model_size(*spec).parameters);
     steps /= static_cast<double>(run.config.train.batch_size * run.config.train.accumulate *
-                                 sample_tokens(run.config, *spec));
+                                 trained_tokens(run.config, *spec));
   }
   check(steps <= 1e12, ErrorKind::setting, [&] {
     return "bad study " + study.file + ": a budget of " + shortest(budget) + " " + study.budget_unit +
@@ -93,7 +93,7 @@ RunSettings::RunSettings(const Study& study, const std::vector<std::string>& set
   }
 }
 
-int64_t sample_tokens(const TrainConfig& config, const models::ModelSpec& model) {
+int64_t trained_tokens(const TrainConfig& config, const models::ModelSpec& model) {
   return (holds_preferences(config) ? 2 : 1) * sequence_length(config, model);
 }
 

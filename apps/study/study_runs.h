@@ -50,8 +50,8 @@ std::vector<StudyRun> search_runs(const Study& study, const Paces& paces, const 
 // The runs of the study. `rates`: the learning rate of each variant of the search, empty while it is not known.
 std::vector<StudyRun> main_runs(const Study& study, const VariantRates& rates, const Paces& paces);
 
-// Tokens of a sample; of a pair of answers those of both.
-int64_t sample_tokens(const TrainConfig& config, const models::ModelSpec& model);
+// Tokens that a sample is trained on; of a pair of answers those of both.
+int64_t trained_tokens(const TrainConfig& config, const models::ModelSpec& model);
 // Whether the data of these settings are here, and the model: as it fits them, or where they are not, by its settings.
 bool has_data(const TrainConfig& config);
 std::unique_ptr<const models::ModelSpec> model_here(const TrainConfig& config);

@@ -128,7 +128,7 @@ RunCost cost_of(const RunSettings& settings) {
   const double samples = static_cast<double>(config.train.steps * config.train.batch_size * config.train.accumulate);
   const models::ModelSize size = model_size(*run.spec);
   return {static_cast<double>(size.parameters), static_cast<double>(size.non_embedding),
-          samples * static_cast<double>(sample_tokens(config, *run.spec)), samples * run.sample.training()};
+          samples * static_cast<double>(trained_tokens(config, *run.spec)), samples * run.sample.training()};
 }
 
 void open_study(const Study& study, const std::vector<StudyRun>& runs) {
