@@ -1,5 +1,8 @@
 #include "apps/study/pace.h"
 
+#include <algorithm>
+#include <map>
+
 #include "apps/train/plan/step_time.h"
 #include "apps/train/task/from_config.h"
 #include "braid/tensor/parallel.h"
@@ -15,9 +18,15 @@ double StepFormula::seconds(const RunSettings& settings) {
 }
 
 Paces paces_of(const std::vector<StudyResult>& results) {
-  Paces paces;
+  std::map<Paces::key_type, std::vector<double>> rounds;
   for (const StudyResult& r : results)
-    paces[{r.run.size, r.run.variant}] = r.seconds / static_cast<double>(r.run.steps);
+    rounds[{r.run.size, r.run.variant}].push_back(r.seconds / static_cast<double>(r.run.steps));
+  Paces paces;
+  for (auto& [cell, seconds] : rounds) {
+    const auto middle = seconds.begin() + std::ssize(seconds) / 2;
+    std::ranges::nth_element(seconds, middle);
+    paces[cell] = *middle;
+  }
   return paces;
 }
 

@@ -78,6 +78,10 @@ std::string study_plan(const Study& study, const std::vector<StudyRun>& runs, St
     if (!done[i]) left += time;
     text += row(run.name, human(cost.parameters, 3), human(cost.tokens, 3), std::to_string(run.steps),
                 exponent(cost.flops), time_in_words(time), done[i] ? "finished" : "");
+    if (config.run.strict || config.train.rounding == "stochastic") {
+      elsewhere.clear();
+      continue;
+    }
     for (Elsewhere& other : elsewhere) {
       other.machine = machine_elsewhere({.name = str("h100x", other.gpus)}, type);
       const auto steps = static_cast<double>(run.steps);
@@ -97,6 +101,8 @@ std::string study_plan(const Study& study, const std::vector<StudyRun>& runs, St
   if (no_data) text += "the data are not here: the vocabulary is that of the settings\n";
   if (const std::string warning = shared_rate_warning(study); !warning.empty()) text += "warning: " + warning + "\n";
   for (const Elsewhere& other : elsewhere) text += str("on ", other.gpus, " H100: ", other.text(), "\n");
+  if (elsewhere.empty())
+    return text + "on GPUs: no time, as strict runs and stochastic rounding are for the CPU alone\n";
   return text + "GPUs at a third of the rate of their data sheet; validation and checkpoints are not counted\n";
 }
 

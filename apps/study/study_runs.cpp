@@ -123,24 +123,25 @@ void check_sequences(const Study& study) {
 std::vector<StudyRun> pace_runs(const Study& study) {
   std::vector<StudyRun> runs;
   if (study.budget_unit != "minutes") return runs;
-  constexpr int64_t steps = 30;
-  for (const Study::Section& size : study.sizes)
-    for (const Study::Section& variant : study.variants) {
-      StudyRun run{.name = "pace-" + size.name + "-" + variant.name,
-                   .size = size.name,
-                   .variant = variant.name,
-                   .seed = study.seeds.front(),
-                   .steps = steps,
-                   .rate = {},
-                   .pace = true,
-                   .turn = std::ssize(runs),
-                   .settings = settings_of(study, size.name, variant.name)};
-      for (const std::string& setting :
-           {str("train.steps=", steps), std::string("schedule.warmup=1"), std::string("eval.samples=1"),
-            str("run.seed=", run.seed), "run.out=" + (fs::path(study.out) / "runs" / run.name).string()})
-        run.settings.push_back(setting);
-      runs.push_back(std::move(run));
-    }
+  constexpr int64_t rounds = 3, steps = 30;
+  for (int64_t round = 1; round <= rounds; ++round)
+    for (const Study::Section& size : study.sizes)
+      for (const Study::Section& variant : study.variants) {
+        StudyRun run{.name = str("pace-", size.name, "-", variant.name, "-", round),
+                     .size = size.name,
+                     .variant = variant.name,
+                     .seed = study.seeds.front(),
+                     .steps = steps,
+                     .rate = {},
+                     .pace = true,
+                     .turn = std::ssize(runs),
+                     .settings = settings_of(study, size.name, variant.name)};
+        for (const std::string& setting :
+             {str("train.steps=", steps), std::string("schedule.warmup=1"), std::string("eval.samples=1"),
+              str("run.seed=", run.seed), "run.out=" + (fs::path(study.out) / "runs" / run.name).string()})
+          run.settings.push_back(setting);
+        runs.push_back(std::move(run));
+      }
   return runs;
 }
 

@@ -107,12 +107,16 @@ BOOST_AUTO_TEST_CASE(a_time_is_a_budget_of_its_own_for_each_variant) {
   BOOST_TEST(plan.output.find("a-plain-0.01m-s1") != std::string::npos, plan.output);
   const Outcome part = run("study " + file.string() + " --budget 0.6s --part 1/2");
   BOOST_TEST(part.code == 75, part.output);
-  BOOST_TEST(part.output.find("2 of 4 runs that measure a step are finished") != std::string::npos, part.output);
+  BOOST_TEST(part.output.find("6 of 12 runs that measure a step are finished") != std::string::npos, part.output);
   const Outcome done = run("study " + file.string() + " --budget 0.6s");
   BOOST_TEST(done.code == 0, done.output);
   const auto json_of = [&](const std::string& path) { return nlohmann::json::parse(slurp(out / "runs" / path)); };
   for (const std::string cell : {"a-plain", "a-full", "b-plain", "b-full"}) {
-    const double pace = json_of("pace-" + cell + "/result.json")["seconds"].get<double>() / 30;
+    std::vector<double> rounds;
+    for (const std::string round : {"-1", "-2", "-3"})
+      rounds.push_back(json_of("pace-" + cell + round + "/result.json")["seconds"].get<double>() / 30);
+    std::ranges::sort(rounds);
+    const double pace = rounds[1];
     const auto steps = std::max<int64_t>(1, static_cast<int64_t>(0.6 / pace));
     for (const std::string seed : {"-s1", "-s2"}) {
       const auto settings = json_of(cell + "-0.01m" + seed + "/study.json")["settings"];
@@ -336,6 +340,15 @@ BOOST_AUTO_TEST_CASE(a_search_goes_beyond_its_edges) {
   BOOST_TEST(rows_of(out / "report/search.csv") == 6);
   BOOST_TEST(slurp(out / "report/report.md").find("| variant | 1e-05 | 1e-04 | 0.001 |") != std::string::npos);
   BOOST_TEST(run("study " + file.string() + " --dry-run").code == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_study_for_the_cpu_alone_has_a_plan) {
+  for (const char* setting : {"train.dtype = \"bf16\"\ntrain.rounding = \"stochastic\"\n", "run.strict = true\n"}) {
+    const Outcome plan = run("study " + file_of(study_text(world().fresh()) + setting).string() + " --dry-run");
+    BOOST_TEST(plan.code == 0, plan.output);
+    BOOST_TEST(plan.output.find("on GPUs: no time") != std::string::npos, plan.output);
+    BOOST_TEST(plan.output.find("H100") == std::string::npos, plan.output);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(what_does_not_belong_together_is_rejected) {
