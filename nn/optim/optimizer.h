@@ -31,6 +31,7 @@ struct MuonOptions {
   double momentum = 0.95;
   bool nesterov = true;
   Scale scale = Scale::rms;
+  bool bf16 = false;  // orthogonalise in bf16, else in the type of the update
   int64_t heads = 0;  // heads whose queries, or keys, are orthogonalised as one matrix; 0: all of a layer
 };
 

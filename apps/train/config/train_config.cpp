@@ -176,6 +176,10 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                "size of an update; rms = that of AdamW, so that one rate serves both; spectral = sqrt(max(1, rows / "
                "columns)), for rates of about 0.02",
                one_of({"rms", "spectral"})},
+              {"muon.dtype", &c.muon.dtype,
+               "arithmetic that orthogonalises; f32 = that of the masters; bf16 is less exact and on processors with "
+               "such products faster",
+               one_of({"f32", "bf16"})},
               {"muon.heads", &c.muon.heads,
                "orthogonalise queries and keys by so many heads, the last group by what is left: 1 = each head, 2 = "
                "pairs, 0 = all heads together",

@@ -85,7 +85,7 @@ struct TrainConfig {
   struct Muon {
     double momentum = 0.95;
     bool nesterov = true;
-    std::string scale = "rms";
+    std::string scale = "rms", dtype = "f32";
     int64_t heads = 0;
   } muon;
   struct Schedule {

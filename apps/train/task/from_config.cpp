@@ -217,6 +217,7 @@ nn::OptimizerOptions optimizer_options(const TrainConfig& config) {
           .muon = {.momentum = config.muon.momentum,
                    .nesterov = config.muon.nesterov,
                    .scale = nn::parse_muon_scale(config.muon.scale),
+                   .bf16 = config.muon.dtype == "bf16",
                    .heads = config.muon.heads},
           .groups = parameter_groups(config)};
 }

@@ -58,7 +58,8 @@ Muon::Muon(std::vector<NamedTensor> parameters, const OptimizerOptions& options)
 Tensor Muon::direction(const Tensor& u, const std::string& name) const {
   const std::vector<MatrixPart> parts = matrix_parts(matrices().rule(name), u.shape(), options().muon.heads);
   const auto of_part = [&](const Tensor& part) {
-    return orthogonalised(part) * muon_scale(options().muon.scale, part.dim(0), part.dim(1));
+    const Tensor o = options().muon.bf16 ? orthogonalised(part.to(DType::bf16)).to(part.dtype()) : orthogonalised(part);
+    return o * muon_scale(options().muon.scale, part.dim(0), part.dim(1));
   };
   if (parts.size() == 1) return of_part(u);
   Tensor made = empty_like(u);

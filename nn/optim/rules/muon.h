@@ -18,8 +18,11 @@ namespace braid::nn {
 // A fused matrix is updated by its parts, each of its own R and C: queries, keys and values, as the layer's ShardRule
 // gives them (set_matrices()); with heads > 0 queries and keys by so many heads.
 //
+// O is computed in the type of u, or in bf16 where muon.bf16 says so: its elements are up to 7 % of the largest one
+// off, its singular values as near to 1, and processors that multiply bf16 take half the time or less.
+//
 // State: m as ".momentum" in the shape of the parameter, of all others AdamW's ".first" and ".second". Options: those
-// of AdamW, muon.momentum in [0, 1), muon.heads at least 0, muon.nesterov, muon.scale.
+// of AdamW, muon.momentum in [0, 1), muon.heads at least 0, muon.nesterov, muon.scale, muon.bf16.
 class Muon final : public AdamW {
  public:
   Muon(std::vector<NamedTensor> parameters, const OptimizerOptions& options);

@@ -48,6 +48,7 @@ BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
   wrong("muon.momentum=1", "bad value for muon.momentum in the command line: expected a number from 0 to below 1");
   wrong("muon.scale=big", "bad value for muon.scale");
   wrong("muon.heads=-1", "bad value for muon.heads");
+  wrong("muon.dtype=f16", "bad value for muon.dtype in the command line: expected one of f32, bf16");
   wrong("muon.nesterov=2", "bad value for muon.nesterov");
   wrong("'optimizer.groups=*.w1.* update=rows'", "'update=rows', not update=matrix or update=elements");
   wrong("'optimizer.groups=*.w1.* update=matrix'",

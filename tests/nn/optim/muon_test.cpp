@@ -280,6 +280,21 @@ BOOST_AUTO_TEST_CASE(singular_values_come_near_one) {
   }
 }
 
+// muon.bf16 rounds u and O, and nothing else.
+BOOST_AUTO_TEST_CASE(updates_may_be_orthogonalised_in_bf16) {
+  for (const DType type : {DType::f32, DType::f64}) {
+    const Tensor p = random_tensor({24, 10}, 1, type), g = random_tensor({24, 10}, 2, type);
+    const NamedTensor w = leaf("w", p.clone());
+    Muon optimizer({w}, {.weight_decay = 0, .muon = {.momentum = 0, .bf16 = true}});
+    set_grad(w.value, g);
+    optimizer.step(0.1);
+    const Tensor o = orthogonalised(g.to(DType::bf16)).to(type);
+    BOOST_TEST(is_close(w.value, p - scale(o, 0.1 * 0.2 * std::sqrt(24.0)), type == DType::f32 ? 1e-6 : 1e-14));
+    BOOST_TEST(!is_close(w.value, p - scale(orthogonalised(g), 0.1 * 0.2 * std::sqrt(24.0)), 1e-6));
+    BOOST_TEST((optimizer.state()[1].value.dtype() == type));
+  }
+}
+
 // The direction of a gradient does not depend on its size, wherever its squares lie beyond the type.
 BOOST_AUTO_TEST_CASE(sizes_of_gradients_do_not_matter) {
   for (const DType type : {DType::f64, DType::f32, DType::bf16}) {
