@@ -39,7 +39,8 @@ struct Tiles {
 
 // Large tiles, and smaller ones where that leaves too few for a thread and each has work enough to pay for its
 // packing; then as many to each thread. No bit depends on the cut (bf16_kernels.h). Rows are cut first: a tile packs
-// its own, while columns were packed once for all.
+// its own, while columns were packed once for all. One tile of rows is not cut: each thread packs columns of its own
+// and all rows, which costs less than to wait for columns that others pack.
 Tiles tiles_of(const Bf16Kernels& kernels, int64_t count, int64_t m, int64_t n, int64_t k) {
   const int64_t rows = kernels.rows;
   constexpr int64_t least = 42;
@@ -49,6 +50,10 @@ Tiles tiles_of(const Bf16Kernels& kernels, int64_t count, int64_t m, int64_t n, 
           share};
   const int64_t workers = threads();
   const double work = double(m) * double(n) * double(k);
+  if (share && workers > 1 && m <= kTileRows && n / 64 >= workers) {
+    t.columns.count = std::clamp<int64_t>(static_cast<int64_t>(work / 1e6), 1, workers);
+    return t;
+  }
   const auto tall = [&] { return m / t.rows.count >= 2 * least; };
   while (workers > 1 && count * t.count() < kernels.tiles * workers && work / double(t.count()) > 4e6) {
     if (!tall() && n / t.columns.count < 128) break;
