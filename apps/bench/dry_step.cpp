@@ -80,6 +80,8 @@ int bench_dry_step(const Arguments& arguments) {
 
   DryDevice dry({.name = roofline.gpu.c_str(),
                  .multiprocessors = roofline.multiprocessors,
+                 .major = roofline.major,
+                 .shared_bytes = roofline.shared_kib * 1024,
                  .memory = static_cast<int64_t>(roofline.memory),
                  .cudnn = !arguments.has("no-cudnn")});
   const std::unique_ptr<models::Model> model = bench.spec->make_shape_only();

@@ -65,7 +65,9 @@ Roofline roofline_of(const std::string& gpu, DType arithmetic) {
           .peak_flops = machine.flops,
           .flops = kProductShare * machine.flops,
           .bandwidth = kBandwidthShare * machine.bandwidth,
-          .multiprocessors = machine.multiprocessors};
+          .multiprocessors = machine.multiprocessors,
+          .major = machine.major,
+          .shared_kib = machine.shared_kib};
 }
 
 }  // namespace braid::apps

@@ -16,6 +16,7 @@ struct Roofline {
   double bandwidth = 0;    // bytes/s that kernels reach
   double launch = 2.5e-6;  // s: the least time of a launch beyond its work, in a graph
   int multiprocessors = 0;
+  int major = 0, shared_kib = 0;  // compute capability, most shared memory of a block
 
   // Seconds of a kernel, a product or a call of cuDNN.
   double seconds(const DryWork& work) const;

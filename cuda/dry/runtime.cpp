@@ -28,11 +28,11 @@ const Properties& properties() {
   static Properties p;
   const DryGpu& gpu = state().gpu;
   p = {.name = gpu.name,
-       .major = 9,
+       .major = gpu.major,
        .minor = 0,
        .multiprocessors = gpu.multiprocessors,
        .memory = gpu.memory,
-       .shared_bytes = 227 * 1024};
+       .shared_bytes = gpu.shared_bytes};
   return p;
 }
 

@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(1024) index_range_kernel(Ids ids, int64_t coun
     low = std::min(low, ids[i]);
     high = std::max(high, ids[i]);
   }
-  low = -block_max(-low);  // -INT64_MAX exists
+  low = ~block_max(~low);  // ~ turns the order round, also of INT64_MIN
   high = block_max(high);
   if (threadIdx.x == 0) {
     low_high[0] = count > 0 ? low : 0;

@@ -9,8 +9,9 @@
 
 namespace braid::cuda {
 
-// Throws Error(setting) "[softmax] CUDA: an illegal memory access was encountered (cudaErrorIllegalAddress) in ...".
-// The name is that of the running kernel (detail::running_kernel).
+// Throws Error(misuse) "[softmax] CUDA: an illegal memory access was encountered (cudaErrorIllegalAddress) in ...".
+// The name is that of the running kernel (detail::running_kernel). Error(setting) where a GPU is busy, lost or broken,
+// OutOfMemory where it has no memory.
 void check(cudaError_t status, const std::source_location& where = std::source_location::current());
 void check(cublasStatus_t status, const std::source_location& where = std::source_location::current());
 // Throws "[softmax] what in cuda/...:line", for other libraries.

@@ -31,10 +31,7 @@ std::string driver_failure(const std::string& what, int driver, int built_with, 
 std::string out_of_memory(const std::string& gpu, const MemoryState& m) {
   return "out of memory on " + gpu + ": requested " + mebibytes(m.requested) + ", " + mebibytes(m.free) +
          " are free, " + mebibytes(m.in_use) + " are in use by tensors" +
-         (m.captured > 0 ? ", " + mebibytes(m.captured) + " are kept for captured steps" : "") +
-         "; lower train.batch_size (train.accumulate makes up for it), the sequence length, train.attention_workspace "
-         "or the model, or set train.recompute=true" +
-         (m.captured > 0 ? " or train.graph=false" : "");
+         (m.captured > 0 ? ", " + mebibytes(m.captured) + " are kept for captured steps" : "");
 }
 
 std::string op_name() {

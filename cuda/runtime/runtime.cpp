@@ -64,6 +64,13 @@ std::string place(const std::source_location& where) {
   return str(" in ", file, ":", where.line());
 }
 
+// A GPU that is busy, lost or broken: no fault of the program.
+bool is_of_machine(cudaError_t status) {
+  return status == cudaErrorDevicesUnavailable || status == cudaErrorSystemNotReady ||
+         status == cudaErrorSystemDriverMismatch || status == cudaErrorECCUncorrectable ||
+         status == cudaErrorNvlinkUncorrectable;
+}
+
 }  // namespace
 
 void check(cudaError_t status, const std::source_location& where) {
@@ -72,6 +79,11 @@ void check(cudaError_t status, const std::source_location& where) {
   cudaGetLastError();  // clears errors that can be recovered from
   const std::string what = text_of(status);
   if (status == cudaErrorMemoryAllocation) throw OutOfMemory(op_name() + "CUDA: " + what + place(where));
+  if (is_of_machine(status)) {
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    throw Error(ErrorKind::setting, driver_failure(what, driver, CUDART_VERSION, false));
+  }
   if (status == cudaErrorNoKernelImageForDevice) {
     const Properties& p = properties();
     throw Error(ErrorKind::misuse,
@@ -120,7 +132,8 @@ std::string unsupported_reason(int index) {
 }
 
 void use_device(int index) {
-  if (index == current) [[likely]]
+  int of_thread = -1;  // another library may have changed it
+  if (index == current && cudaGetDevice(&of_thread) == cudaSuccess && of_thread == index) [[likely]]
     return;
   const std::string reason = unsupported_reason(index);
   braid::check(reason.empty(), ErrorKind::setting, [&] { return reason; });

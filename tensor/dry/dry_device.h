@@ -23,6 +23,8 @@ namespace braid {
 struct DryGpu {
   const char* name = "NVIDIA H100 SXM 80 GB";
   int multiprocessors = 132;
+  int major = 9;                       // compute capability
+  int64_t shared_bytes = 227 << 10;    // most shared memory of a block
   int64_t memory = int64_t{78} << 30;  // bytes that tensors can have
   bool cudnn = true;                   // attention without compose is a call of cuDNN; otherwise kernels of its own
 };

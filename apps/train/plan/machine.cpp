@@ -23,13 +23,14 @@ struct GpuRow {
   double nvlink, network;  // GB/s
   double bandwidth;        // TB/s of its memory
   int multiprocessors;
+  int major, shared_kib;  // compute capability; most shared memory of a block
 };
 constexpr GpuRow gpus[] = {
-    {"a100", "NVIDIA A100 SXM 80 GB", 80.0, 312, 19.5, 19.5, 300, 25, 2.04, 108},
-    {"a100-40gb", "NVIDIA A100 SXM 40 GB", 40.0, 312, 19.5, 19.5, 300, 25, 1.56, 108},
-    {"h100", "NVIDIA H100 SXM 80 GB", 79.6, 989, 67, 67, 450, 50, 3.35, 132},
-    {"h200", "NVIDIA H200 SXM 141 GB", 140.4, 989, 67, 67, 450, 50, 4.8, 132},
-    {"b200", "NVIDIA B200 SXM 180 GB", 179.0, 2250, 75, 37, 900, 50, 8.0, 148},
+    {"a100", "NVIDIA A100 SXM 80 GB", 80.0, 312, 19.5, 19.5, 300, 25, 2.04, 108, 8, 163},
+    {"a100-40gb", "NVIDIA A100 SXM 40 GB", 40.0, 312, 19.5, 19.5, 300, 25, 1.56, 108, 8, 163},
+    {"h100", "NVIDIA H100 SXM 80 GB", 79.6, 989, 67, 67, 450, 50, 3.35, 132, 9, 227},
+    {"h200", "NVIDIA H200 SXM 141 GB", 140.4, 989, 67, 67, 450, 50, 4.8, 132, 9, 227},
+    {"b200", "NVIDIA B200 SXM 180 GB", 179.0, 2250, 75, 37, 900, 50, 8.0, 148, 10, 227},
 };
 constexpr int64_t kGpusPerNode = 8;
 constexpr double kContextGib = 1;  // that CUDA and its libraries take of a GPU's memory
@@ -87,6 +88,7 @@ Machine machine_elsewhere(const MachineRequest& request, DType arithmetic) {
     machine.flops_source = "NVIDIA's data sheet";
     machine.bandwidth = row->bandwidth * 1e12;
     machine.multiprocessors = row->multiprocessors;
+    machine.major = row->major, machine.shared_kib = row->shared_kib;
     machine.near_link = row->nvlink * 1e9;
     machine.far_link = row->network * 1e9;
     machine.link_source = "NVLink, and the network of a DGX node";

@@ -30,6 +30,7 @@ struct Machine {
   bool gpu = false;
   double bandwidth = 0;                                      // bytes/s of its memory; 0: not known
   int multiprocessors = 0;                                   // of a GPU; 0: not known
+  int major = 0, shared_kib = 0;                             // compute capability, shared memory of a block
   std::string flops_source, link_source, efficiency_source;  // for people
 };
 

@@ -59,6 +59,19 @@ BOOST_AUTO_TEST_CASE(a_step_that_does_not_fit) {
              result.output);
   const Outcome less = run("bench step --dry --preset dcformer-2.8b --batch 4 --dtype bf16 --memory 40");
   BOOST_TEST(less.code == 2);
+  BOOST_TEST(less.output.find("takes less with --recompute, --dtype bf16, a smaller --batch") != std::string::npos,
+             less.output);
+  for (const char* of_others : {"train.", "int8", "--tokens"})
+    BOOST_TEST(less.output.find(of_others) == std::string::npos, less.output);
+}
+
+// An A100 has too little shared memory for the kernel that reads keys and values once.
+BOOST_AUTO_TEST_CASE(kernels_are_those_that_the_gpu_can_launch) {
+  const std::string step = "bench step --dry --preset dcformer-405m --batch 2 --dtype bf16 --gpu ";
+  BOOST_TEST(run(step + "h100").output.find("dcmha_one_pass") != std::string::npos);
+  const Outcome a100 = run(step + "a100");
+  BOOST_TEST(a100.code == 0, a100.output);
+  BOOST_TEST(a100.output.find("dcmha_one_pass") == std::string::npos, a100.output);
 }
 
 // By the stated model, Transformer++ on an H100.

@@ -107,6 +107,13 @@ BOOST_AUTO_TEST_CASE(putting_elements) {
 }
 
 BOOST_AUTO_TEST_CASE(range_of_ids) {
+  check_on_gpu(
+      [](const auto& in) {
+        Tensor range = empty({2}, DType::i64, in[0].device());
+        backend(in[0].device()).index.min_max(in[0], range);
+        return std::vector{eq(range, full({2}, INT64_MIN, DType::i64, range.device()))};
+      },
+      {full({3}, INT64_MIN, DType::i64)}, 0);
   for (DType index : {DType::i64, DType::i32}) {
     for (int64_t count : {0, 1, 5, 3000}) {
       check_on_gpu(
