@@ -294,10 +294,12 @@ int run_inspect(const Arguments& arguments) {
   const std::string given = arguments.get("DATA");
   const bool file = given.ends_with(".toml");
   if (!file && holds_checkpoints(given)) {
-    for (const char* flag : {"split", "documents", "first", "tokens", "batch"})
+    for (const char* flag : {"split", "documents", "first", "tokens", "batch", "table"})
       check(!arguments.has(flag), ErrorKind::setting, [&] {
         return str("--", flag, " is for the data of a run: expected its settings, RUN/config.resolved.toml");
       });
+    check(arguments.overrides().empty(), ErrorKind::setting,
+          "settings are for the data of a run: expected RUN/config.resolved.toml and --batch N beside them");
     inspect_checkpoint(given);
     return 0;
   }

@@ -201,16 +201,15 @@ int run_plot(const Arguments& arguments) {
   if (arguments.has("y-max")) look.y_max = arguments.get_float("y-max");
   runs = group_runs(std::move(runs), arguments.list("group"));
   const Drawing drawing = run_chart(runs, look)(medium);
-  if (out.has_parent_path()) io::make_folder(out.parent_path());
-  io::write_file(data.string(), data_csv(runs, window));
-  std::vector<std::string> written;
+  std::vector<std::string> written, charts;
   for (const std::string format : {".svg", ".pdf", ".png"}) {
     if (format != kind && !(medium.paper() && format != ".png")) continue;
     written.push_back(fs::path(out).replace_extension(format).string());
-    io::write_file(written.back(), format == ".pdf"   ? pdf_of(drawing)
-                                   : format == ".png" ? png_of(svg_of(drawing))
-                                                      : svg_of(drawing));
+    charts.push_back(format == ".pdf" ? pdf_of(drawing) : format == ".png" ? png_of(svg_of(drawing)) : svg_of(drawing));
   }
+  if (out.has_parent_path()) io::make_folder(out.parent_path());
+  io::write_file(data.string(), data_csv(runs, window));
+  for (size_t i = 0; i < written.size(); ++i) io::write_file(written[i], charts[i]);
 
   const auto rows = legend(runs, window);
   for (const auto& row : rows) {

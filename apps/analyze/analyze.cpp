@@ -119,7 +119,9 @@ AnalysedModel analysed(const Arguments& arguments, Loaded& loaded, int64_t longe
 int run_analyze(const Arguments& arguments) {
   check_output_name("--out", arguments.get("out"));
   if (arguments.has("pictures")) return analyze::analyze_images(arguments);
-  check(!arguments.has("heads"), ErrorKind::setting, "--heads is for images: expected --pictures DATA beside it");
+  for (const char* flag : {"heads", "show-pictures", "limit"})
+    check(!arguments.has(flag), ErrorKind::setting,
+          [&] { return str("--", flag, " is for images: expected --pictures DATA beside it"); });
   check(arguments.has("text") != arguments.has("prompt"), ErrorKind::setting,
         "expected one of --text FILE and --prompt TEXT, found both or none");
   const fs::path out = arguments.get("out");
@@ -216,7 +218,7 @@ Command analyze_command() {
       {.name = "out", .alias = 'o', .value = "DIR", .help = "folder of the report", .fallback = "report"},
       integer_flag("window", "T", "tokens read at a time (default: 128, or the model's context if that is shorter)", "",
                    2, 65536),
-      integer_flag("tokens", "N", "most tokens read in all", "1024", 2),
+      integer_flag("tokens", "N", "most tokens read in all", "1024", 2, 1e9),
       integer_flag("show", "N", "tokens of the maps", "64", 2, 512),
       {.name = "sections",
        .value = "LIST",

@@ -54,11 +54,13 @@ Band band_of(const Run& run, const Panel& panel, int64_t window) {
 }
 
 // Range that shows every smoothed and measured value and nearly all raw ones: a single spike must not flatten the rest.
-std::pair<double, double> value_range(const std::vector<Run>& runs, const Panel& panel, const Axis& xs,
+// A logarithmic axis shows those above 0; low > high where there is none.
+std::pair<double, double> value_range(const std::vector<Run>& runs, const Panel& panel, const Axis& xs, bool log,
                                       int64_t window) {
   double low = std::numeric_limits<double>::infinity(), high = -low;
+  const auto counts = [&](double v) { return std::isfinite(v) && (!log || v > 0); };
   const auto include = [&](double v) {
-    if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
+    if (counts(v)) low = std::min(low, v), high = std::max(high, v);
   };
   std::vector<double> all;
   for (const Run& run : runs) {
@@ -68,7 +70,7 @@ std::pair<double, double> value_range(const std::vector<Run>& runs, const Panel&
     const Band band = band_of(run, panel, window);
     for (size_t i = panel.skips_beginning ? raw.size() / 20 : 0; i < raw.size(); ++i) {
       if (run.x[i] < xs.min) continue;
-      if (std::isfinite(raw[i])) all.push_back(raw[i]);
+      if (counts(raw[i])) all.push_back(raw[i]);
       include(lines[i]);
       if (panel.points) include(points[i]);
       if (!band.low.empty()) include(band.low[i]), include(band.high[i]);
@@ -142,7 +144,9 @@ bool measured(const std::vector<Run>& runs, LogName member) {
 void draw_panel(Drawing& drawing, const Frame& f, const std::vector<Run>& runs, const Panel& panel, Axis xs,
                 const std::string& x_name, bool log, int64_t window, double title_x) {
   xs.low = f.x, xs.high = f.x + f.width;
-  const Axis ys = value_axis(value_range(runs, panel, xs, window), panel.from_zero, log, f.y, f.y + f.height);
+  std::pair<double, double> range = value_range(runs, panel, xs, log, window);
+  if (log && range.first > range.second) log = false, range = value_range(runs, panel, xs, log, window);
+  const Axis ys = value_axis(range, panel.from_zero, log, f.y, f.y + f.height);
   draw_axes(drawing, f, xs, ys, panel.title + (ys.log ? ", log scale" : ""), x_name, title_x);
   const auto placed = [&](const Run& run, const std::vector<double>& values) {
     Points points;

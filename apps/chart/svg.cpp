@@ -5,14 +5,17 @@
 
 #include "apps/chart/png.h"
 #include "apps/cli/text.h"
+#include "braid/tensor/error.h"
 
 namespace braid::apps {
 namespace {
 
 // Names come from the file system, which allows any byte; XML allows valid UTF-8 without most control characters.
 std::string escape(std::string_view text) {
-  std::string result;
-  for (const char c : detail::show_bidi_controls(detail::replace_invalid_utf8(text))) {
+  std::string shown = detail::show_bidi_controls(detail::replace_invalid_utf8(text)), result;
+  for (const char* no_xml : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"})  // U+FFFE, U+FFFF
+    for (size_t at; (at = shown.find(no_xml)) != std::string::npos;) shown.replace(at, 3, "?");
+  for (const char c : shown) {
     if (static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\n')
       result += '?';
     else if (c == '&')

@@ -96,7 +96,7 @@ Drawing draw_trace(const RankEvents& ranks, const std::string& command, const Me
       title + 24 + rows + 30 + below + 60 + series_height(names, medium) + caption_height(caption, medium);
   Drawing drawing(medium, medium.width(), height, "Timeline of a training step", caption);
   draw_title(drawing, drawing.title);
-  const Axis xs{0, last, false, false, left, left + width};
+  const Axis xs{0, std::max(last, 1e-6), false, false, left, left + width};
   double y = title + 24;
   for (const auto& [rank, events] : ranks) {
     drawing.text(left - 8, y + row / 2 + 2, str("rank ", rank), "small", "end");

@@ -56,7 +56,10 @@ Value scalar(const toml::node& node, std::string& problem) {
   if (const auto* v = node.as_boolean()) return v->get();
   if (const auto* v = node.as_integer()) return v->get();
   if (const auto* v = node.as_floating_point()) return v->get();
-  if (const auto* v = node.as_string()) return v->get();
+  if (const auto* v = node.as_string()) {
+    if (v->get().find('\0') != std::string::npos) problem = "expected a string without U+0000, where a path would end";
+    return v->get();
+  }
   problem = str("expected a number, a string, true, false or a list, found a ", node.is_table() ? "table inside a list"
                                                                                 : node.is_array() ? "list inside a list"
                                                                                                   : "date or time");

@@ -40,7 +40,8 @@ std::vector<Difference> differences_from_baseline(const Study& study, const std:
           const StudyResult* base = result_of(results, r.run, study.baseline);
           if (base == nullptr) continue;
           x.push_back(r.loss), y.push_back(base->loss);
-          flops.push_back(r.flops / base->flops), seconds.push_back(r.seconds / base->seconds);
+          const double steps = static_cast<double>(r.run.steps) / static_cast<double>(base->run.steps);
+          flops.push_back(r.flops / base->flops / steps), seconds.push_back(r.seconds / base->seconds / steps);
         }
         if (x.empty()) continue;
         all_p.push_back(models::paired_p_value(x, y));

@@ -1,5 +1,5 @@
-// How many steps fit into a time: a budget in minutes. Each variant is trained for a few steps first, in three rounds
-// over all variants; the median of the three medians of its step times is its pace,
+// How many steps fit into a time: a budget in minutes. Each variant is trained for a few steps first, in five rounds
+// over all variants; the median of the five medians of its step times is its pace,
 //
 //   steps = floor(60 minutes / pace),
 //

@@ -123,7 +123,7 @@ void check_sequences(const Study& study) {
 std::vector<StudyRun> pace_runs(const Study& study) {
   std::vector<StudyRun> runs;
   if (study.budget_unit != "minutes") return runs;
-  constexpr int64_t rounds = 3, steps = 30;
+  constexpr int64_t rounds = 5, steps = 30;
   for (int64_t round = 1; round <= rounds; ++round)
     for (const Study::Section& size : study.sizes)
       for (const Study::Section& variant : study.variants) {

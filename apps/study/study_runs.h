@@ -40,7 +40,7 @@ struct RunSettings {
 // Error(setting) for a variant with sequences of another length than the baseline's at a size: losses could not be
 // compared.
 void check_sequences(const Study& study);
-// Runs of a few steps, three for each size and variant in turn; none unless budgets are in minutes.
+// Runs of a few steps, five for each size and variant in turn; none unless budgets are in minutes.
 std::vector<StudyRun> pace_runs(const Study& study);
 // Learning rates by variant.
 using VariantRates = std::vector<std::pair<std::string, double>>;

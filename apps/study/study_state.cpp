@@ -46,6 +46,17 @@ json read_json(const fs::path& file) {
   return object;
 }
 
+// The value of a key, or `otherwise` where it is missing.
+template <class T>
+T value_in(const json& object, const char* key, const T& otherwise, const fs::path& file) {
+  try {
+    return object.value(key, otherwise);
+  } catch (const json::exception&) {
+    fail(ErrorKind::input,
+         "cannot read " + file.string() + ": '" + key + "' has another type than braid study wrote; remove the file");
+  }
+}
+
 // Settings that change nothing about what a run computes.
 bool free_to_change(const std::string& setting) {
   for (const char* prefix : {"run.threads=", "run.device=", "run.out=", "log.", "checkpoint.", "parallel."})
@@ -63,7 +74,8 @@ std::map<std::string, std::string> values_of(const std::vector<std::string>& set
 
 void check_same_settings(const fs::path& file, const StudyRun& run) {
   const json object = read_json(file);
-  const auto then = values_of(object.value("settings", std::vector<std::string>{})), now = values_of(run.settings);
+  const auto then = values_of(value_in(object, "settings", std::vector<std::string>(), file)),
+             now = values_of(run.settings);
   const auto text = [](const auto& values, const std::string& key) {
     const auto at = values.find(key);
     return at == values.end() ? "not set" : at->second;
@@ -171,11 +183,12 @@ void open_study(const Study& study, const std::vector<StudyRun>& runs) {
     return;
   }
   const json object = read_json(file);
-  check(object.value("study", "") == study.name, ErrorKind::setting, [&] {
-    return "study.out = " + study.out + " is of another study: expected " + study.name + ", found " +
-           preview(object.value("study", "")) + "; choose another study.out";
+  const std::string found = value_in(object, "study", std::string(), file);
+  check(found == study.name, ErrorKind::setting, [&] {
+    return "study.out = " + study.out + " is of another study: expected " + study.name + ", found " + preview(found) +
+           "; choose another study.out";
   });
-  std::map<std::string, std::string> then = object.value("data", std::map<std::string, std::string>{});
+  auto then = value_in(object, "data", std::map<std::string, std::string>(), file);
   for (const auto& [path, fingerprint] : data)
     check(!then.contains(path) || then[path] == fingerprint, ErrorKind::setting, [&, &path = path] {
       return "the data in " + path + " have changed since the study " + study.out + " began: expected fingerprint " +
@@ -252,7 +265,7 @@ std::optional<StudyResult> read_result(const Study& study, const StudyRun& run) 
                      .seconds = number("seconds"),
                      .families = {},
                      .coordinates = {}};
-  if (object.value("diverged", false) && run.search)
+  if (value_in(object, "diverged", false, file) && run.search)
     result.loss = std::numeric_limits<double>::infinity(), result.seconds = 0;
   check(!std::isnan(result.loss) && result.flops > 0, ErrorKind::input, [&] {
     return "cannot read " + file.string() + ": expected validation_loss and flops; remove the file and run the study";
@@ -263,8 +276,13 @@ std::optional<StudyResult> read_result(const Study& study, const StudyRun& run) 
     const auto lines = split(io::read_text_file((folder / "families.csv").string(), limit), '\n');
     for (size_t i = 1; i < lines.size(); ++i) {
       const auto cells = split(lines[i], ',');
-      if (cells.size() == 3)
-        result.families.push_back({std::stoll(cells[0]), cells[1], parse_float(cells[2]).value_or(not_measured)});
+      if (cells.size() != 3) continue;
+      const std::optional<int64_t> step = parse_int(cells[0]);
+      check(step.has_value(), ErrorKind::input, [&] {
+        return str("cannot read ", (folder / "families.csv").string(), " line ", i + 1, ": expected a step, found '",
+                   preview(cells[0]), "'; remove the run's folder and run the study");
+      });
+      result.families.push_back({*step, cells[1], parse_float(cells[2]).value_or(not_measured)});
     }
   }
   return result;

@@ -96,14 +96,14 @@ Command train_command() {
           "next start is rejected.\n"
           "A file that cannot be written is tried again; the third failure in a row ends with code 4.\n"
           "When the reader of standard output goes away (| head), the run continues to its end.",
-      .examples =
-          {"braid train configs/demo.toml", "braid train out/run train.steps=2000",
-           "braid train configs/demo.toml optimizer.lr=1e-3 run.out=out/faster",
-           "braid train configs/demo.toml --dry-run",
-           "braid train model.preset=dcpythia-6.9b train.dtype=bf16 train.batch_size=64 --dry-run --for h100x64",
-           "braid train run.out=out/composed data.path=out/data train.init_from=out/plain model.use_dcmha=true",
-           "braid train run.out=out/preferred data.path=out/pairs train.init_from=out/tuned optimizer.lr=1e-4",
-           "mpirun -np 4 braid train configs/demo.toml parallel.tensor=2"},
+      .examples = {"braid train configs/demo.toml", "braid train out/run train.steps=2000",
+                   "braid train configs/demo.toml optimizer.lr=1e-3 run.out=out/faster",
+                   "braid train configs/demo.toml --dry-run",
+                   "braid train model.preset=dcpythia-6.9b train.dtype=bf16 train.batch_size=64 parallel.tensor=8 "
+                   "--dry-run --for h100x64",
+                   "braid train run.out=out/composed data.path=out/data train.init_from=out/plain model.use_dcmha=true",
+                   "braid train run.out=out/preferred data.path=out/pairs train.init_from=out/tuned optimizer.lr=1e-4",
+                   "mpirun -np 4 braid train configs/demo.toml parallel.tensor=2"},
       .run = run_train,
       .shared = [](const Arguments&) { return true; },
   };

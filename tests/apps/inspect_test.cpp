@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(runs_and_checkpoints) {
   shows(run_folder, {"a run folder with 1 checkpoint; a resume takes step-00000002", "latest  ", "log.csv  "});
   shows(checkpoint, {": a checkpoint; every file matches the manifest", "model.safetensors  ", "tensors of F32, ",
                      "step 2, after 2 sequences of 16 tokens", "  00000000 ", "{\"__meta|"});
-  for (const char* flag : {" --batch 1", " --tokens 5"})
+  for (const char* flag : {" --batch 1", " --tokens 5", " --table", " train.steps=3"})
     BOOST_TEST(run("inspect " + checkpoint + flag).code == 2, flag);
 
   std::fstream(checkpoint + "/model.safetensors", std::ios::in | std::ios::out).seekp(5000).put('x');

@@ -147,6 +147,10 @@ BOOST_AUTO_TEST_CASE(pixels) {
   BOOST_TEST(without.code == 2);
   BOOST_TEST(without.output.find("install it (Debian: librsvg2-bin)") != std::string::npos, without.output);
   BOOST_TEST(!std::filesystem::exists(scratch / "a.png"));
+  write(scratch / "a.csv", "of the user");
+  BOOST_TEST(run(command + " --for paper", "PATH=" + (scratch / "empty").string()).code == 2);
+  BOOST_TEST(slurp(scratch / "a.csv") == "of the user");
+  BOOST_TEST(!std::filesystem::exists(scratch / "a.svg"));
   std::filesystem::create_directories(scratch / "bin");
   const auto tool = [&](const std::string& script) {
     write(scratch / "bin/rsvg-convert", "#!/bin/sh\n" + script);
@@ -218,6 +222,19 @@ BOOST_AUTO_TEST_CASE(several_runs_are_overlaid) {
   BOOST_TEST(count(svg, "\"line c0\"") >= 5u);  // legend and panels
   BOOST_TEST(count(svg, "\"line c0\"") == count(svg, "\"line c1\""));
   BOOST_TEST(slurp(scratch / "both.csv").find("\"second\",") != std::string::npos);
+}
+
+// A logarithmic axis leaves out what it cannot show; it is linear where nothing is left.
+BOOST_AUTO_TEST_CASE(losses_of_zero_on_a_logarithmic_axis) {
+  const Scratch scratch;
+  const auto title_of = [&](const std::string& rows) {
+    write(scratch / "log.csv", "step,loss\n" + rows);
+    BOOST_TEST(run("plot " + scratch.path().string() + " --log-y").code == 0);
+    const std::string svg = slurp(scratch / "plots/run.svg");
+    return svg.substr(svg.find("Loss (nats per token)"), 32);
+  };
+  BOOST_TEST(title_of("1,5\n2,1\n3,0\n") == "Loss (nats per token), log scale");
+  BOOST_TEST(title_of("1,0\n2,0\n") != "Loss (nats per token), log scale");
 }
 
 BOOST_AUTO_TEST_CASE(its_own_numbers_are_the_same_runs_again) {

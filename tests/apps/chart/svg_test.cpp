@@ -23,6 +23,7 @@ BOOST_AUTO_TEST_CASE(words_are_escaped) {
   BOOST_TEST(has(odd, "<title>bad\uFFFD? \uFFFD"));
   BOOST_TEST(has(odd, "<desc>ok \u00e4</desc>"));
   BOOST_TEST(has(svg_of({{}, 9, 9, "a\u202Eb\u2069", ""}), "<title>a\\u202eb\\u2069</title>"));
+  BOOST_TEST(has(svg_of({{}, 9, 9, "a\uFFFE\uFFFF\uFFFDb", ""}), "<title>a??\uFFFDb</title>"));  // no XML
   BOOST_TEST(text.ends_with("</svg>\n"));
 }
 

@@ -39,6 +39,7 @@ std::vector<StudyResult> results_of(const Study& study) {
     for (size_t s = 0; s < study.seeds.size(); ++s) {
       StudyResult r{.parameters = 1000, .tokens = 4000, .flops = 2e6, .loss = losses[v][s], .seconds = 2};
       r.run.size = "a", r.run.variant = study.variants[v].name, r.run.budget = 40, r.run.seed = study.seeds[s];
+      r.run.steps = 40;
       r.run.name = study.variants[v].name + std::to_string(s);
       r.task_accuracy = std::nan("");
       results.push_back(r);
@@ -85,6 +86,17 @@ BOOST_AUTO_TEST_CASE(differences_are_corrected_together) {
   BOOST_TEST(d.verdict() == "not decided");
   d.pairs = 1;
   BOOST_TEST(d.verdict() == "one pair: not decided");
+}
+
+// Runs of a budget in minutes have different numbers of steps.
+BOOST_AUTO_TEST_CASE(costs_are_those_of_a_step) {
+  const Study study = study_in("unused");
+  std::vector<StudyResult> results = results_of(study);
+  for (StudyResult& r : results)
+    if (r.run.variant == "full") r.run.steps = 10, r.seconds = 1.5;
+  const Difference d = differences_from_baseline(study, results)[0];
+  BOOST_TEST(d.flops_ratio == 4.0);
+  BOOST_TEST(d.time_ratio == 3.0);
 }
 
 BOOST_AUTO_TEST_CASE(files_of_a_report) {
