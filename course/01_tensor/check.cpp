@@ -57,6 +57,8 @@ int main() {
   });
   check("transposed: shape and strides are exchanged, no element moves", "exchange both lists", [&] {
     expect_same(exercise::transposed(whole({2, 3, 4}), 0, 2), buffer.transposed(0, 2));
+    course::hint("of a view: its own strides are exchanged, and its offset stays");
+    expect_same(exercise::transposed({{2, 2, 4}, {12, 4, 1}, 4}, 0, 1), buffer.sliced(1, 1, 3).transposed(0, 1));
   });
   check(
       "sliced: a part of an axis, every step-th entry", "the offset moves by begin strides, the size is end - begin",

@@ -51,12 +51,16 @@ int main() {
       course::expect_close(course::words("sum_to_shape of (2, 3, 4) to ", shape), exercise::sum_to_shape(dy, shape),
                            sum_to(dy, shape), 1e-12);
   });
-  check("multiply: derivative with broadcasting", "the gradient of one input is dy times the other", [] {
-    const Function f = [](const Inputs& in) { return exercise::multiply(in[0], in[1]); };
-    expect_derivative("multiply (2, 3) by (2, 3)", f, {random({2, 3}, 5), random({2, 3}, 6)});
+  check("multiply: value, derivative with broadcasting", "the gradient of one input is dy times the other", [] {
+    const auto expect_product = [](const char* name, const Inputs& x) {
+      course::expect_close(name, exercise::multiply(x[0], x[1]), x[0] * x[1], 1e-12);
+      expect_derivative(
+          name, [](const Inputs& in) { return exercise::multiply(in[0], in[1]); }, x);
+    };
+    expect_product("multiply (2, 3) by (2, 3)", {random({2, 3}, 5), random({2, 3}, 6)});
     course::hint("the gradient of an input has the shape of the input: sum_to_shape()");
-    expect_derivative("multiply (2, 3) by (3)", f, {random({2, 3}, 7), random({3}, 8)});
-    expect_derivative("multiply (4, 1) by (2, 1, 3)", f, {random({4, 1}, 9), random({2, 1, 3}, 10)});
+    expect_product("multiply (2, 3) by (3)", {random({2, 3}, 7), random({3}, 8)});
+    expect_product("multiply (4, 1) by (2, 1, 3)", {random({4, 1}, 9), random({2, 1, 3}, 10)});
   });
   check("multiply: one tensor twice", "the engine adds the gradients that reach a tensor; return both", [] {
     expect_derivative("x x", [](const Inputs& in) { return exercise::multiply(in[0], in[0]); }, {random({3}, 11)});

@@ -110,9 +110,11 @@ int main() {
     course::expect_close("gradient of the chain's start", x->gradient, ones({}, DType::f64), 0);
   });
   check("clear: a chain of 200000 ops", "a destructor that calls that of its inputs calls itself, too", [&] {
-    Value y = chain(exercise::leaf(from_values({1}, {}, DType::f64)));
+    Value x = exercise::leaf(from_values({1}, {}, DType::f64)), y = chain(x);
+    const std::weak_ptr<exercise::Node> start = std::exchange(x, nullptr);
     exercise::clear(y);
     course::expect(y == nullptr, "clear: expected y to be a null pointer afterwards");
+    course::expect(start.expired(), "clear: expected the chain to be gone, but its start is still held");
   });
   check("clear: what others hold stays", "take apart only what nobody else holds", [] {
     const Value x = exercise::leaf(from_values({2}, {}, DType::f64)), kept = multiply(x, x);

@@ -87,8 +87,13 @@ int main() {
     course::hint("every term reads a itself, not the sum so far");
     course::expect_close("compose", exercise::compose(a, all), composed(a, all), 1e-12);
     course::hint("each term by itself may be there: ask for each of them");
-    const Mixing key{.k_down = all.k_down, .k_up = all.k_up};
-    course::expect_close("compose with the key's term alone", exercise::compose(a, key), composed(a, key), 1e-12);
+    const std::pair<const char*, Mixing> terms[] = {{"the static term", {.base = all.base}},
+                                                    {"the query's term", {.q_down = all.q_down, .q_up = all.q_up}},
+                                                    {"the key's term", {.k_down = all.k_down, .k_up = all.k_up}},
+                                                    {"the gates", {.q_gate = all.q_gate, .k_gate = all.k_gate}}};
+    for (const auto& [name, term] : terms)
+      course::expect_close(course::words("compose with ", name, " alone"), exercise::compose(a, term),
+                           composed(a, term), 1e-12);
   });
   check("pair_matrix: what a pair of tokens does", "the identity, base, downᵀ up of both tokens, the gates", [&] {
     const Tensor row = unsqueeze(index(a, {1, Slice{}, 3, 2}), 0);  // (1, N), heads of query 3 and key 2

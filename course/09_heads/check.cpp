@@ -27,10 +27,13 @@ int main() {
     const Tensor y = random({5, 6}, 1), kept = random({6, 6}, 2);
     for (int64_t head = 0; head < 3; ++head) {
       const Tensor wo = kept.clone();
+      int calls = 0;
       exercise::without_head(wo, 3, head, [&] {
+        ++calls;
         course::expect_close(course::words("y woᵀ without head ", head, " of 3"), linear(y, wo),
                              linear(off(y, 2, head), kept), 1e-12);
       });
+      course::expect(calls == 1, "without_head: expected one call of body(), found ", calls);
     }
   });
   check("without_head: afterwards wo is as before", "keep a copy before writing: clone() copies, a view does not", [] {

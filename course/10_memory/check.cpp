@@ -121,13 +121,16 @@ int main() {
   });
   check("append: writes into the buffers", "copy_() to a slice of positions length to length + n", [] {
     exercise::Cache cache(kHeads, 64, kSize);
-    const Tensor keys = cache.keys, k = values({kHeads, 5, kSize}, 5), v = values({kHeads, 5, kSize}, 6);
+    const Tensor keys = cache.keys, old_values = cache.values, k = values({kHeads, 5, kSize}, 5),
+                 v = values({kHeads, 5, kSize}, 6);
     for (const auto& [begin, end] : {std::pair{0, 3}, {3, 4}, {4, 5}})
       exercise::append(cache, k.sliced(1, begin, end), v.sliced(1, begin, end));
     course::hint("length counts the positions in use: add k.dim(1)");
     course::expect(cache.length == 5, "length: expected 5, found ", cache.length);
     course::hint("copy_() writes into the buffer, keys = ... moves the handle to another one");
     course::expect(cache.keys.shares_storage(keys), "keys: expected the buffer of the start, found another one");
+    course::expect(cache.values.shares_storage(old_values),
+                   "values: expected the buffer of the start, found another one");
     course::hint(nullptr);
     expect_close("keys", cache.keys.sliced(1, 0, 5).contiguous(), k, 0);
     expect_close("values", cache.values.sliced(1, 0, 5).contiguous(), v, 0);

@@ -115,22 +115,26 @@ int main() {
   check("mean_gradients: the gradient of one process",
         "each rank has a mean: the mean of the means where all have equally many samples", [] {
           const Tensor x = randn({10, 3}, {.seed = 40}, DType::f64), y = randn({10, 2}, {.seed = 41}, DType::f64);
-          const auto gradient = [&](int64_t begin, int64_t end) {
-            Tensor w = full({2, 3}, 0.5, DType::f64);
-            require_grad(w);
-            const Tensor miss = matmul(x.sliced(0, begin, end), transpose(w)) - y.sliced(0, begin, end);
+          const auto gradients = [&](int64_t begin, int64_t end) {  // of a weight (2, 3) and a bias (2)
+            Tensor w = full({2, 3}, 0.5, DType::f64), b = full({2}, 0.1, DType::f64);
+            require_grad(w), require_grad(b);
+            const Tensor miss = matmul(x.sliced(0, begin, end), transpose(w)) + b - y.sliced(0, begin, end);
             backward(sum(square(miss)) * (1.0 / static_cast<double>(end - begin)));
-            return grad(w).clone();
+            return std::vector<Tensor>{grad(w).clone(), grad(b).clone()};
           };
           for (const int64_t first : {5, 3}) {
             if (first == 3)
               course::hint("weight the gradient of each rank by its samples, divided by those of all ranks");
             course::run_ranks(2, [&](const Communicator& comm) {
               const bool low = comm.rank() == 0;
-              std::vector<Tensor> own{low ? gradient(0, first) : gradient(first, 10)};
+              std::vector<Tensor> own = low ? gradients(0, first) : gradients(first, 10);
               exercise::mean_gradients(comm, own, low ? first : 10 - first);
-              course::expect_close(course::words("gradient of 10 samples, ", first, " of them on rank 0"), own[0],
-                                   gradient(0, 10), 1e-12);
+              const std::vector<Tensor> whole = gradients(0, 10);
+              course::expect(own.size() == 2, "expected 2 gradients, found ", own.size());
+              for (size_t i = 0; i < 2; ++i)
+                course::expect_close(
+                    course::words(i ? "second " : "", "gradient of 10 samples, ", first, " of them on rank 0"), own[i],
+                    whole[i], 1e-12);
             });
           }
         });

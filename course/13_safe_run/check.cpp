@@ -1,6 +1,8 @@
 // Checks of exercise 13: each function is killed at every call, and meets every power loss that the disk may have then.
 #include EXERCISE
 
+#include <set>
+
 #include "course/13_safe_run/disk.h"
 #include "course/checks.h"
 
@@ -153,6 +155,9 @@ int main() {
     disk.damage(exercise::name_of(3), exercise::pack(state_of(3)).size() - 1);
     exercise::save(disk, 4, state_of(4), 2);
     expect_files("step 4 with keep = 2, where step 3 is damaged", {2, 4});
+    course::hint("`keep` says how many stay");
+    exercise::save(disk, 5, state_of(5), 1);
+    expect_files("step 5 with keep = 1", {5});
   });
   check("run: killed anywhere, it ends in the same state", "the number in the checkpoint is that of the last step done",
         [] {
@@ -163,6 +168,7 @@ int main() {
             return state + std::to_string(number);
           };
           int published = 0;  // the newest checkpoint at the kill
+          std::set<int> all;  // of these
           at_every_call(
               Disk(),
               [&](Disk& disk) {
@@ -172,6 +178,7 @@ int main() {
               [&](Disk& disk, const std::string& where, bool returned) {
                 const std::optional<exercise::Saved> saved = exercise::load(disk);
                 published = saved ? saved->step : 0;
+                all.insert(published);
                 expect(!returned || published == 5, where, ": expected a checkpoint of step 5, found ", published);
                 first = 0;
                 const std::string end = exercise::run(disk, "0", 5, 2, step);
@@ -179,6 +186,10 @@ int main() {
                 expect(first == 0 ? published == 5 : first == published + 1, where, "; run() again from step ",
                        published, ": expected it to begin with step ", published + 1, ", found ", first);
               });
+          course::hint("save() where number is a multiple of `every`, and after the last step");
+          std::string found;
+          for (const int number : all) found += number > 0 ? course::words(" ", number) : "";
+          expect(found == " 2 4 5", "5 steps, saved every 2: expected checkpoints of the steps 2 4 5, found", found);
         });
   return check.result();
 }

@@ -84,7 +84,7 @@ int main() {
             expect_number(("holm of 0.01 0.04 0.03 0.005, entry " + std::to_string(i)).c_str(), found.at(i),
                           expected[i]);
           course::hint("a probability is at most 1");
-          expect_number("holm of 0.6 0.7, entry 0", exercise::holm({0.6, 0.7}).at(0), 1);
+          for (const size_t i : {0, 1}) expect_number("holm of 0.6 0.7", exercise::holm({0.6, 0.7}).at(i), 1);
         });
   return check.result();
 }
