@@ -39,25 +39,28 @@ class AnalyzeStudy(unittest.TestCase):
     def test_means_and_intervals(self):
         os.makedirs(os.path.join(self.study, "report"))
         with open(os.path.join(self.study, "report/runs.csv"), "w") as file:
-            file.write("run,search,size,variant,seed\nsearched,1,s,plain,1\n")
-            for seed, value in enumerate((1, 2, 3), 1):
-                file.write(f"plain-{seed},0,s,plain,{seed}\n")
-                os.makedirs(os.path.join(self.study, "runs", f"plain-{seed}"))
-                with open(os.path.join(self.study, "runs", f"plain-{seed}", "value"), "w") as of_run:
+            file.write("run,search,size,variant,budget,seed\nsearched,1,s,plain,20,1\n")
+            for budget, seed, value in ((20, 1, 1), (20, 2, 2), (20, 3, 3), (40, 1, 8), (40, 2, 8)):
+                run = f"plain-{budget}-{seed}"
+                file.write(f"{run},0,s,plain,{budget},{seed}\n")
+                os.makedirs(os.path.join(self.study, "runs", run))
+                with open(os.path.join(self.study, "runs", run, "value"), "w") as of_run:
                     of_run.write(str(value))
         done = self.run_script()
         self.assertEqual(done.returncode, 0, done.stderr)
         # Layers average to 2, 3, 4; t of two degrees of freedom is 4.303, the standard error 1 / sqrt(3).
-        self.assertIn("| s | effective rank | scores | 3.000 [0.516, 5.484] |", done.stdout)
-        self.assertIn("| s | cosine | probabilities | 0.500 [-0.121, 1.121] |", done.stdout)
+        self.assertIn("| s | 20 | effective rank | scores | 3.000 [0.516, 5.484] |", done.stdout)
+        self.assertIn("| s | 20 | cosine | probabilities | 0.500 [-0.121, 1.121] |", done.stdout)
+        self.assertIn("| s | 40 | effective rank | scores | 9.000 [9.000, 9.000] |", done.stdout)
         with open(os.path.join(self.study, "report/inside.csv"), newline="") as file:
             rows = list(csv.DictReader(file))
-        self.assertEqual([row["run"] for row in rows if row["measure"] == "cosine"], ["plain-1", "plain-2", "plain-3"])
+        self.assertEqual([(row["run"], row["budget"]) for row in rows if row["measure"] == "cosine"],
+                         [("plain-20-1", "20"), ("plain-20-2", "20"), ("plain-20-3", "20"), ("plain-40-1", "40"), ("plain-40-2", "40")])
 
     def test_a_missing_program_is_one_message(self):
         os.makedirs(os.path.join(self.study, "report"))
         with open(os.path.join(self.study, "report/runs.csv"), "w") as file:
-            file.write("run,search,size,variant,seed\nplain-1,0,s,plain,1\n")
+            file.write("run,search,size,variant,budget,seed\nplain-1,0,s,plain,20,1\n")
         os.remove(self.braid)
         done = self.run_script()
         self.assertEqual(done.returncode, 1)

@@ -28,22 +28,23 @@ class Corpus(unittest.TestCase):
         self.packages = os.path.join(self.folder.name, "packages")
         os.makedirs(self.packages)
 
-    def package(self, name, files):
+    def package(self, name, files, version="1"):
         """A .deb with these files: path -> bytes."""
-        root = os.path.join(self.folder.name, "root-" + name)
-        control = {"DEBIAN/control": f"Package: {name}\nVersion: 1\nArchitecture: all\nMaintainer: nobody <n@localhost>\nDescription: text\n".encode(),
+        root = os.path.join(self.folder.name, f"root-{name}-{version}")
+        control = {"DEBIAN/control": f"Package: {name}\nVersion: {version}\nArchitecture: all\nMaintainer: nobody <n@localhost>\nDescription: text\n".encode(),
                    f"usr/share/doc/{name}/copyright": b"free\n"}
         for path, content in {**files, **control}.items():
             path = os.path.join(root, path)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as file:
                 file.write(content)
-        subprocess.run(["dpkg-deb", "-b", root, os.path.join(self.packages, name + "_1_all.deb")], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["dpkg-deb", "-b", root, os.path.join(self.packages, f"{name}_{version}_all.deb")], check=True, stdout=subprocess.DEVNULL)
 
     def corpus(self, *arguments, out="out"):
         out = os.path.join(self.folder.name, out)
         done = subprocess.run([sys.executable, os.path.join(SCRIPTS, "corpus"), *arguments, "-o", out, "--packages", self.packages,
-                               "--braid", BRAID], capture_output=True, text=True)
+                               "--braid", BRAID], capture_output=True, text=True,
+                              env={**os.environ, "PATH": self.folder.name + os.pathsep + os.environ["PATH"]})
         return done.returncode, done.stdout + done.stderr, out
 
     def documents(self, out, name):
@@ -95,6 +96,38 @@ class Corpus(unittest.TestCase):
         self.assertEqual([d["text"] for d in self.documents(out, "perl-doc")], ["=head1 A\n", "=head1 B\n"])
         self.assertEqual([d["text"] for d in self.documents(out, "linux-doc")], ["Title\n"])
         self.assertTrue(os.path.exists(os.path.join(out, "data", "tokenizer.json")))
+
+    def test_the_newest_of_several_versions(self):
+        for version in ("1.9", "1.10"):
+            self.package("perl-doc", {"usr/share/perl/pod/a.pod": version.encode()}, version)
+        code, said, out = self.corpus("perl-doc")
+        self.assertEqual([d["text"] for d in self.documents(out, "perl-doc")], ["1.10"], said)
+
+    def apt_get(self, command):
+        path = os.path.join(self.folder.name, "apt-get")
+        with open(path, "w") as file:
+            file.write("#!/bin/sh\n" + command + "\n")
+        os.chmod(path, 0o755)
+
+    def test_a_download_that_was_cut_is_no_package(self):
+        self.package("perl-doc", {"usr/share/perl/pod/a.pod": b"=head1 A\n"})
+        whole = os.path.join(self.folder.name, "whole.deb")
+        os.rename(os.path.join(self.packages, "perl-doc_1_all.deb"), whole)
+        self.apt_get(f"head -c 100 {whole} >perl-doc_1_all.deb; kill -9 $PPID")
+        self.assertEqual(self.corpus("perl-doc")[0], -9)
+        self.apt_get(f"head -c 100 {whole} >perl-doc_1_all.deb; echo no network >&2; exit 100")
+        code, said, out = self.corpus("perl-doc")
+        self.assertEqual(code, 3, said)
+        self.assertIn("apt-get cannot download perl-doc: no network", said)
+        self.apt_get(f"cp {whole} perl-doc_1_all.deb")
+        code, said, out = self.corpus("perl-doc")
+        self.assertEqual(code, 0, said)
+        self.assertEqual([d["text"] for d in self.documents(out, "perl-doc")], ["=head1 A\n"])
+        with open(os.path.join(self.packages, "perl-doc_1_all.deb"), "r+b") as file:
+            file.truncate(100)
+        code, said, out = self.corpus("perl-doc", out="other")
+        self.assertEqual(code, 3, said)
+        self.assertIn(f"error: cannot unpack {self.packages}/perl-doc_1_all.deb: ", said)
 
     def test_a_package_without_text_and_a_wrong_name(self):
         self.package("perl-doc", {"usr/share/perl/x.pm": b"1;\n"})

@@ -116,6 +116,16 @@ class Reproduce(unittest.TestCase):
         self.assertNotIn("run 1 of", again)
         self.assertEqual(again[again.rindex("study   size"):], table)
 
+    def test_the_table_has_a_multiplier_for_each_size(self):
+        report = os.path.join(self.root, "out/paper/pairs/report")
+        os.makedirs(report)
+        with open(os.path.join(report, "multipliers.csv"), "w") as file:
+            file.write("budget,variant,size,pairs,flops,multiplier,low,high\n"
+                       "20,dcformer,405m,2,1e18,1.5,1.2,1.9\n20,dcformer,834m,2,1e19,1.25,nan,nan\n")
+        lines = [re.split("  +", line) for line in self.reproduce("--table", "pairs").splitlines()]
+        self.assertEqual(lines[1:], [["pairs", "405m", "dcformer", "1.5000 [1.2000, 1.9000] x the compute"],
+                                     ["pairs", "834m", "dcformer", "1.2500 x the compute"]])
+
     def test_a_missing_program_is_one_message(self):
         script = os.path.join(self.root, "scripts/reproduce")
         call = subprocess.run([sys.executable, script], capture_output=True, text=True)
