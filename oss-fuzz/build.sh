@@ -15,7 +15,9 @@ for target in "$build"/tests/fuzz/fuzz_*; do
   cp "$target" "$OUT/$name"
   patchelf --set-rpath "\$ORIGIN/lib" "$OUT/$name"
   ldd "$target" | awk '$3 ~ /^\// && $1 !~ /^lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so/ { print $3 }' | xargs -r -I{} cp -n {} "$OUT/lib/"
-  python3 - "$SRC/braid/tests/fuzz/corpora/${name#fuzz_}" "$OUT/${name}_seed_corpus.zip" <<'PYTHON'
+  corpus=$SRC/braid/tests/fuzz/corpora/${name#fuzz_}
+  [ -d "$corpus" ] || { echo "$name begins without files: there is no $corpus" >&2; continue; }
+  python3 - "$corpus" "$OUT/${name}_seed_corpus.zip" <<'PYTHON'
 import pathlib, sys, zipfile
 with zipfile.ZipFile(sys.argv[2], "w") as out:
     for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):

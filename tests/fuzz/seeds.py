@@ -39,6 +39,26 @@ def safetensors(tensors, metadata=None, pad=0):
     return struct.pack("<Q", len(text)) + text + data
 
 
+def gguf(values, tensors=()):
+    """values: an int is u32, a float f32; other types as bytes. tensors: name, type, shape, bytes."""
+    def text(x):
+        return struct.pack("<Q", len(x.encode())) + x.encode()
+    kinds = {bool: (7, "<?"), int: (4, "<I"), float: (6, "<f"), str: (8, None)}
+    def bare(x):
+        return text(x) if isinstance(x, str) else struct.pack(kinds[type(x)][1], x)
+    def value(x):
+        if isinstance(x, list):
+            return struct.pack("<IIQ", 9, kinds[type(x[0])][0], len(x)) + b"".join(map(bare, x))
+        return x if isinstance(x, bytes) else struct.pack("<I", kinds[type(x)][0]) + bare(x)
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(values)) + b"".join(text(k) + value(x) for k, x in values.items())
+    data = b""
+    for name, kind, shape, bytes_ in tensors:
+        data += bytes(-len(data) % 32)
+        head += text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *reversed(shape), kind, len(data))
+        data += bytes_
+    return head + bytes(-len(head) % 32) + data
+
+
 def crc32c(data):
     crc = 0xFFFFFFFF
     for byte in data:
@@ -148,10 +168,35 @@ def model_configs():
                      "hidden_act": "gelu_pytorch_tanh" if kind == "gemma2" else "silu", **more}
 
 
+def gguf_files():
+    yield "none", gguf({})
+    numbers = ("B", "b", "H", "h", "I", "i", "f", "?", None, None, "Q", "q", "d")  # by the id of the type
+    yield "values", gguf({str(kind): struct.pack("<I" + form, kind, 1) for kind, form in enumerate(numbers) if form} |
+                         {"general.alignment": 64, "text": "a", "flags": [True, False], "numbers": [1.5], "texts": ["a", ""]})
+    blocks = ((2, 32, 18), (3, 32, 20), (6, 32, 22), (7, 32, 24), (8, 32, 34), (10, 256, 84), (11, 256, 110), (12, 256, 144),
+              (13, 256, 176), (14, 256, 210), (20, 32, 18), (23, 256, 136))  # type, elements, bytes
+    yield "plain", gguf({}, [("x", 0, (2, 2), bytes(16)), ("y", 1, (3,), bytes(6)), ("z", 30, (1, 1, 2), bytes(4))])
+    yield "blocks", gguf({}, [(str(kind), kind, (1, size), bytes(n)) for kind, size, n in blocks])
+    def model(name, tokens, **more):
+        sizes = {"context_length": 16, "embedding_length": 4, "block_count": 1, "feed_forward_length": 8,
+                 "attention.head_count": 2, "attention.layer_norm_rms_epsilon": 1e-5, **more.pop("config", {})}
+        values = {"general.architecture": name, **{f"{name}.{key}": x for key, x in sizes.items()},
+                  "tokenizer.ggml.tokens": tokens, **{f"tokenizer.ggml.{key}": x for key, x in more.items()}}
+        return gguf(values, [("token_embd.weight", 0, (len(tokens), 4), bytes(16 * len(tokens)))])
+    yield "bytes", model("qwen2", ["a", "b", "ab", "Ġ", "<e>"], model="gpt2", pre="qwen2", token_type=[1, 1, 1, 1, 3],
+                         merges=["a b"], bos_token_id=4, eos_token_id=4, add_bos_token=False)
+    yield "pieces", model("gemma3", ["<unk>", "<s>", "<0x41>", "▁", "a", "▁a"], model="llama", bos_token_id=1,
+                          scores=[0.0, 0.0, 0.0, -1.0, -2.0, -3.0], token_type=[2, 3, 6, 1, 1, 1], add_space_prefix=True,
+                          config={"attention.sliding_window": 8, "attention.sliding_window_pattern": [True],
+                                  "rope.scaling.type": "linear", "rope.scaling.factor": 2.0})
+
+
 def seeds():
     """Yields target, name, bytes."""
     for name, value in tokenizers():
         yield "tokenizer_json", name, json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    for name, data in gguf_files():
+        yield "gguf", name, data
     for name, value in model_configs():
         yield "model_config", name, json.dumps(value, separators=(",", ":")).encode()
     for name, descr, shape, data in (("f4", "<f4", (2, 3), bytes(24)), ("f8", ">f8", (1,), bytes(8)), ("i8", "<i8", (), bytes(8)),
