@@ -23,7 +23,7 @@ AppendFile::AppendFile(const std::string& path, int64_t keep) : path_(path) {
   fd_ = open_file(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC);
   struct stat info {};
   check_output(fd_ >= 0 && ::fcntl(fd_, F_SETFL, O_APPEND) == 0 && ::fstat(fd_, &info) == 0, "write", path_);
-  check_output(info.st_size <= keep || ::ftruncate(fd_, keep) == 0, "shorten", path_);
+  check_output(info.st_size <= keep || uninterrupted([&] { return ::ftruncate(fd_, keep); }) == 0, "shorten", path_);
 }
 
 AppendFile::~AppendFile() {
@@ -41,12 +41,15 @@ void AppendFile::reopen_if_moved() {
   struct stat open {};
   const std::optional<struct stat> named = path_status(path_, ErrorKind::output);
   check_output(::fstat(fd_, &open) == 0, "write", path_);
-  if (!named || named->st_ino != open.st_ino || named->st_dev != open.st_dev) {
+  const bool moved = !named || named->st_ino != open.st_ino || named->st_dev != open.st_dev;
+  if (moved) {
     AppendFile other(path_);
     std::swap(fd_, other.fd_);
     check_output(::fstat(fd_, &open) == 0, "write", path_);
   }
-  if (S_ISREG(open.st_mode) && open.st_size == 0 && !kept_.starts_with(head_)) kept_.insert(0, head_);
+  const bool is_new = S_ISREG(open.st_mode) && open.st_size == 0;
+  if (moved || is_new) kept_.insert(0, std::exchange(begun_, ""));
+  if (is_new && !kept_.starts_with(head_)) kept_.insert(0, head_);
 }
 
 void AppendFile::append(std::string_view text) {
@@ -59,6 +62,8 @@ void AppendFile::flush() {
   const auto n = static_cast<int64_t>(kept_.size());
   const int64_t written = write_fully(fd_, kept_.data(), n, -1);
   const int cause = errno;
+  begun_.append(kept_, 0, static_cast<size_t>(written));
+  begun_.erase(0, written < n ? begun_.rfind('\n') + 1 : std::string::npos);  // npos + 1 is 0
   kept_.erase(0, static_cast<size_t>(written));
   errno = cause;
   check_output(kept_.empty(), "write", path_);
@@ -70,7 +75,8 @@ std::function<void()> AppendFile::sync_later() {
   check_output(copy >= 0, "write", path_);
   const std::shared_ptr<void> end(nullptr, [copy](void*) { ::close(copy); });
   return [end, copy, path = path_] {
-    check_output(::fsync(copy) == 0 || errno == EINVAL, "write", path);  // EINVAL: a pipe or device
+    check_output(uninterrupted([&] { return ::fsync(copy); }) == 0 || errno == EINVAL,  // EINVAL: a pipe or device
+                 "write", path);
   };
 }
 

@@ -30,6 +30,7 @@ class AppendFile {
   void flush();
 
   std::string path_, kept_, head_;
+  std::string begun_;  // of the line that kept_ goes on with, what the file has; another file gets the whole line
   bool follows_ = false;
   int fd_ = -1;
 };

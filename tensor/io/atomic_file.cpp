@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 
@@ -23,13 +24,21 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
+// N of /dev/fd/N and of what links to it, such as /dev/stdout: a file that this process has open, which may have no
+// name. -1: the link leads to a name.
+int open_descriptor(const std::filesystem::path& link) {
+  const auto real = [](const std::string& folder) { return real_path(folder, ErrorKind::output); };
+  const bool is_open = real(folder_of(link.string())) == real("/proc/self/fd");
+  return is_open ? std::atoi(link.filename().c_str()) : -1;
+}
+
 // Renaming over a symbolic link would replace the link; the file it points to, now or once it is there, is what the
 // user means.
 std::string resolve_link(const std::string& path) {
   constexpr int max_links = 40;  // links that follow each other, as in Linux
   std::filesystem::path at = path;
   std::error_code error;
-  for (int i = 0; i < max_links && is_link(at, ErrorKind::output); ++i) {
+  for (int i = 0; i < max_links && is_link(at, ErrorKind::output) && open_descriptor(at) < 0; ++i) {
     const std::filesystem::path target = std::filesystem::read_symlink(at, error);
     if (error) return path;
     at = at.parent_path() / target;  // the target alone where it is absolute
@@ -43,41 +52,59 @@ bool passes_through(const std::string& path) {
   return status && !S_ISREG(status->st_mode) && !S_ISDIR(status->st_mode);
 }
 
-constexpr std::string_view temporary_mark = ".tmp-";
+constexpr size_t longest_name = 255, random_digits = 8;
 
-// "PATH.tmp-PID-RANDOM": nobody can lay a link there before.
+// "NAME.tmp-", with which the temporaries of a file begin; a long name is cut, so that "PID-RANDOM" fits behind it.
+std::string temporary_head(const std::string& name) {
+  constexpr size_t longest_tail = std::string_view(".tmp-2147483647-").size() + random_digits;
+  const bool cut = name.size() <= longest_name && name.size() > longest_name - longest_tail;
+  return name.substr(0, cut ? longest_name - longest_tail : name.size()) + ".tmp-";
+}
+
+// "NAME.tmp-PID-RANDOM" beside the file: nobody can lay a link there before.
 std::string temporary_name(const std::string& path) {
   uint32_t random = 0;
   if (::getrandom(&random, sizeof random, GRND_NONBLOCK) < 0) random = static_cast<uint32_t>(::time(nullptr));
-  return str(path, temporary_mark, ::getpid(), "-", detail::hex(random, 8));
+  const std::string name = std::filesystem::path(path).filename().string();
+  return path.substr(0, path.size() - name.size()) +
+         str(temporary_head(name), ::getpid(), "-", detail::hex(random, random_digits));
 }
 
 // Whether the file `name` may be a temporary of the file `of`.
 bool is_temporary(const std::string& name, const std::string& of) {
-  const std::string head = str(of, temporary_mark);
-  return name.starts_with(head) && name.find_first_not_of("0123456789abcdef-", head.size()) == std::string::npos;
+  const std::string head = temporary_head(of);
+  if (!name.starts_with(head)) return false;
+  const size_t dash = name.find_first_not_of("0123456789", head.size());
+  return dash != std::string::npos && dash > head.size() && name[dash] == '-' &&
+         name.size() == dash + 1 + random_digits &&
+         name.find_first_not_of("0123456789abcdef", dash + 1) == std::string::npos;
 }
 
 }  // namespace
 
-AtomicFile::AtomicFile(const std::string& path) : path_(path), through_(passes_through(path)) {
+AtomicFile::AtomicFile(const std::string& path) : path_(path) {
+  const std::string target = resolve_link(path);
+  if (is_link(target, ErrorKind::output)) descriptor_ = open_descriptor(target);
+  through_ = descriptor_ >= 0 || passes_through(path);
   if (through_) {
-    if (::access(path_.c_str(), W_OK) != 0) cannot_open();
+    if (descriptor_ < 0 && ::access(path_.c_str(), W_OK) != 0) cannot_open();
     return;  // opened by the first flush(): a pipe has a reader for each time that it is opened
   }
-  path_ = resolve_link(path);
+  path_ = target;
   if (is_folder(path_, ErrorKind::output))
     fail(ErrorKind::output, "cannot write " + path_ + ": it is a folder; choose another name");
   remove_leftovers(path_);
   open_temporary();
 }
 
-void AtomicFile::open(const std::string& name, int flags) {
-  fd_ = open_file(name, O_WRONLY | O_CLOEXEC | flags);
+// A descriptor is duplicated: opened anew, a file would be written from its beginning.
+void AtomicFile::open_through() {
+  fd_ = descriptor_ < 0 ? open_file(path_, O_WRONLY | O_CLOEXEC) : ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
   if (fd_ < 0) cannot_open();
 }
 
 void AtomicFile::open_temporary() {
+  const auto old = path_status(path_, ErrorKind::output);
   for (;;) {
     temporary_ = temporary_name(path_);
     const int fd = open_file(temporary_, O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW);
@@ -87,9 +114,10 @@ void AtomicFile::open_temporary() {
     struct stat info {};
     // Other failures: a file system without locks.
     const bool taken = ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    if (!taken && (::fstat(fd_, &info) != 0 || info.st_nlink > 0)) return;
+    if (!taken && (::fstat(fd_, &info) != 0 || info.st_nlink > 0)) break;
     ::close(fd_);  // another process took it for a leftover, in the moment before it was locked
   }
+  if (old) ::fchmod(fd_, old->st_mode & 0777);
 }
 
 void AtomicFile::cannot_open() {
@@ -121,7 +149,7 @@ void AtomicFile::write_out(int64_t offset, const char* bytes, int64_t n) {
 }
 
 void AtomicFile::flush() {
-  if (through_ && fd_ < 0) open(path_, 0);
+  if (through_ && fd_ < 0) open_through();
   write_out(size_ - static_cast<int64_t>(buffer_.size()), buffer_.data(), static_cast<int64_t>(buffer_.size()));
   buffer_.clear();
 }
@@ -152,7 +180,7 @@ void AtomicFile::commit() {
   check(!closed_, "atomic_file", [&] { return "commit of a file that is closed: " + path_; });
   flush();
   if (!through_) {
-    if (::fsync(fd_) != 0) give_up("write", size_);
+    if (uninterrupted([&] { return ::fsync(fd_); }) != 0) give_up("write", size_);
     // While it is locked; closing it tells nothing new after fsync.
     if (std::rename(temporary_.c_str(), path_.c_str()) != 0) give_up("rename the finished file to", size_);
     temporary_.clear();

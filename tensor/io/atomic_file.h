@@ -1,9 +1,10 @@
 // A file that appears complete or not at all: written to a temporary beside the target, synchronised to the disk, then
 // renamed over the target. When anything fails before commit() returns, the old file is intact and the temporary is
-// gone. A pipe or a device, such as /dev/stdout, is never replaced: bytes go to it as they are written.
+// gone. A pipe, a device, and a file that is open already (/dev/stdout, /dev/fd/N), are never replaced: bytes go there
+// as they are written.
 //
-// The temporary is "NAME.tmp-PID-RANDOM", made anew and locked. One without a lock is of a process that was killed: the
-// next AtomicFile of that name removes it.
+// The temporary is "NAME.tmp-PID-RANDOM", made anew and locked, with the rights of the file that it replaces. One
+// without a lock is of a process that was killed: the next AtomicFile of that name removes it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -26,7 +27,7 @@ class AtomicFile {
   void commit();  // flush, fsync, rename, fsync of the folder; nothing may be written afterwards
 
  private:
-  void open(const std::string& name, int flags);
+  void open_through();
   void open_temporary();
   [[noreturn]] void cannot_open();
   void flush();
@@ -34,7 +35,8 @@ class AtomicFile {
   [[noreturn]] void give_up(const char* doing, int64_t after);  // after: bytes written
 
   std::string path_;       // the target, symbolic links resolved
-  bool through_ = false;   // a pipe or a device, not a file
+  bool through_ = false;   // a pipe, a device or an open file
+  int descriptor_ = -1;    // of the open file
   std::string temporary_;  // beside it; empty once committed or removed
   bool closed_ = false;
   int fd_ = -1;

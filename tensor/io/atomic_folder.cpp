@@ -23,11 +23,12 @@ constexpr ErrorKind kOutput = ErrorKind::output;
 // Absolute, without a slash at its end and links resolved.
 fs::path target_path(const fs::path& target) {
   std::error_code error;
-  fs::path path = fs::absolute(target, error).lexically_normal();
+  fs::path path = real_path(fs::absolute(target, error), kOutput);
   if (!path.has_filename()) path = path.parent_path();
-  if (is_link(path, kOutput)) path = real_path(path, kOutput);
   check(path.has_filename(), ErrorKind::setting,
         [&] { return "cannot write '" + target.string() + "': name a folder"; });
+  check(!is_link(path, kOutput), ErrorKind::setting,
+        [&] { return "cannot write " + target.string() + ": it is a link to nothing; choose another name"; });
   check(!exists(path, kOutput) || is_folder(path, kOutput), ErrorKind::setting,
         [&] { return "cannot use " + target.string() + ": expected a folder, found a file; choose another name"; });
   return path;

@@ -17,23 +17,6 @@ namespace braid::io {
 
 namespace fs = std::filesystem;
 
-namespace {
-// 0, or the cause of the failure.
-int try_sync_folder(const fs::path& folder) {
-  const int fd = open_file(folder.string(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool ok = fd >= 0 && (::fsync(fd) == 0 || errno == EINVAL);  // EINVAL: a file system without folder sync
-  const int cause = ok ? 0 : errno;
-  if (fd >= 0) ::close(fd);
-  return cause;
-}
-
-void check_synced(int cause, const fs::path& folder) {
-  check(cause == 0, ErrorKind::output, [&] {
-    return "cannot synchronise the folder " + folder.string() + ": " + std::strerror(cause) + "; check the disk";
-  });
-}
-}  // namespace
-
 std::string system_message() { return std::strerror(errno); }
 
 void check_readable(const fs::path& folder) {
@@ -62,11 +45,7 @@ void make_folder(const fs::path& folder) {
   for (fs::path at = folder; !at.empty() && !exists(at, kind); at = at.parent_path()) made.push_back(at);
   fs::create_directories(folder, error);
   if (is_folder(folder, kind)) {
-    for (const fs::path& at : made) {
-      const fs::path parent = at.has_parent_path() ? at.parent_path() : fs::path(".");
-      const int cause = try_sync_folder(parent);
-      if (cause != EACCES) check_synced(cause, parent);  // EACCES: may be entered but not read, so not synced either
-    }
+    for (const fs::path& at : made) sync_folder(at.has_parent_path() ? at.parent_path() : fs::path("."));
     return;
   }
   check(!exists(folder, kind), ErrorKind::setting,
@@ -74,7 +53,17 @@ void make_folder(const fs::path& folder) {
   fail(ErrorKind::output, "cannot create folder " + folder.string() + ": " + error.message());
 }
 
-void sync_folder(const fs::path& folder) { check_synced(try_sync_folder(folder), folder); }
+void sync_folder(const fs::path& folder) {
+  const int fd = open_file(folder.string(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0 && errno == EACCES) return;
+  const bool ok = fd >= 0 && (uninterrupted([&] { return ::fsync(fd); }) == 0 ||
+                              errno == EINVAL);  // EINVAL: a file system without folder sync
+  const int cause = errno;
+  if (fd >= 0) ::close(fd);
+  check(ok, ErrorKind::output, [&] {
+    return "cannot synchronise the folder " + folder.string() + ": " + std::strerror(cause) + "; check the disk";
+  });
+}
 
 void rename_path(const fs::path& from, const fs::path& to) {
   check(std::rename(from.c_str(), to.c_str()) == 0, ErrorKind::output, [&] {
@@ -92,19 +81,14 @@ void remove_path(const fs::path& path) {
 }
 
 int open_file(const std::string& path, int flags) {
-  int fd = -1;
-  do fd = ::open(path.c_str(), flags, 0666);
-  while (fd < 0 && errno == EINTR);
-  return fd;
+  return uninterrupted([&] { return ::open(path.c_str(), flags, 0666); });
 }
 
 int open_locked(const std::string& path, int flags) {
   for (;;) {
     const int fd = open_file(path, flags);
     if (fd < 0) return -1;
-    int result = 0;
-    do result = ::flock(fd, LOCK_EX | LOCK_NB);
-    while (result != 0 && errno == EINTR);
+    int result = uninterrupted([&] { return ::flock(fd, LOCK_EX | LOCK_NB); });
     struct stat locked {
     }, named{};
     if (result == 0) result = ::fstat(fd, &locked);

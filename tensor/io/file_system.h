@@ -1,5 +1,6 @@
 // Shared by all code that writes files: complete writes, folders, messages of the operating system.
 #pragma once
+#include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -29,7 +30,8 @@ void make_folder(const std::filesystem::path& folder);
 // Error(input) when this is a folder whose files this process may not see: they would look as if they were not there.
 void check_readable(const std::filesystem::path& folder);
 
-// Makes creations, renames and removals inside the folder survive a power cut. Error(output) on failure.
+// Makes creations, renames and removals inside the folder survive a power cut. One that may be written but not read
+// cannot be synced, and is left to the system. Error(output) on other failures.
 void sync_folder(const std::filesystem::path& folder);
 
 // std::rename(). Error(output) on failure.
@@ -38,7 +40,16 @@ void rename_path(const std::filesystem::path& from, const std::filesystem::path&
 // Removes a file, or a folder with all that is in it, if there is one; tries twice. Error(output) on failure.
 void remove_path(const std::filesystem::path& path);
 
-// ::open(), again when a signal interrupts it.
+// The result of a system call that is made again when a signal interrupts it.
+template <class Call>
+int uninterrupted(const Call& call) {
+  int result = 0;
+  do result = call();
+  while (result < 0 && errno == EINTR);
+  return result;
+}
+
+// ::open(), uninterrupted.
 int open_file(const std::string& path, int flags);
 
 // Opens a file or folder and locks it (flock, exclusive) without waiting. The lock is on what bears the name at the

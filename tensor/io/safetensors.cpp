@@ -65,15 +65,16 @@ struct HeaderReader {
     if (!shape.is_array() || shape.size() > static_cast<size_t>(Shape::max_rank))
       bad(name, str("a shape of at most ", Shape::max_rank, " sizes"), shown(shape));
     int64_t bytes = type->bytes;
-    bool has_zero = false;
+    bool has_zero = false, fits = true;
     for (const json& size : shape) {
       if (!size.is_number_unsigned() || size.get<uint64_t>() > INT64_MAX)
         bad(name, "sizes that are integers", shown(shape));
       const auto n = size.get<int64_t>();
       info.shape.push_back(n);
       has_zero = has_zero || n == 0;
-      if (n > 0 && __builtin_mul_overflow(bytes, n, &bytes)) bad(name, "a size that fits 64 bits", shown(shape));
+      if (n > 0) fits = fits && !__builtin_mul_overflow(bytes, n, &bytes);
     }
+    if (!has_zero && !fits) bad(name, "a size that fits 64 bits", shown(shape));
     if (has_zero) bytes = 0;
     if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
         !offsets[1].is_number_unsigned())

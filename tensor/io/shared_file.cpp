@@ -23,8 +23,10 @@ namespace {
 void make_shared_file(const std::string& path, int64_t bytes) {
   const int fd = open_file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) cannot_write(path, 0, errno);
-  int cause = ::ftruncate(fd, bytes) == 0 ? 0 : errno;
-  if (cause == 0 && bytes > 0 && ::fallocate(fd, 0, 0, bytes) != 0 && errno != EOPNOTSUPP) cause = errno;
+  int cause = uninterrupted([&] { return ::ftruncate(fd, bytes); }) == 0 ? 0 : errno;
+  if (cause == 0 && bytes > 0 && uninterrupted([&] { return ::fallocate(fd, 0, 0, bytes); }) != 0 &&
+      errno != EOPNOTSUPP)
+    cause = errno;
   if (::close(fd) != 0 && cause == 0) cause = errno;
   if (cause == 0) return;
   ::unlink(path.c_str());
@@ -56,7 +58,7 @@ void SharedFile::write(int64_t offset, const void* bytes, int64_t n) {
 
 void SharedFile::commit() {
   check(fd_ >= 0, "shared_file", [&] { return "commit of a file that is closed: " + path_; });
-  if (::fsync(fd_) != 0) cannot_write(path_, written_, errno);
+  if (uninterrupted([&] { return ::fsync(fd_); }) != 0) cannot_write(path_, written_, errno);
   const int fd = fd_;
   fd_ = -1;
   if (::close(fd) != 0) cannot_write(path_, written_, errno);

@@ -162,7 +162,8 @@ class Session {
              (error == ECONNRESET && (call == "recv" || call == "send"));
     if (error == ECONNRESET || error == ECONNABORTED) return false;
     if (error == EINTR)
-      return call == "open" || call == "write" || call == "pwrite" || call == "read" || call == "pread";
+      return call == "open" || call == "write" || call == "pwrite" || call == "read" || call == "pread" ||
+             call == "fallocate" || call == "ftruncate" || call == "fsync";
     if (error == EMFILE) return call == "open";
     if (error == ENOSPC || error == EDQUOT)
       return call == "write" || call == "pwrite" || call == "fallocate" || call == "mkdir" || call == "rename" ||

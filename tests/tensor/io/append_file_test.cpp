@@ -104,6 +104,28 @@ BOOST_AUTO_TEST_CASE(it_follows_its_name) {
   BOOST_TEST(folder.read("log") == "head\n5\n");
 }
 
+// A full disk took the beginning of a row; then the file is moved away, which makes room, or cut.
+BOOST_AUTO_TEST_CASE(a_torn_row_is_whole_in_the_file_that_follows) {
+  for (const bool moved : {true, false}) {
+    const TempFolder folder;
+    FullDisk disk;
+    io::AppendFile file(folder / "log");
+    file.follow("head\n");
+    file.append("1\n");
+    disk.full_at(9);
+    BRAID_CHECK_FAILS(file.append("2345\n"), ErrorKind::output, "cannot write");
+    BRAID_CHECK_FAILS(file.append("6\n"), ErrorKind::output, "cannot write");
+    BOOST_TEST(folder.read("log") == "head\n1\n23");
+    if (moved)
+      std::filesystem::rename(folder / "log", folder / "log.1");
+    else
+      std::filesystem::resize_file(folder / "log", 0);
+    disk.has_room();
+    file.append("7\n");
+    BOOST_TEST(folder.read("log") == "head\n2345\n6\n7\n");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(it_may_be_synced_later_and_after_its_end) {
   const TempFolder folder;
   std::function<void()> sync;

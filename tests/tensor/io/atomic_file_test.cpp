@@ -96,26 +96,55 @@ BOOST_AUTO_TEST_CASE(a_full_disk_leaves_the_old_file_and_no_temporary) {
 // Temporaries of the same name that no process holds.
 BOOST_AUTO_TEST_CASE(what_a_killed_process_has_left_is_removed) {
   TempFolder folder;
-  for (const char* name : {"a.bin.tmp-12-0", "a.bin.tmp-12-0a1b2c3d", "a.bin.tmp-x", "b.bin.tmp-12-0"})
-    folder.write(name, "large");
+  const char* others[] = {"a.bin.tmp-x", "a.bin.tmp-2", "a.bin.tmp-2024-11-30", "b.bin.tmp-12-0a1b2c3d"};
+  for (const char* name : {"a.bin.tmp-9-00000000", "a.bin.tmp-12-0a1b2c3d"}) folder.write(name, "large");
+  for (const char* name : others) folder.write(name, "of the user");
   folder.write("victim", "x");
-  std::filesystem::create_symlink("victim", folder / "a.bin.tmp-1-2");  // is not followed
+  std::filesystem::create_symlink("victim", folder / "a.bin.tmp-1-00000002");  // is not followed
   BOOST_TEST(test::in_child([&] {
     io::AtomicFile file(folder / "a.bin");
     file.write("half");
     ::_exit(0);
     return true;
   }));
-  BOOST_TEST(folder.entries() == 5u);  // what was there before is gone, but for that of the child
+  BOOST_TEST(folder.entries() == 7u);  // what was there before is gone, but for that of the child
   io::AtomicFile held(folder / "a.bin"), other(folder / "a.bin");  // living ones stay
-  BOOST_TEST(folder.entries() == 6u);
+  BOOST_TEST(folder.entries() == 8u);
   held.write("1");
   held.commit();
   other.commit();
-  BOOST_TEST(folder.entries() == 5u);
-  for (const char* name : {"a.bin", "a.bin.tmp-x", "b.bin.tmp-12-0", "a.bin.tmp-1-2"})
-    BOOST_TEST(std::filesystem::is_symlink(folder / name) + std::filesystem::exists(folder / name) > 0, name);
+  BOOST_TEST(folder.entries() == 7u);
+  for (const char* name : others) BOOST_TEST(folder.read(name) == "of the user", name);
+  BOOST_TEST(std::filesystem::exists(folder / "a.bin"));
+  BOOST_TEST(std::filesystem::is_symlink(folder / "a.bin.tmp-1-00000002"));
   BOOST_TEST(folder.read("victim") == "x");
+}
+
+BOOST_AUTO_TEST_CASE(names_may_have_255_bytes) {
+  TempFolder folder;
+  for (const size_t length : {size_t{231}, size_t{232}, size_t{255}}) {
+    const std::string path = folder / std::string(length, static_cast<char>('a' + length % 26));
+    BOOST_TEST(test::in_child([&] {
+      io::AtomicFile file(path);
+      ::_exit(0);
+      return true;
+    }));
+    BOOST_TEST(folder.entries() == 1u);
+    io::write_file(path, "text");
+    BOOST_TEST(folder.entries() == 1u);  // without what the child has left
+    BOOST_TEST(std::filesystem::remove(path));
+  }
+  BRAID_CHECK_FAILS(io::AtomicFile(folder / std::string(256, 'a')), ErrorKind::output, "File name too long");
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_is_replaced_keeps_its_rights) {
+  TempFolder folder;
+  folder.write("a.txt", "old");
+  for (const unsigned rights : {0600u, 0640u, 0666u}) {
+    std::filesystem::permissions(folder / "a.txt", std::filesystem::perms(rights));
+    io::write_file(folder / "a.txt", "new");
+    BOOST_TEST(static_cast<unsigned>(std::filesystem::status(folder / "a.txt").permissions()) == rights);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(says_where_it_cannot_write) {
@@ -140,6 +169,24 @@ BOOST_AUTO_TEST_CASE(writes_through_a_symbolic_link) {
   BOOST_TEST(std::filesystem::is_symlink(folder / "first.txt"));
   BOOST_TEST(std::filesystem::is_symlink(folder / "sub/early.txt"));
   BOOST_TEST(folder.read("later.txt") == "now");
+}
+
+// As with >> FILE in a shell and -o /dev/stdout: what was written before stays, what comes later follows.
+BOOST_AUTO_TEST_CASE(an_open_file_is_written_where_it_stands) {
+  TempFolder folder;
+  const int fd = ::open((folder / "a.txt").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  BOOST_REQUIRE(fd >= 0);
+  const std::string name = "/dev/fd/" + std::to_string(fd);
+  std::filesystem::create_symlink(name, folder / "link");
+  BOOST_TEST(io::write_fully(fd, "first ", 6, -1) == 6);
+  io::write_file(name, "second ");
+  io::write_file(folder / "link", "third ");
+  BOOST_TEST(io::write_fully(fd, "last", 4, -1) == 4);
+  BOOST_TEST(folder.read("a.txt") == "first second third last");
+  BOOST_TEST(std::filesystem::remove(folder / "a.txt"));
+  io::write_file(name, "without a name");
+  BOOST_TEST(folder.entries() == 1u);
+  ::close(fd);
 }
 
 BOOST_AUTO_TEST_CASE(links_in_a_circle_are_an_error) {

@@ -61,6 +61,18 @@ BOOST_AUTO_TEST_CASE(a_folder_that_is_there_keeps_its_own_files) {
   BOOST_TEST(temp.read("t/third") == "3");
 }
 
+BOOST_AUTO_TEST_CASE(a_path_through_a_link_leads_where_the_system_says) {
+  const TempFolder temp;
+  fs::create_directories(temp.path / "a/b");
+  fs::create_directory_symlink("a/b", temp.path / "link");
+  io::AtomicFolder folder(temp.path / "link/../new/", "last");
+  put(folder, "last", "1");
+  BOOST_TEST(folder.commit());
+  BOOST_TEST(temp.read("a/new/last") == "1");
+  fs::create_directory_symlink("nowhere", temp.path / "dangling");
+  BRAID_CHECK_FAILS(io::AtomicFolder(temp.path / "dangling", "last"), ErrorKind::setting, "it is a link to nothing");
+}
+
 // A process that is killed between the links of its files.
 BOOST_AUTO_TEST_CASE(what_a_killed_process_has_left_is_removed) {
   for (const bool complete : {false, true}) {

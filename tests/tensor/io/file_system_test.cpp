@@ -19,7 +19,14 @@
 
 namespace {
 std::function<void()> before_flock;  // once
-int interrupted_opens = 0;           // of those to come
+enum InterruptedCall { kOpens, kSyncs, kTruncations, kAllocations };
+int interrupted_calls[4] = {};  // of those to come
+bool interrupt(InterruptedCall call) {
+  if (interrupted_calls[call] == 0) return false;
+  --interrupted_calls[call];
+  errno = EINTR;
+  return true;
+}
 }  // namespace
 
 // These take the place of the C library's in this program.
@@ -28,12 +35,19 @@ extern "C" int open(const char* path, int flags, ...) {
   va_start(arguments, flags);
   const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;
   va_end(arguments);
-  if (interrupted_opens > 0) return --interrupted_opens, errno = EINTR, -1;
+  if (interrupt(kOpens)) return -1;
   return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
 }
 extern "C" int openat(int folder, const char* path, int flags, ...) {  // of folders
-  if (interrupted_opens > 0) return --interrupted_opens, errno = EINTR, -1;
+  if (interrupt(kOpens)) return -1;
   return static_cast<int>(::syscall(SYS_openat, folder, path, flags));
+}
+extern "C" int fsync(int fd) { return interrupt(kSyncs) ? -1 : static_cast<int>(::syscall(SYS_fsync, fd)); }
+extern "C" int ftruncate(int fd, off_t length) noexcept {
+  return interrupt(kTruncations) ? -1 : static_cast<int>(::syscall(SYS_ftruncate, fd, length));
+}
+extern "C" int fallocate(int fd, int mode, off_t offset, off_t n) {
+  return interrupt(kAllocations) ? -1 : static_cast<int>(::syscall(SYS_fallocate, fd, mode, offset, n));
 }
 extern "C" int flock(int fd, int operation) noexcept {
   if (before_flock) std::exchange(before_flock, {})();
@@ -64,12 +78,12 @@ BOOST_AUTO_TEST_CASE(a_lock_is_on_the_file_that_bears_the_name) {
   BOOST_TEST(errno == ENOENT);
 }
 
-BOOST_AUTO_TEST_CASE(an_interrupted_open_is_repeated) {
+BOOST_AUTO_TEST_CASE(an_interrupted_call_is_repeated) {
   const TempFolder folder;
-  const auto interrupted = [](auto&& work) {
-    interrupted_opens = 2;
+  const auto interrupted = [](auto&& work, InterruptedCall call = kOpens) {
+    interrupted_calls[call] = 2;
     work();
-    BOOST_TEST(interrupted_opens == 0);
+    BOOST_TEST(interrupted_calls[call] == 0);
   };
   interrupted([&] { io::write_file(folder / "a", "text"); });
   interrupted([&] { BOOST_TEST(io::read_text_file(folder / "a", 10) == "text"); });
@@ -81,6 +95,14 @@ BOOST_AUTO_TEST_CASE(an_interrupted_open_is_repeated) {
   BOOST_TEST(folder.entries() == 4u);
   io::make_folder(folder.path / "e/f");
   interrupted([&] { io::remove_path(folder.path / "e"); });
+
+  interrupted([&] { io::write_file(folder / "a", "text"); }, kSyncs);
+  interrupted([&] { io::sync_folder(folder.path); }, kSyncs);
+  interrupted([&] { io::AppendFile(folder / "b").sync(); }, kSyncs);
+  interrupted([&] { io::SharedFile(folder / "c").commit(); }, kSyncs);
+  interrupted([&] { io::AppendFile(folder / "b", 1); }, kTruncations);
+  interrupted([&] { io::make_shared_file(folder / "f", 4); }, kTruncations);
+  interrupted([&] { io::make_shared_file(folder / "g", 4); }, kAllocations);
 }
 
 // As a user who may not: the superuser may.
@@ -97,6 +119,20 @@ BOOST_AUTO_TEST_CASE(a_folder_that_may_not_be_read_is_not_taken_for_empty) {
   fs::permissions(closed, fs::perms(0755));
   io::check_readable(closed);
   io::check_readable(folder.path / "none");  // somebody else says that it is not there
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_that_may_be_written_and_not_read_takes_files) {
+  const TempFolder folder;
+  const fs::path drop = folder.path / "drop";
+  fs::create_directory(drop);
+  fs::permissions(folder.path, fs::perms(0755)), fs::permissions(drop, fs::perms(0333));
+  const uid_t user = ::geteuid();
+  constexpr uid_t nobody = 65534;
+  if (user == 0) BOOST_REQUIRE(::seteuid(nobody) == 0);
+  BOOST_CHECK_NO_THROW(io::write_file((drop / "a").string(), "text"));
+  BOOST_REQUIRE(::seteuid(user) == 0);
+  fs::permissions(drop, fs::perms(0755));
+  BOOST_TEST(folder.read("drop/a") == "text");
 }
 
 BOOST_AUTO_TEST_CASE(folders_are_made_with_their_parents) {

@@ -61,14 +61,16 @@ BOOST_AUTO_TEST_CASE(a_folder_that_is_gone_is_noticed) {
 
 BOOST_AUTO_TEST_CASE(temporary_files_of_a_killed_run_are_removed) {
   const Scratch scratch;
-  for (const char* name : {"latest.tmp-12-0", "config.resolved.toml.tmp-7-31", "best.tmp-1-2", "status.json.tmp-9-0",
-                           "latest", "latest.tmp-x", "notes.tmp-1-2", "chart.svg.tmp-3-4"})
+  for (const char* name :
+       {"latest.tmp-12-00000000", "config.resolved.toml.tmp-7-00000031", "best.tmp-1-0000000a",
+        "status.json.tmp-9-00000000", "latest", "latest.tmp-2", "notes.tmp-1-0000000a", "chart.svg.tmp-3-00000004"})
     write(scratch / name, "x");
   const RunFolder held(scratch.path());
   std::set<std::string> left;
   for (const auto& entry : std::filesystem::directory_iterator(scratch.path()))
     left.insert(entry.path().filename().string());
-  BOOST_TEST(left == (std::set<std::string>{".lock", "latest", "latest.tmp-x", "notes.tmp-1-2", "chart.svg.tmp-3-4"}),
+  BOOST_TEST(left == (std::set<std::string>{".lock", "latest", "latest.tmp-2", "notes.tmp-1-0000000a",
+                                            "chart.svg.tmp-3-00000004"}),
              boost::test_tools::per_element());
 }
 
