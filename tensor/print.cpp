@@ -12,7 +12,7 @@ namespace {
 Tensor edges_of(Tensor x, int64_t edge) {
   for (;;) {
     const int a = static_cast<int>(std::max_element(x.shape().begin(), x.shape().end()) - x.shape().begin());
-    if (x.rank() == 0 || x.dim(a) <= 2 * edge) return x;
+    if (x.rank() == 0 || (x.dim(a) - 1) / 2 < edge) return x;
     Shape shape = x.shape();
     shape[a] = 2 * edge;
     Tensor y = empty(shape, x.dtype(), x.device());

@@ -23,6 +23,7 @@ BOOST_AUTO_TEST_CASE(small_tensors_in_full) {
 BOOST_AUTO_TEST_CASE(long_axes_show_their_ends) {
   BOOST_TEST(str(arange(6)) == "i64 (6) on cpu [0, 1, 2, 3, 4, 5]");
   BOOST_TEST(str(arange(100)) == "i64 (100) on cpu [0, 1, 2, ..., 97, 98, 99]");
+  BOOST_TEST(str(arange(7), {.edge = INT64_MAX}) == "i64 (7) on cpu [0, 1, 2, 3, 4, 5, 6]");
   BOOST_TEST(str(arange(100), {.edge = 1}) == "i64 (100) on cpu [0, ..., 99]");
   BOOST_TEST(str(arange(81).reshaped({9, 9}), {.edge = 2}) == R"(i64 (9, 9) on cpu
 [[ 0,  1, ...,  7,  8],
