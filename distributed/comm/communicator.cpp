@@ -12,7 +12,12 @@ namespace braid::dist {
 
 namespace {
 
-Buffer buffer_of(Tensor& x) {
+// To read from: sending a tensor leaves what it holds.
+Buffer to_read(const Tensor& x) {
+  if (!x) return {};
+  return {static_cast<char*>(const_cast<void*>(x.raw())), x.numel() * size_of(x.dtype())};
+}
+Buffer to_fill(Tensor& x) {
   if (!x) return {};
   return {static_cast<char*>(x.mutable_raw()), x.numel() * size_of(x.dtype())};
 }
@@ -80,8 +85,8 @@ Work Communicator::start(Collective kind, std::vector<Tensor> send, std::vector<
   ++stats_->calls[k];
   for (int r = 0; r < size(); ++r) {
     auto i = static_cast<size_t>(r);
-    out.push_back(r == rank() ? Buffer{} : buffer_of(state->send[i]));
-    in.push_back(r == rank() ? Buffer{} : buffer_of(state->receive[i]));
+    out.push_back(r == rank() ? Buffer{} : to_read(state->send[i]));
+    in.push_back(r == rank() ? Buffer{} : to_fill(state->receive[i]));
     stats_->bytes[k] += out.back().bytes;
   }
   Device place = kCpu;

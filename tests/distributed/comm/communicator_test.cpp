@@ -7,9 +7,12 @@
 #include <boost/test/unit_test.hpp>
 #include <fstream>
 
+#include "braid/autograd.h"
 #include "braid/autograd/debug.h"
 #include "braid/distributed/comm/thread_transport.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
+#include "braid/distributed/parallel/mappings.h"
+#include "braid/tensor/from_memory.h"
 #include "tests/distributed/support.h"
 #include "tests/support/sanitizer.h"
 #include "tests/support/throws.h"
@@ -62,6 +65,20 @@ BOOST_AUTO_TEST_CASE(one_process_sends_nothing) {
   alone.all_reduce(zeros({100}));
   alone.all_gather(zeros({100}), 0, dist::even_partition(100, 1));
   BOOST_TEST(alone.stats().total() == 0);
+}
+
+// Sending reads: what ops have saved of a tensor stays valid, and its memory may be read-only.
+BOOST_AUTO_TEST_CASE(sending_a_tensor_leaves_it_as_it_is) {
+  static const float lent[] = {1, 2};
+  dist::run_thread_ranks(2, [](const Communicator& world) {
+    world.all_reduce(from_memory(static_cast<const void*>(lent), {2}, {}, DType::f32, {}));
+    Tensor x = full({2}, 0.5);
+    require_grad(x);
+    const Tensor w = full({2}, 2), y = mul(x, w), z = exp(x);
+    world.all_reduce(w);
+    world.broadcast(w, 0);
+    backward(sum(add(y, dist::all_reduce(z, world))));
+  });
 }
 
 BOOST_AUTO_TEST_CASE(transfers_are_printed_on_request) {
