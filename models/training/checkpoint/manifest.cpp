@@ -146,9 +146,11 @@ std::optional<std::string> find_damage(const fs::path& checkpoint, const dist::C
   dist::run_on_all_ranks(world, [&] {
     if (unreadable) std::rethrow_exception(unreadable);
   });
+  const std::vector<std::string> all = world.gather_text(mine);
+  for (const std::string& text : all)
+    if (!text.starts_with(' ')) return text;
   std::vector<uint32_t> crcs(entries.size());
-  for (const std::string& text : world.gather_text(mine)) {
-    if (text.empty() || text[0] != ' ') return text;
+  for (const std::string& text : all) {
     std::istringstream shares(text);
     uint32_t share = 0;
     for (size_t i = 0; shares >> share; ++i) crcs.at(i) ^= share;

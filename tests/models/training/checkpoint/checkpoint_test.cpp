@@ -4,6 +4,7 @@
 #include <chrono>
 #include <fstream>
 
+#include "braid/distributed/comm/thread_transport.h"
 #include "braid/models/training/checkpoint/find_model.h"
 #include "braid/models/training/trainer.h"
 #include "tests/models/support.h"
@@ -91,6 +92,20 @@ BOOST_AUTO_TEST_CASE(damage_is_found_and_the_older_one_counts) {
   fs::remove_all(w.run.path() / "step-00000004");
   fs::resize_file(w.run.path() / "step-00000001/trainer/optimizer.safetensors", 100);
   BOOST_TEST(throws_with([&] { models::newest_checkpoint(w.run.path(), notes); }, "none of the 2 checkpoints"));
+}
+
+// As on two machines of which one does not see the folder.
+BOOST_AUTO_TEST_CASE(ranks_that_see_different_folders_find_the_same_damage) {
+  World w;
+  w.save(1);
+  const fs::path there = w.run.path() / "step-00000001", elsewhere = w.run.path() / "elsewhere" / "step-00000001";
+  for (const int blind : {0, 1}) {
+    dist::run_thread_ranks(2, [&](const dist::Communicator& world) {
+      const auto damage = models::find_damage(world.rank() == blind ? elsewhere : there, world).value_or("none");
+      const std::vector<std::string> all = world.gather_text(damage);
+      check(all[0] == all[1] && damage.find("cannot open") == 0, "test", [&] { return all[0] + " | " + all[1]; });
+    });
+  }
 }
 
 BOOST_AUTO_TEST_CASE(an_unfinished_one_does_not_count) {
