@@ -16,6 +16,7 @@
 #include "apps/generate/reply.h"
 #include "apps/train/run/job.h"
 #include "braid/distributed/comm/device_ranks.h"
+#include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/models/cost/size.h"
 #include "braid/nn/inference/gather_weights.h"
 #include "braid/nn/inference/quantize.h"
@@ -38,6 +39,20 @@ TrainConfig::Parallel take_parallel(std::vector<std::string>& overrides) {
     return str("parallel.data is for training: expected 1 in braid generate, found ", config.parallel.data);
   });
   return config.parallel;
+}
+
+// The folder of a model. Of a run that still trains, one process decides which checkpoint is the newest.
+std::filesystem::path shared_folder(const std::string& model, const dist::Communicator& world) {
+  std::string found;
+  at_root(world, [&] { found = model_folder(model).string(); });
+  return world.gather_text(found)[0];
+}
+
+void check_same_command(const Arguments& arguments, const dist::Communicator& world) {
+  if (world.size() == 1) return;
+  std::string line = arguments.line();
+  std::ranges::replace(line, '\n', ' ');
+  dist::check_ranks_agree(world, {{"program (checksum)", program_fingerprint()}, {"command", line}});
 }
 
 // --count texts that continue the prompt.
@@ -159,6 +174,7 @@ int generate(const Arguments& arguments, const Job& job) {
   check(processes == 1 || !strict_bits(), ErrorKind::setting, [&] {
     return str("--strict is for one process, since ranks add their shares of a sum: expected 1, found ", processes);
   });
+  check_same_command(arguments, job.world());
   const dist::DeviceRanks ranks = dist::device_ranks(job.world(), device_of(arguments));
   const dist::ProcessMesh mesh = mesh_from_config(parallel, ranks.world, "generate");
   const bool root = mesh.world.rank() == 0;  // the others are silent
@@ -171,12 +187,14 @@ int generate(const Arguments& arguments, const Job& job) {
   std::string prompt = root || !from_input ? prompt_text(arguments) : "";
   if (from_input) prompt = mesh.world.gather_text(prompt)[0];
 
-  const std::filesystem::path folder = model_folder(arguments.get("MODEL"), root);
+  const std::filesystem::path folder = shared_folder(arguments.get("MODEL"), mesh.world);
+  std::filesystem::path base;
+  if (arguments.has("base")) base = shared_folder(arguments.get("base"), mesh.world);
   const auto start = std::chrono::steady_clock::now();
   models::LoadedModel loaded = models::load_model(folder, {.dtype = dtype_of(arguments),
                                                            .settings = model_keys(arguments, overrides),
                                                            .mesh = mesh,
-                                                           .base = base_of(arguments),
+                                                           .base = base,
                                                            .weight_bits = weight_bits(arguments),
                                                            .keep_quantized = keeps_quantized(arguments)});
   const auto model = models::as_language_model(std::move(loaded.model));

@@ -342,6 +342,8 @@ BOOST_AUTO_TEST_CASE(generate_prints_the_text_of_one_process) {
   BOOST_TEST(says(run(generate("parallel.tensor=2")), 2, "mpirun -np 2 braid generate"));
   BOOST_TEST(says(run(generate("parallel.data=2")), 2, "parallel.data is for training"));
   BOOST_TEST(says(run(mpirun(2) + generate("")), 2, "= 2, found 1; give parallel.tensor=2"));
+  BOOST_TEST(says(run(mpirun(1) + generate("parallel.tensor=2") + " : -np 1 " + generate("parallel.tensor=2 -t 1")), 6,
+                  "has another command: expected braid generate"));
   const Outcome o = run(mpirun(2) + generate("parallel.tensor=2 --temperature -1"));
   BOOST_TEST(says(o, 2, "--temperature"));
 }

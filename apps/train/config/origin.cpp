@@ -111,14 +111,15 @@ std::vector<std::pair<std::string, std::string>> origin_lines(const Origin& orig
 std::unique_ptr<models::Model> load_origin(const TrainConfig& config, const models::ModelSpec& model, DType dtype,
                                            RandomKey key, const dist::ProcessMesh& mesh,
                                            std::vector<std::string>& notes) {
-  std::string found;  // of a run that still trains, one process decides which checkpoint is the newest
+  std::string found, changed;  // of a run that still trains, one process decides which checkpoint is the newest
   dist::run_on_all_ranks(mesh.world, [&] {
-    if (mesh.world.rank() == 0) found = models::find_model(config.train.init_from, notes).string();
+    if (mesh.world.rank() != 0) return;
+    found = models::find_model(config.train.init_from, notes).string();
+    changed = base_of(config).string();
   });
-  const fs::path folder = mesh.world.gather_text(found)[0];
+  const fs::path folder = mesh.world.gather_text(found)[0], base = mesh.world.gather_text(changed)[0];
   models::LoadedModel loaded;
-  dist::run_on_all_ranks(mesh.world,
-                         [&] { loaded = models::init_from(folder, model, key, dtype, mesh, base_of(config)); });
+  dist::run_on_all_ranks(mesh.world, [&] { loaded = models::init_from(folder, model, key, dtype, mesh, base); });
   notes.insert(notes.end(), loaded.notes.begin(), loaded.notes.end());
   return std::move(loaded.model);
 }
