@@ -62,6 +62,16 @@ class MpiJob(unittest.TestCase):
         done = self.job(self.status("running") + "sleep 5; exit 3")
         self.assertEqual((done.returncode, done.stderr), (3, ""))
 
+    def test_a_run_whose_status_cannot_be_read_for_a_moment_is_left_alone(self):
+        status = os.path.join(self.run_folder, "status.json")
+        away = f"mv {status} {status}.away; sleep 4; mv {status}.away {status}; "
+        done = self.job(self.status("running") + away + "sleep 2; exit 3")
+        self.assertEqual((done.returncode, done.stderr), (3, ""))
+
+    def test_a_run_that_is_started_again_is_left_alone(self):
+        done = self.job(self.status("failed") + "sleep 3; " + self.status("running") + "sleep 5; exit 3", grace="3")
+        self.assertEqual((done.returncode, done.stderr), (3, ""))
+
     def test_the_end_of_an_earlier_job_does_not_count(self):
         subprocess.run(["bash", "-c", self.status("failed")], check=True)
         done = self.job("sleep 5; " + self.status("running") + "exit 0")
