@@ -10,6 +10,7 @@
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/preference_task.h"
 #include "apps/train/train.h"
+#include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/models/training/checkpoint/manifest.h"
 #include "braid/tensor/io/path_status.h"
@@ -60,10 +61,16 @@ class Workplace {
   fs::path path_;
 };
 
-// A checkpoint, or a file beside it.
+// A checkpoint, or a file beside it. The copies may be written, those of a read-only run too.
 void copy_to(const fs::path& from, const fs::path& to) {
   std::error_code error;
-  fs::copy(from, to, fs::copy_options::recursive, error);
+  const auto copy = [&](const fs::path& file, const fs::path& place) {
+    if (!error) fs::create_directories(place.parent_path(), error);
+    if (!error) fs::copy_file(file, place, error);
+    if (!error) fs::permissions(place, fs::perms::owner_write, fs::perm_options::add, error);
+  };
+  if (io::is_file(from)) copy(from, to);
+  for (const fs::path& file : io::files_below(from)) copy(file, to / file.lexically_relative(from));
   check(!error, ErrorKind::output, [&] {
     return "cannot copy " + from.string() + " to " + to.string() + ": " + error.message() +
            "; set TMPDIR to a folder with room";
@@ -76,7 +83,7 @@ std::vector<std::string> without_measurements(const fs::path& out) {
   for (const char* off :
        {"checkpoint.interval=0", "checkpoint.keep_every=0", "checkpoint.minutes=0", "checkpoint.best=false",
         "checkpoint.async=false", "eval.interval=0", "eval.patience=0", "sample.interval=0", "log.tensorboard=false",
-        "log.trace=false", "log.metrics_port=0", "log.metrics_file=", "log.command="})
+        "log.trace=false", "log.metrics_port=0", "log.metrics_file=", "log.command=", "guard.spike=0"})
     all.push_back(off);
   return all;
 }
@@ -135,6 +142,12 @@ int verify(const Arguments& arguments, const Job& job) {
           });
   const fs::path settings = settings_after(run, steps.first);
   const Workplace workplace(job.world());
+  dist::run_on_all_ranks(job.world(), [&] {
+    check(io::is_folder(workplace.path()), ErrorKind::output, [&] {
+      return "there is no folder " + workplace.path().string() +
+             ", which the first process has made: set TMPDIR to a folder that all processes see";
+    });
+  });
   TrainConfig before, config;
   const Schema schema_before = train_schema(before, model_settings()), schema = train_schema(config, model_settings());
   std::vector<std::string> overrides = without_measurements(workplace.path());
@@ -200,7 +213,9 @@ Command verify_command() {
       .details =
           "The weights after each step are compared with RUN/weights.csv. Any mesh of ranks, any number of threads\n"
           "and micro-batches and any instruction set gives the same bits. Code 0: all are equal; 5: a step differs.\n"
-          "The settings are those of the run after step A. It trains in a temporary folder (TMPDIR), which it removes.",
+          "The settings are those of the run after step A. It trains in a temporary folder, which it removes: of "
+          "several\n"
+          "hosts TMPDIR must name a folder that all of them see.",
       .examples =
           {"braid verify out/run --steps 100..120", "mpirun -np 4 braid verify out/run --steps 0..50",
            "BRAID_INSTRUCTIONS=avx2 braid verify out/run --steps 100..120 train.batch_size=1 train.accumulate=8"},

@@ -23,14 +23,14 @@ std::optional<int64_t> heading_step(std::string_view line) {
 SamplesFile::SamplesFile(const fs::path& path, int64_t step) : path_(path) {
   const auto found = io::path_status(path);
   if (!found) return;
-  int64_t keep = INT64_MAX, lost = INT64_MAX;  // where later samples begin, where zeros of a power loss do
+  int64_t keep = INT64_MAX, lost = INT64_MAX;  // where later samples begin, where a torn line or zeros do
   if (S_ISREG(found->st_mode)) {               // not of a device or pipe that takes the samples
     io::LineReader lines(path.string());
     while (keep == INT64_MAX && lines.next()) {
-      const std::optional<int64_t> of = heading_step(lines.text());
+      const std::optional<int64_t> of = lines.complete() ? heading_step(lines.text()) : std::nullopt;
       if (of && *of > step) keep = lines.begin();
       if (of && *of <= step) last_step_ = *of, lost = INT64_MAX;
-      if (lost == INT64_MAX && lines.text().find('\0') != std::string::npos) lost = lines.begin();
+      if (lost == INT64_MAX && !lines.intact()) lost = lines.begin();
     }
   }
   file_.emplace(path.string(), std::min(keep, lost));

@@ -32,13 +32,13 @@ std::optional<Line> parse_line(const std::string& text) {
   return Line{*step, static_cast<uint32_t>(std::stoul(digits, nullptr, 16))};
 }
 
-// Bytes before the first line of a later step; none where there is no file.
+// Bytes before the first line that is unfinished or of a later step; none where there is no file.
 int64_t bytes_until(const fs::path& file, int64_t step) {
   if (!io::exists(file)) return INT64_MAX;
   io::LineReader lines(file.string());
   for (bool head = true; lines.next(); head = false) {
     const std::optional<Line> line = parse_line(lines.text());
-    if (!head && (!line || line->step > step)) return lines.begin();
+    if (!lines.complete() || (!head && (!line || line->step > step))) return lines.begin();
   }
   return INT64_MAX;
 }
@@ -61,7 +61,7 @@ uint32_t weight_hash(const models::Trainer& trainer) {
 std::map<int64_t, uint32_t> read_weight_hashes(const fs::path& file) {
   std::map<int64_t, uint32_t> hashes;
   io::LineReader lines(file.string());
-  for (int64_t number = 1; lines.next(); ++number) {
+  for (int64_t number = 1; lines.next() && lines.complete(); ++number) {
     const std::optional<Line> line = parse_line(lines.text());
     if (line) hashes[line->step] = line->hash;
     check(line || number == 1, ErrorKind::input, [&] {

@@ -107,6 +107,27 @@ BOOST_AUTO_TEST_CASE(verify_takes_the_settings_that_the_run_was_resumed_with) {
   check_failure(run("verify " + out.string() + " --steps 0..6"), 2, "end at step 4");
 }
 
+// Its losses before the segment, which a verification does not have, tell what a spike is.
+BOOST_AUTO_TEST_CASE(verify_looks_for_no_spikes) {
+  const fs::path out = trained(
+      strict({"train.batch_size=1", "optimizer.lr=1e-5", "guard.spike=1.7", "guard.warmup=2", "train.steps=10"}));
+  const Outcome result = run("verify " + out.string() + " --steps 4..10");
+  BOOST_TEST(result.code == 0, result.output);
+}
+
+BOOST_AUTO_TEST_CASE(verify_takes_a_run_that_is_read_only_or_was_killed) {
+  const fs::path out = world().fresh();
+  fs::copy(plain_run(), out, fs::copy_options::recursive);
+  write(out / "weights.csv", slurp(out / "weights.csv") + "11,0a1b");
+  std::vector<fs::path> all = {out};
+  for (const auto& entry : fs::recursive_directory_iterator(out)) all.push_back(entry.path());
+  constexpr auto written = fs::perms::owner_write | fs::perms::group_write | fs::perms::others_write;
+  for (const fs::path& path : all) fs::permissions(path, written, fs::perm_options::remove);
+  const Outcome result = run("verify " + out.string() + " --steps 4..6");
+  BOOST_TEST(result.code == 0, result.output);
+  for (const fs::path& path : all) fs::permissions(path, fs::perms::owner_write, fs::perm_options::add);
+}
+
 BOOST_AUTO_TEST_CASE(verify_sees_one_changed_bit) {
   const fs::path out = world().fresh();
   fs::copy(plain_run(), out, fs::copy_options::recursive);

@@ -55,6 +55,19 @@ BOOST_AUTO_TEST_CASE(zeros_of_a_power_loss_are_cut_off) {
   BOOST_TEST(slurp(file) == older + "--- step 9\na b\n");
 }
 
+BOOST_AUTO_TEST_CASE(a_torn_line_is_cut_off) {
+  const Scratch scratch;
+  const auto file = scratch / "samples.txt";
+  const std::string kept = "--- step 5\ntext\n";
+  for (const char* torn : {"rest", "--- step 1", "--- st"}) {
+    write(file, kept + torn);
+    SamplesFile samples(file, 20);
+    BOOST_TEST(samples.last_step() == 5);
+    samples.append(9, "new");
+    BOOST_TEST(slurp(file) == kept + "--- step 9\nnew\n");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_sample_is_valid_text_and_no_heading) {
   const Scratch scratch;
   {
