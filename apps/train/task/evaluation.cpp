@@ -1,6 +1,8 @@
 #include "apps/train/task/evaluation.h"
 
+#include <chrono>
 #include <cmath>
+#include <exception>
 
 #include "apps/cli/signals.h"
 #include "apps/train/log/log.h"
@@ -66,28 +68,38 @@ std::optional<std::string> Evaluation::sample() const {
   return complete ? std::optional(text) : std::nullopt;
 }
 
-namespace {
-// While it lives, ranks wait for each other as long as it takes.
-struct Patience {
-  const dist::Communicator& world;
-  double usual;  // seconds
-  Patience(const dist::Communicator& all, double timeout) : world(all), usual(timeout) { world.set_timeout(0); }
-  Patience(const Patience&) = delete;
-  ~Patience() { world.set_timeout(usual); }
-};
-}  // namespace
-
 // The ranks of data rank 0 hold the model together: work may call collectives of their tensor and context groups; the
-// others wait. When it fails, all ranks end with its error. false: it was stopped.
+// others wait. While it lasts all ranks meet several times within parallel.timeout, so that one that hangs is noticed.
+// When it fails, all ranks end with its error. false: it was stopped.
 bool Evaluation::on_one_replica(const std::function<void(const Stop&)>& work) const {
+  using Clock = std::chrono::steady_clock;
+  const bool works = mesh_.data.rank() == 0;
+  const std::chrono::duration<double> apart(config_.parallel.timeout / 4);
+  Clock::time_point met = Clock::now();
   bool stopped = false;
   const Stop stop = [&] {
-    stopped = stopped || mesh_.context.any(mesh_.tensor.any(StopSignals::requested()));
+    constexpr int64_t meet = int64_t{1} << 32;  // above any number of ranks that were asked to stop
+    const bool due = apart.count() > 0 && Clock::now() - met > apart;
+    const int64_t mine = (due ? meet : 0) + (StopSignals::requested() ? 1 : 0),
+                  all = mesh_.context.sum(mesh_.tensor.sum(mine));
+    if (all >= meet) {
+      mesh_.world.any(false);
+      met = Clock::now();
+    }
+    stopped = stopped || all % meet > 0;
     return stopped;
   };
-  const Patience patience(mesh_.world, config_.parallel.timeout);
+  std::exception_ptr failure;
+  try {
+    if (works) work(stop);
+  } catch (const Error& e) {  // of all that work, but for these: the others may wait in the middle of the work
+    if (e.kind() == ErrorKind::process || dynamic_cast<const OutOfMemory*>(&e)) throw;
+    failure = std::current_exception();
+  }
+  while (!mesh_.world.any(works)) {
+  }
   dist::run_on_all_ranks(mesh_.world, [&] {
-    if (mesh_.data.rank() == 0) work(stop);
+    if (failure) std::rethrow_exception(failure);
   });
   return !mesh_.world.any(stopped);
 }
