@@ -7,6 +7,7 @@
 
 #include "braid/models/data/tokenizers/byte_level_json.h"
 #include "braid/models/folders/gguf/architecture.h"
+#include "braid/models/folders/gguf/cuts.h"
 #include "braid/models/folders/gguf/merges.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/base/utf8.h"
@@ -21,52 +22,29 @@ using nlohmann::json;
 using Metadata = std::vector<std::pair<std::string, io::GgufValue>>;
 
 constexpr int64_t kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6;
-constexpr const char* kSpace = "\u2581";  // which stands for a space in SentencePiece's tokens
 
 const std::string kKey = "tokenizer.ggml.";
 constexpr const char* kEnds[] = {"eos", "eot", "eom"};  // tokens that end a text: ..._token_id
 const char* const kNormalizer = "braid.normalizer";     // NFC or none, where it is not that of tokenizer.ggml.pre
 
-// How words are cut before byte-level BPE, by the names of tokenizer.ggml.pre: the first one is written.
-struct Cut {
-  std::vector<std::string> names;
-  json normalizer, pre_tokenizer;
-  bool begins = false;         // with the token of the beginning, where the file does not say
-  bool ignore_merges = false;  // a word that is a token is not merged
-};
-
-json nfc() { return {{"type", "NFC"}}; }
-json byte_level(bool regex) {
-  return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", regex}};
-}
-json sequence(json first, bool regex) {
-  return {{"type", "Sequence"}, {"pretokenizers", {std::move(first), byte_level(regex)}}};
-}
-json split(const std::string& digits) {
-  const std::string pattern = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" + digits +
-                              "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
-  return {{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}};
-}
-
-const std::vector<Cut>& cuts() {
-  static const std::vector<Cut> list = {
-      {{"gpt-2", "gpt2", "olmo", "mpt"}, nullptr, byte_level(true)},
-      {{"llama-bpe", "llama3", "llama-v3"}, nullptr, sequence(split("{1,3}"), false), true, true},
-      {{"qwen2"}, nfc(), sequence(split(""), false)},
-      {{"dbrx"}, nullptr, sequence(split("{1,3}"), false)},
-      {{"smollm"}, nullptr, sequence({{"type", "Digits"}, {"individual_digits", true}}, true)},
-  };
-  return list;
-}
-
-// `begin` around one text and around two.
-json template_of(const std::string& begin, int64_t id) {
-  const json special = {{"SpecialToken", {{"id", begin}, {"type_id", 0}}}};
-  const auto text = [](const char* name) { return json{{"Sequence", {{"id", name}, {"type_id", 0}}}}; };
-  return {{"type", "TemplateProcessing"},
-          {"single", {special, text("A")}},
-          {"pair", {special, text("A"), special, text("B")}},
-          {"special_tokens", {{begin, {{"id", begin}, {"ids", {id}}, {"tokens", {begin}}}}}}};
+// `begin` before and `end` behind one text, and each of two; none: nothing stands there.
+json template_of(std::optional<int64_t> begin, std::optional<int64_t> end, const std::vector<std::string>& tokens) {
+  json single = json::array(), pair = json::array(), special_tokens = json::object();
+  for (const char* name : {"A", "B"}) {
+    json part = json::array();
+    const auto special = [&](std::optional<int64_t> id) {
+      if (!id) return;
+      const std::string& token = tokens[static_cast<size_t>(*id)];
+      part.push_back(json{{"SpecialToken", {{"id", token}, {"type_id", 0}}}});
+      special_tokens[token] = {{"id", token}, {"ids", {*id}}, {"tokens", {token}}};
+    };
+    special(begin);
+    part.push_back(json{{"Sequence", {{"id", name}, {"type_id", 0}}}});
+    special(end);
+    pair.insert(pair.end(), part.begin(), part.end());
+    if (single.empty()) single = part;
+  }
+  return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", special_tokens}};
 }
 
 [[noreturn]] void bad_tokenizer(const io::GgufFile& file, const std::string& key, const std::string& expected,
@@ -196,9 +174,12 @@ std::map<std::string, std::string> read_tokenizer(const io::GgufFile& file) {
   if (begin) config["bos_token"] = text_of(*begin);
   if (end) config["eos_token"] = text_of(*end);
   if (pad) config["pad_token"] = text_of(*pad);
+  const auto put = [&](const char* key, std::optional<int64_t> id, bool absent) {
+    return value_of<bool>(file, kKey + key).value_or(absent) ? id : std::nullopt;
+  };
+  const auto before = put("add_bos_token", begin, begins), behind = put("add_eos_token", end, false);
   json post_processor;
-  if (begin && value_of<bool>(file, kKey + "add_bos_token").value_or(begins))
-    post_processor = template_of(text_of(*begin), *begin);
+  if (before || behind) post_processor = template_of(before, behind, all.tokens);
 
   const json root = text::tokenizer_json(added, normalizer, pre_tokenizer, post_processor, decoder, tokenizer_model);
   files["tokenizer.json"] = root.dump(1) + "\n";
@@ -206,45 +187,6 @@ std::map<std::string, std::string> read_tokenizer(const io::GgufFile& file) {
   if (const auto chat = value_of<std::string>(file, "tokenizer.chat_template")) files["chat_template.jinja"] = *chat;
   return files;
 }
-
-namespace {
-
-[[noreturn]] void reject(const std::string& what) {
-  fail(ErrorKind::setting, "a GGUF file cannot hold this tokenizer: " + what +
-                               "; expected byte-level BPE that cuts words as GPT-2, Llama 3, Qwen2 or SmolLM, or "
-                               "SentencePiece's BPE as of LLaMA 2");
-}
-
-const json& member(const json& object, const char* name) {
-  static const json none;
-  const auto at = object.is_object() ? object.find(name) : object.end();
-  return object.is_object() && at != object.end() ? *at : none;
-}
-
-// The parts of a pre-tokenizer that decide where words are cut.
-json essence(const json& pre_tokenizer) {
-  if (member(pre_tokenizer, "type") == "Sequence") {
-    json list = json::array();
-    for (const json& part : member(pre_tokenizer, "pretokenizers")) list.push_back(essence(part));
-    return list;
-  }
-  if (member(pre_tokenizer, "type") == "ByteLevel")
-    return {{"type", "ByteLevel"},
-            {"add_prefix_space", member(pre_tokenizer, "add_prefix_space")},
-            {"use_regex", member(pre_tokenizer, "use_regex").is_null() || member(pre_tokenizer, "use_regex") == true}};
-  return pre_tokenizer;
-}
-
-const Cut& cut_of(const json& root, bool merges) {
-  const json &pre = member(root, "pre_tokenizer"), &normalizer = member(root, "normalizer");
-  if (!normalizer.is_null() && normalizer != nfc()) reject("its normalizer");
-  if (!merges && member(pre, "type") == "ByteLevel") return cuts()[0];  // no words are joined
-  for (const Cut& cut : cuts())
-    if (essence(cut.pre_tokenizer) == essence(pre)) return cut;
-  reject("its words are cut in another way");
-}
-
-}  // namespace
 
 void write_ends(const std::vector<int32_t>& ends, Metadata& metadata) {
   check(ends.size() <= std::size(kEnds), ErrorKind::setting, [&] {
@@ -266,6 +208,7 @@ Metadata write_tokenizer(const text::Tokenizer& tokenizer, int64_t size) {
   const json& model = root.at("model");
   if (member(model, "type") != "BPE") reject("its model is " + member(model, "type").dump());
   const bool pieces = member(model, "byte_fallback") == true;
+  check_expressible(root, pieces);
 
   std::vector<std::string> tokens(static_cast<size_t>(size));
   std::vector<int64_t> kinds(static_cast<size_t>(size), kUnused);
@@ -281,9 +224,9 @@ Metadata write_tokenizer(const text::Tokenizer& tokenizer, int64_t size) {
     put(id.get<int64_t>(), token, pieces && is_byte(token) ? kByte : kNormal);
   for (const json& token : member(root, "added_tokens"))
     put(token.at("id").get<int64_t>(), token.at("content").get<std::string>(),
-        member(token, "content") == member(model, "unk_token") ? kUnknown
-        : member(token, "special") == true                     ? kControl
-                                                               : kUserDefined);
+        member(token, "special") != true                         ? kUserDefined
+        : member(token, "content") == member(model, "unk_token") ? kUnknown
+                                                                 : kControl);
   std::vector<std::string> merges;  // two tokens with a space between them
   for (const json& merge : model.at("merges"))
     merges.push_back(merge.is_string() ? merge.get<std::string>()
@@ -297,7 +240,7 @@ Metadata write_tokenizer(const text::Tokenizer& tokenizer, int64_t size) {
   if (pieces) {
     add("pre", std::string("default"));
   } else {
-    const Cut& cut = cut_of(root, !merges.empty());
+    const Cut& cut = cut_of(root);
     add("pre", cut.names[0]);
     if (const json& own = member(root, "normalizer"); cut.normalizer != own)
       metadata.emplace_back(kNormalizer, std::string(own.is_null() ? "none" : "NFC"));
@@ -305,8 +248,6 @@ Metadata write_tokenizer(const text::Tokenizer& tokenizer, int64_t size) {
   add("tokens", tokens);
   add("token_type", kinds);
   if (pieces) {
-    const bool prefix = member(root, "normalizer").dump().find("Prepend") != std::string::npos ||
-                        member(member(root, "pre_tokenizer"), "prepend_scheme") == "first";
     std::unordered_map<std::string, double> ranks;  // of the first merge that makes a token
     for (const std::string& merge : merges) ranks.emplace(joined(merge), -static_cast<double>(ranks.size()) - 1);
     std::set<std::string> parts;
@@ -316,23 +257,29 @@ Metadata write_tokenizer(const text::Tokenizer& tokenizer, int64_t size) {
     }
     if (const std::string other = what_scores_change(merges, parts); !other.empty()) reject(other);
     add("scores", scores);
-    add("add_space_prefix", prefix);
+    add("add_space_prefix", begins_with_space(root));
   } else {
     add("merges", merges);
   }
-  const std::vector<int32_t> begin = text::template_begin(tokenizer);
+  const std::vector<int32_t> around = tokenizer.with_template(std::vector<int32_t>{-1});  // -1: where the text stands
+  const auto place = std::ranges::find(around, -1);
+  if (std::ranges::count(around, -1) != 1) reject("its template is not that of one text");
+  const std::vector<int32_t> begin(around.begin(), place), end(place + 1, around.end());
   if (begin.size() > 1) reject("it puts several tokens before a text");
+  if (!end.empty() && (end.size() > 1 || end[0] != tokenizer.eos_id()))
+    reject("it puts more or another token behind a text than the one that ends it");
   add("add_bos_token", !begin.empty());
+  add("add_eos_token", !end.empty());
   if (!begin.empty()) add("bos_token_id", int64_t{begin[0]});
   write_ends(tokenizer.end_ids(), metadata);
   if (tokenizer.pad_id() >= 0) add("padding_token_id", int64_t{tokenizer.pad_id()});
-  const std::string* chat = file_of("chat_template.jinja");
-  if (chat) metadata.emplace_back("tokenizer.chat_template", *chat);
-  if (const std::string* config = file_of("tokenizer_config.json"); config && !chat) {
-    const json parsed = io::parse_json(*config, "tokenizer_config.json");
-    if (const json& in_config = member(parsed, "chat_template"); in_config.is_string())
-      metadata.emplace_back("tokenizer.chat_template", in_config.get<std::string>());
-  }
+  json chat;
+  if (const std::string* config = file_of("tokenizer_config.json"))
+    chat = member(io::parse_json(*config, "tokenizer_config.json"), "chat_template");
+  for (const json& named : chat.is_array() ? json(chat) : json::array())
+    if (member(named, "name") == "default") chat = member(named, "template");
+  if (const std::string* jinja = file_of("chat_template.jinja")) chat = *jinja;
+  if (chat.is_string()) metadata.emplace_back("tokenizer.chat_template", chat.get<std::string>());
   return metadata;
 }
 

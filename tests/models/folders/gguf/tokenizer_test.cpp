@@ -2,6 +2,7 @@
 #include "braid/models/folders/gguf/tokenizer.h"
 
 #include <boost/test/unit_test.hpp>
+#include <functional>
 
 #include "tests/models/data/tokenizers/fixtures.h"
 #include "tests/support/temp_folder.h"
@@ -9,6 +10,7 @@
 
 using namespace braid;
 using namespace braid::test;
+using nlohmann::json;
 
 BOOST_AUTO_TEST_SUITE(gguf_tokenizers)
 
@@ -76,6 +78,125 @@ BOOST_AUTO_TEST_CASE(ends_and_the_chat_template_survive) {
   BOOST_TEST(read->pad_id() == 1200);
   const auto files = read->files();
   BOOST_TEST(std::ranges::count(files, std::string("{{ messages }}"), &models::text::TokenizerFile::contents) == 1);
+}
+
+BOOST_AUTO_TEST_CASE(the_default_of_several_templates_is_written) {
+  const auto given = models::text::tokenizer_of_files(
+      {{"tokenizer.json", golden_text("qwen2/tokenizer.json")},
+       {"tokenizer_config.json", R"({"chat_template": [{"name": "rag", "template": "x"},
+                                                       {"name": "default", "template": "{{ messages }}"}]})"}},
+      "qwen2");
+  const auto files = through_metadata(*given, given->vocab_size())->files();
+  const auto chat = std::ranges::find(files, "chat_template.jinja", &models::text::TokenizerFile::name);
+  BOOST_REQUIRE((chat != files.end()));
+  BOOST_TEST(chat->contents == "{{ messages }}");
+}
+
+namespace {
+
+// A tokenizer of the fixtures with another tokenizer.json.
+std::unique_ptr<models::text::Tokenizer> changed(const std::string& name, const std::function<void(json&)>& change) {
+  json root = json::parse(golden_text(name + "/tokenizer.json"));
+  change(root);
+  return models::text::tokenizer_of_files({{"tokenizer.json", root.dump()}}, name);
+}
+
+// A template of these tokens around the text, "A".
+json template_of(const std::vector<std::pair<std::string, int>>& parts) {
+  json single = json::array(), specials = json::object();
+  for (const auto& [token, id] : parts) {
+    if (token == "A") {
+      single.push_back(json{{"Sequence", {{"id", "A"}, {"type_id", 0}}}});
+      continue;
+    }
+    single.push_back(json{{"SpecialToken", {{"id", token}, {"type_id", 0}}}});
+    specials[token] = {{"id", token}, {"ids", json::array({id})}, {"tokens", json::array({token})}};
+  }
+  return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", single}, {"special_tokens", specials}};
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(tokens_around_a_text_survive) {
+  const std::pair<std::string, int> text{"A", -1}, begin{"<s>", 1}, end{"</s>", 2}, other{"<unk>", 0};
+  using Parts = std::vector<std::pair<std::string, int>>;
+  for (const Parts& parts : {Parts{begin, text, end}, Parts{text, end}, Parts{begin, text}, Parts{text}}) {
+    const auto given = changed("llama2", [&](json& root) { root["post_processor"] = template_of(parts); });
+    const auto read = through_metadata(*given, given->vocab_size());
+    const std::vector<int32_t> ids = given->with_template(given->encode("hello"));
+    BOOST_TEST(read->with_template(read->encode("hello")) == ids, boost::test_tools::per_element());
+  }
+  for (const Parts& parts : {Parts{begin, text, other}, Parts{text, end, end}, Parts{begin, begin, text}}) {
+    const auto given = changed("llama2", [&](json& root) { root["post_processor"] = template_of(parts); });
+    BRAID_CHECK_FAILS(models::gguf::write_tokenizer(*given, given->vocab_size()), ErrorKind::setting, "it puts ");
+  }
+}
+
+// The space before a text, and words that are tokens.
+BOOST_AUTO_TEST_CASE(forms_of_the_same_tokenizer_survive) {
+  const auto check_same = [](const models::text::Tokenizer& given) {
+    const auto read = through_metadata(given, given.vocab_size());
+    for (const char* text : {"hello world", "the  2025 words\n\tof Caf\u00e9", "x"})
+      BOOST_TEST(read->encode(text) == given.encode(text), boost::test_tools::per_element());
+  };
+  for (const char* scheme : {"first", "always", "never", ""}) {
+    check_same(*changed("llama2_metaspace", [&](json& root) {
+      if (*scheme)
+        root["pre_tokenizer"]["prepend_scheme"] = scheme;
+      else
+        root["pre_tokenizer"].erase("prepend_scheme");
+      root["added_tokens"][2]["normalized"] = true;  // of a text that no normalizer changes
+    }));
+  }
+  check_same(*changed("llama2", [](json& root) {  // Gemma's
+    root["normalizer"] = root["normalizer"]["normalizers"][1];
+    root["pre_tokenizer"] = {
+        {"type", "Split"}, {"pattern", {{"String", " "}}}, {"behavior", "MergedWithPrevious"}, {"invert", false}};
+  }));
+  const auto merged = changed("llama3", [](json& root) { root["model"]["ignore_merges"] = false; });
+  check_same(*merged);
+  for (const auto& [key, value] : models::gguf::write_tokenizer(*merged, merged->vocab_size()))
+    if (key == "tokenizer.ggml.pre") BOOST_TEST(std::get<std::string>(value) == "dbrx");
+}
+
+// A file would be read as a tokenizer of other ids.
+BOOST_AUTO_TEST_CASE(what_no_file_can_say_is_refused) {
+  const auto refused = [](const std::string& name, const std::string& words, const std::function<void(json&)>& change) {
+    BOOST_TEST_CONTEXT(name << ": " << words) {
+      const auto given = changed(name, change);
+      BRAID_CHECK_FAILS(models::gguf::write_tokenizer(*given, given->vocab_size()), ErrorKind::setting,
+                        "cannot hold this tokenizer: ", words);
+    }
+  };
+  const std::string text = "its normalizer or pre_tokenizer does more";
+  const json strip = {{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}};
+  for (const json& step : {json{{"type", "Lowercase"}}, json{{"type", "NFKC"}}, strip})
+    refused("llama2", text, [&](json& root) {
+      json& steps = root["normalizer"]["normalizers"];
+      steps.insert(steps.begin(), step);
+    });
+  refused("llama2", text, [](json& root) { root["normalizer"] = nullptr; });
+  refused("llama2", text, [](json& root) {
+    root["pre_tokenizer"] = {{"type", "Digits"}, {"individual_digits", true}};
+  });
+  refused("llama2_metaspace", text, [](json& root) { root["pre_tokenizer"] = {{"type", "Whitespace"}}; });
+  refused("llama2_metaspace", text, [](json& root) { root["pre_tokenizer"].erase("split"); });
+  refused("llama2", "ignore_merges", [](json& root) { root["model"]["ignore_merges"] = true; });
+  refused("llama2", "it has no token for the byte 65", [](json& root) { root["model"]["vocab"].erase("<0x41>"); });
+  refused("gpt2", "it has no token for the byte 0", [](json& root) { root["model"]["byte_fallback"] = true; });
+  for (const char* name : {"llama2", "gpt2"})
+    refused(name, "its end_of_word_suffix", [](json& root) { root["model"]["end_of_word_suffix"] = "o"; });
+  for (const char* key : {"single_word", "lstrip", "rstrip", "normalized"})
+    refused("llama2", std::string("its added token '</s>' has ") + key,
+            [&](json& root) { root["added_tokens"][2][key] = true; });
+  refused("qwen2", "its added token '<|im_end|>' has lstrip",
+          [](json& root) { root["added_tokens"][2]["lstrip"] = true; });
+  refused("qwen2", "cut in another way (ignore_merges true)",
+          [](json& root) { root["model"]["ignore_merges"] = true; });
+  refused("gpt2", "cut in another way", [](json& root) {
+    root["model"]["merges"] = json::array();
+    root["pre_tokenizer"]["add_prefix_space"] = true;
+  });
 }
 
 // A file is read with every cut of a token as a merge: here it would make abc, where the merges leave a and bc.
