@@ -69,6 +69,7 @@ int write_adapter(const models::LoadedModel& loaded, const Arguments& arguments,
   check(lora.has_value(), ErrorKind::input,
         [&] { return from + " has no LoRA: expected a run with lora.rank, or leave --adapter out"; });
   io::AtomicFolder draft(out, models::kAdapterConfig);
+  if (!models::has_adapter(out)) models::check_replaces_no_model(out, draft.path());  // which LoRA would change
   models::save_adapter(model, draft.path(), base);
   const bool written = draft.commit();
   if (base.empty())
@@ -156,7 +157,7 @@ Command convert_command() {
       .flags = {{.name = "out",
                  .alias = 'o',
                  .value = "DIR",
-                 .help = "folder to write, all or nothing; it must hold no other model and be no run folder"},
+                 .help = "folder to write, all or nothing; it must hold no other model or LoRA and be no run folder"},
                 {.name = "gguf",
                  .value = "FILE",
                  .help = "write a GGUF file instead, which llama.cpp reads (llama, qwen2, gemma2 and more)"},

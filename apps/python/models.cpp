@@ -11,7 +11,7 @@
 #include "braid/models/inspect/ablation.h"
 #include "braid/models/inspect/capture.h"
 #include "braid/nn/inference/gather_weights.h"
-#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/atomic_folder.h"
 
 namespace braid::python {
 
@@ -48,7 +48,10 @@ std::unique_ptr<LoadedModel> load(const fs::path& path, std::optional<DType> dty
 Tensor ids_of(const LoadedModel& m, nb::handle source) {
   std::string text;
   if (!nb::try_cast(source, text)) {
-    const Tensor ids = nb::cast<Tensor>(nb::module_::import_("braid").attr("asarray")(source)).to(DType::i64);
+    const Tensor given = nb::cast<Tensor>(nb::module_::import_("braid").attr("asarray")(source));
+    check(!is_float(given.dtype()) || given.numel() == 0, ErrorKind::misuse,
+          [&] { return str("expected a text, or ids that are integers, found a tensor of ", given.dtype()); });
+    const Tensor ids = given.to(DType::i64);
     check(ids.rank() == 1 || ids.rank() == 2, ErrorKind::misuse,
           [&] { return str("expected a text, or ids (T) or (B, T), found a tensor ", ids.shape()); });
     return (ids.rank() == 1 ? unsqueeze(ids, 0) : ids).to(m.model->device());
@@ -61,7 +64,14 @@ Tensor ids_of(const LoadedModel& m, nb::handle source) {
 std::vector<int32_t> one_text(const LoadedModel& m, nb::handle source) {
   const Tensor ids = ids_of(m, source).to(kCpu);
   check(ids.dim(0) == 1, ErrorKind::misuse, [&] { return str("expected one text, found ids ", ids.shape()); });
-  return ids.to(DType::i32).to_vector<int32_t>();
+  std::vector<int32_t> tokens;
+  for (const int64_t id : ids.to_vector<int64_t>()) {
+    const int64_t largest = m.language().vocab_size() - 1;
+    check(id >= 0 && id <= largest, ErrorKind::input,
+          [&] { return str("expected token ids from 0 to ", largest, ", found ", id); });
+    tokens.push_back(static_cast<int32_t>(id));
+  }
+  return tokens;
 }
 
 struct Score {
@@ -161,10 +171,13 @@ void bind_models(nb::module_& m, nb::module_& layers) {
   c.def(
       "save",
       [](const LoadedModel& self, const fs::path& folder) {
-        io::make_folder(folder);
-        models::save_model(*self.model, self.tokenizer.get(), folder);
+        io::AtomicFolder draft(folder, "config.json");
+        models::save_model(*self.model, self.tokenizer.get(), draft.path());
+        models::check_replaces_no_model(folder, draft.path());
+        draft.commit();
       },
-      "folder"_a, nb::call_guard<Unlocked>(), "Writes a model folder with config.json, weights and tokenizer.");
+      "folder"_a, nb::call_guard<Unlocked>(),
+      "Writes a model folder with config.json, weights and tokenizer, all or nothing. It must hold no other model.");
   bind_generation(m, c);
   c.def(
       "score", [](const LoadedModel& self, nb::object text) { return score(self, one_text(self, text)); }, "text"_a,

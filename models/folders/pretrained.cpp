@@ -96,9 +96,25 @@ DType type_to_quantize(const WeightFormat& format) {
 
 }  // namespace
 
+void check_replaces_no_model(const fs::path& folder, const fs::path& draft) {
+  const auto config = [](const fs::path& in) { return io::read_text_file((in / "config.json").string(), kMaxConfig); };
+  const auto has_config = [](const fs::path& in) { return io::exists(in / "config.json"); };
+  bool free = has_config(folder) ? has_config(draft) && config(folder) == config(draft) : !has_weights(folder);
+  for (const char* name : kWeightNames)  // whole and in shards
+    free = free && (!has_weights(draft) || !io::exists(folder / name) || io::exists(draft / name));
+  const bool lora = has_adapter(folder);
+  check(free && !lora, ErrorKind::output, [&] {
+    return folder.string() + " already holds " + (lora ? "LoRA, which would be added to the model" : "a model") +
+           "; choose another folder, nothing was written";
+  });
+}
+
 void save_model(const Model& model, const text::Tokenizer* tokenizer, const fs::path& folder) {
   nn::check_not_quantized(model, "saved");
   const std::unique_ptr<const ModelSpec> spec = model.spec();
+  check(!has_adapter(folder), ErrorKind::output, [&] {
+    return folder.string() + " already holds LoRA, which would be added to the model: choose another folder";
+  });
   save_model_description(*spec, tokenizer, folder);
   std::vector<io::TensorSource> sources;
   for (const nn::NamedTensor& p : nn::parameters(model)) {
@@ -186,7 +202,7 @@ struct OpenModel {
   std::string config, config_file;
   std::optional<io::TensorFiles> weights;         // none: there are none
   std::map<std::string, std::string> files = {};  // by name, where they are in no folder
-  std::string types = {};                         // of the tensors of a GGUF file
+  std::string types = {}, note = {};              // of the tensors of a GGUF file, and on its keys
   bool quantised = false;
 };
 
@@ -197,6 +213,7 @@ OpenModel open_model(const fs::path& path) {
     gguf.files.erase("config.json");
     model.files = std::move(gguf.files);
     model.types = gguf.types;
+    model.note = gguf.note;
     model.quantised = gguf.quantised;
     return model;
   }
@@ -231,6 +248,7 @@ LoadedModel load_model(const fs::path& source, const LoadOptions& options) {
                      .format = format_of(*spec, open, folder),
                      .notes = spec->config_notes(open.config, open.config_file),
                      .configured_length = configured_length};
+  if (!open.note.empty()) loaded.notes.push_back(open.note);
   DType dtype = DType::f32;
   for (const StoredTensor& t : loaded.format.tensors)
     if (t.dtype == DType::f64) dtype = DType::f64;
@@ -280,6 +298,7 @@ ModelFolder inspect_model(const fs::path& source, const fs::path& base) {
   const OpenModel open = open_model(folder);
   ModelFolder found{read_model_spec(open.config, open.config_file), {}, {}};
   found.notes = found.spec->config_notes(open.config, open.config_file);
+  if (!open.note.empty()) found.notes.push_back(open.note);
   if (has_adapter(source))
     found.notes.push_back(str("LoRA of rank ", read_adapter_config(source).rank, " in ", source.string(),
                               " is added to the weights when the model is loaded"));
@@ -291,17 +310,12 @@ bool save_as_loaded(const Model& model, const WeightFormat& format, const fs::pa
                     std::optional<int64_t> max_file_bytes) {
   nn::check_not_quantized(model, "saved");
   io::AtomicFolder draft(folder, "config.json");
-  const auto check_free = [&](bool free) {
-    check(free, ErrorKind::output,
-          [&] { return folder.string() + " already holds a model; choose another folder, nothing was written"; });
-  };
   const auto spec = model.spec();
   const std::string config = spec->config_json_like(format.config, (format.folder / "config.json").string(), dtype);
-  const fs::path there = folder / "config.json";
-  check_free(io::exists(there) ? io::read_text_file(there.string(), kMaxConfig) == config : !has_weights(folder));
+  io::write_file((draft.path() / "config.json").string(), config);
+  check_replaces_no_model(folder, draft.path());
   copy_companions(format, draft.path());
   for (const auto& [name, text] : format.files) io::write_file((draft.path() / name).string(), text);
-  io::write_file((draft.path() / "config.json").string(), config);
   draft.check_free();  // before the long part
   WeightFormat stored = format;
   int64_t bytes = 0;
@@ -312,7 +326,7 @@ bool save_as_loaded(const Model& model, const WeightFormat& format, const fs::pa
   if (max_file_bytes || (!stored.sharded && bytes > kMaxShardBytes))
     split_files(stored, max_file_bytes.value_or(kMaxShardBytes));
   spec->folder().write_weights(model, stored, draft.path());
-  for (const char* name : kWeightNames) check_free(!io::exists(folder / name) || io::exists(draft.path() / name));
+  check_replaces_no_model(folder, draft.path());
   return draft.commit();
 }
 

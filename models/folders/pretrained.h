@@ -62,12 +62,14 @@ struct ModelFolder {
 ModelFolder inspect_model(const std::filesystem::path& folder, const std::filesystem::path& base = {});
 
 // Writes config.json, model.safetensors and, with a tokenizer, generation_config.json and the tokenizer's files into an
-// existing folder.
+// existing folder. Error(output) where it holds LoRA.
 void save_model(const Model& model, const text::Tokenizer* tokenizer, const std::filesystem::path& folder);
 // All of them but the weights.
 void save_model_description(const ModelSpec& spec, const text::Tokenizer* tokenizer,
                             const std::filesystem::path& folder);
 
+// Error(output) where the folder holds another model than the files in `draft`, or LoRA, which would be added to it.
+void check_replaces_no_model(const std::filesystem::path& folder, const std::filesystem::path& draft);
 // Writes the model as it was stored where it was loaded: names, shapes, types and files of the weights, keys of
 // config.json, and copies of the other small files (tokenizer, published code); all of it or nothing. Makes the folder.
 // false: the folder holds these very files. Error(output) when it holds another model. `dtype`: store every weight in

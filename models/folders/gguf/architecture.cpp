@@ -97,6 +97,14 @@ const Names kAbsent[] = {{"expert_count", "0"},
                          {"rope.scale_linear", "1"},
                          {"rope.scaling.attn_factor", "1"}};
 
+// Keys behind "llama." beside those two lists that are read, or that do not matter for what a model computes.
+const std::vector<std::string> kOthers = detail::split(
+    "attention.head_count_kv attention.key_length attention.value_length attention.layer_norm_rms_epsilon "
+    "attention.causal attention.sliding_window attention.sliding_window_pattern rope.dimension_count rope.freq_base "
+    "rope.freq_base_swa rope.scaling.type rope.scaling.factor rope.scaling.original_context_length "
+    "rope.scaling.finetuned vocab_size",
+    ' ');
+
 // The square of what scores are divided by. No key says it: that of the largest published Gemma is of other heads.
 int64_t score_dim(const Architecture& a, int64_t layers, int64_t width, int64_t heads, int64_t head_dim) {
   return layers == (a.local_period == 2 ? 46 : 62) ? width / heads : head_dim;
@@ -240,6 +248,18 @@ void read_gemma(const io::GgufFile& file, const Architecture& a, ordered_json& c
 
 }  // namespace
 
+std::string note_on_keys(const io::GgufFile& file, const Architecture& a) {
+  std::vector<std::string> unknown;
+  for (const auto& [key, value] : file.metadata()) {
+    if (!key.starts_with(a.name + ".")) continue;
+    const std::string name = key.substr(a.name.size() + 1);
+    const auto in = [&](const auto& list) { return std::ranges::count(list, name, &Names::file) > 0; };
+    if (std::ranges::count(kOthers, name) == 0 && !in(kKeys) && !in(kAbsent)) unknown.push_back(detail::preview(key));
+  }
+  if (unknown.empty()) return "";
+  return "keys of " + file.path() + " without effect here: " + detail::preview(detail::join(unknown, ", "), 200);
+}
+
 ordered_json read_config(const io::GgufFile& file, const Architecture& a) {
   const auto key = [&](const std::string& name) { return a.name + "." + name; };
   const auto integer = [&](const std::string& name) { return value_of<int64_t>(file, key(name)); };
@@ -262,6 +282,8 @@ ordered_json read_config(const io::GgufFile& file, const Architecture& a) {
       if (!gemma || name.find("softcapping") == std::string::npos)
         bad(file, key(name), neutral + ", or no such key", detail::shortest(*x),
             "Braid computes no such models of this architecture");
+  if (!value_of<bool>(file, key("attention.causal")).value_or(true))
+    bad(file, key("attention.causal"), "true, or no such key", "false", "only decoders are supported");
   if (const auto window = integer("attention.sliding_window");
       !gemma && window.value_or(0) > 0 && *window < config["max_position_embeddings"])
     bad(file, key("attention.sliding_window"),
@@ -272,7 +294,9 @@ ordered_json read_config(const io::GgufFile& file, const Architecture& a) {
   const double base = value_of<double>(file, key("rope.freq_base")).value_or(10000);
   config["rope_theta"] = base;
   config["rope_scaling"] = nullptr;
-  const std::string scaling = value_of<std::string>(file, key("rope.scaling.type")).value_or("none");
+  const double factor = value_of<double>(file, key("rope.scaling.factor")).value_or(0);
+  const std::string scaling =  // linear is llama.cpp's type where there is none; 0 is no factor
+      value_of<std::string>(file, key("rope.scaling.type")).value_or(factor == 0 || factor == 1 ? "none" : "linear");
   if (scaling == "linear")
     config["rope_scaling"] = {{"type", "linear"}, {"factor", required<double>(file, key("rope.scaling.factor"))}};
   else if (scaling != "none")

@@ -35,6 +35,9 @@ bool is_rotated(const std::string& file_name, bool& kv);
 // lack.
 nlohmann::ordered_json read_config(const io::GgufFile& file, const Architecture& architecture);
 
+// Names the keys of the architecture that are not read, for the user; "": there are none.
+std::string note_on_keys(const io::GgufFile& file, const Architecture& architecture);
+
 struct WrittenConfig {
   std::vector<std::pair<std::string, io::GgufValue>> metadata;
   std::vector<double> rotary_factors;  // of the tensor rope_freqs.weight; empty: none

@@ -102,12 +102,13 @@ GgufFolder open_gguf(const fs::path& path) {
   for (const io::GgufTensor& t : file->tensors()) {
     types.insert(t.type->name);
     quantised |= io::GgufFile::in_groups(t);
+    if (!io::is_read(*t.type)) file->load(t);  // which says what is read
     const std::string name = gguf::folder_name(t.name, architecture).value_or(t.name);
     check(names.insert(name).second, ErrorKind::input,
           [&] { return "two tensors of " + path.string() + " are " + name + ": remove one of them"; });
   }
   return {std::move(files), Weights(path, file, architecture).files(), detail::join({types.begin(), types.end()}, ", "),
-          quantised};
+          quantised, gguf::note_on_keys(*file, architecture)};
 }
 
 std::vector<int32_t> gguf_end_ids(const fs::path& path, int64_t vocabulary) {

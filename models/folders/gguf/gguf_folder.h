@@ -20,6 +20,7 @@ struct GgufFolder {
   io::TensorFiles weights;
   std::string types;       // of the tensors: "F32, Q4_0"
   bool quantised = false;  // some are in groups (tensor/group_weight.h)
+  std::string note;        // for the user; "": none
 };
 // Reads no data of tensors. Error(input) for what Braid has no equal of. The weights may be read while it lives or not.
 GgufFolder open_gguf(const std::filesystem::path& path);

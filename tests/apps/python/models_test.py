@@ -158,6 +158,14 @@ class Models(unittest.TestCase):
         self.assertAlmostEqual(score.loss, -sum(expected) / len(expected), 5)
         self.assertAlmostEqual(score.perplexity, math.exp(score.loss), 9)
 
+    def test_only_ids_of_the_model_have_a_score(self):
+        self.assertEqual(self.model.score([5, 3]).tokens, [5, 3])
+        with self.assertRaisesRegex(braid.MisuseError, "ids that are integers"):
+            self.model.score([5.7, 3.2])
+        for wrong in (2**32 + 5, -1, 258):
+            with self.assertRaisesRegex(braid.InputError, f"expected token ids from 0 to 257, found {wrong}"):
+                self.model.score([wrong, 3])
+
     def test_a_dump_holds_together(self):
         text = "the hen sees the moon"
         got = self.model.dump(text, attention=True)
@@ -209,6 +217,15 @@ class Models(unittest.TestCase):
         again = braid.load(str(FOLDER / "saved"), dtype=braid.float64)
         self.assertEqual(again.module.dtype, braid.float64)
         self.assertEqual(again.generate("the ", 8, temperature=0), self.model.generate("the ", 8, temperature=0))
+        self.model.save(FOLDER / "saved")  # the same once more
+        other = FOLDER / "other"
+        other.mkdir()
+        for name, words in ("config.json", "holds a model"), ("adapter_config.json", "holds LoRA"):
+            (other / name).write_text("{}")
+            with self.assertRaisesRegex(braid.Error, words):
+                self.model.save(other)
+            self.assertEqual([file.name for file in other.iterdir()], [name])
+            (other / name).unlink()
 
     def test_a_model_learns_from_python(self):
         net = braid.nn.make_model("dcformer-tiny", key=3, settings={"n_layer": "1"})

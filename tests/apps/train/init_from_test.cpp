@@ -174,6 +174,8 @@ BOOST_AUTO_TEST_CASE(lora_trains_resumes_and_is_merged_or_kept_apart) {
   BOOST_TEST(run("convert " + out.string() + " --adapter -o " + apart).code == 0);
   BOOST_TEST(slurp(apart + "/adapter_model.safetensors") == slurp(checkpoint / models::kAdapterFile));
   BOOST_TEST(run("convert " + out.string() + " --adapter -o " + apart).code == 0);  // again
+  check_failure(run("convert " + out.string() + " -o " + apart), 4, "already holds LoRA, which would be added");
+  check_failure(run("convert " + out.string() + " --adapter -o " + merged), 4, "already holds a model");
   const std::string killed = apart + "3", adapter = "convert " + out.string() + " --adapter -o " + killed;
   for (const char* part : {"adapter_model.safetensors", "adapter_config.json", "/apart3"}) {
     BOOST_TEST(run(adapter, fault("rename", part, 0, 1, kKilled)).code != 0);

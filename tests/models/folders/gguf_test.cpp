@@ -1,5 +1,7 @@
 // Models as GGUF files and back.
 #include <boost/test/unit_test.hpp>
+#include <fstream>
+#include <iterator>
 
 #include "braid/autograd/int8.h"
 #include "braid/models/folders/gguf/architecture.h"
@@ -283,6 +285,56 @@ BOOST_AUTO_TEST_CASE(models_without_a_name_are_refused) {
           "expected rows of a multiple of 32", "q4_0");
 }
 
+namespace {
+// The file again with this metadata and without one of its tensors.
+void write_with(const io::GgufFile& file, const io::GgufMetadata& metadata, const fs::path& path,
+                const std::string& without = "") {
+  std::vector<io::GgufSource> tensors;
+  for (const io::GgufTensor& t : file.tensors())
+    if (t.name != without) tensors.push_back({t.name, t.type->name, t.shape, [&] { return file.load(t); }});
+  io::write_gguf(path.string(), {metadata.begin(), metadata.end()}, tensors);
+}
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_factor_without_a_type_is_linear_and_unknown_keys_are_noted) {
+  const ScratchFolder scratch;
+  const fs::path path = scratch.path() / "m.gguf", other = scratch.path() / "other.gguf";
+  models::save_gguf(*made("llama-tiny", {{"n_layer", "1"}}), nullptr, "f32", path);
+  const io::GgufFile file(path.string());
+  const auto with = [&](const io::GgufMetadata& more) {
+    io::GgufMetadata all = file.metadata();
+    all.insert(more.begin(), more.end());
+    write_with(file, all, other);
+    return models::load_model(other);
+  };
+  const std::string factor = "llama.rope.scaling.factor", type = "llama.rope.scaling.type";
+  const Tensor plain = logits_of(*with({}).model), linear = logits_of(*with({{factor, 4.0}}).model);
+  BOOST_TEST(!same_bytes(linear, plain));
+  BOOST_TEST(same_bytes(linear, logits_of(*with({{factor, 4.0}, {type, std::string("linear")}}).model)));
+  for (const io::GgufMetadata& none : {io::GgufMetadata{{factor, 1.0}}, io::GgufMetadata{{factor, 0.0}},
+                                       io::GgufMetadata{{factor, 4.0}, {type, std::string("none")}}})
+    BOOST_TEST(same_bytes(plain, logits_of(*with(none).model)));
+  BOOST_TEST(with({{"llama.attention.causal", true}, {"llama.expert_count", int64_t{0}}}).notes.empty());
+  const auto notes = with({{"llama.unheard", int64_t{1}}, {"llama.of", 2.0}, {"general.name", std::string("x")}}).notes;
+  BOOST_REQUIRE(notes.size() == 1u);
+  BOOST_TEST(notes[0] == "keys of " + other.string() + " without effect here: llama.of, llama.unheard");
+  BOOST_TEST((models::inspect_model(other).notes == notes));
+}
+
+// The message names the types that are read.
+BOOST_AUTO_TEST_CASE(tensors_of_other_types_are_refused) {
+  const ScratchFolder scratch;
+  const fs::path path = scratch.path() / "m.gguf";
+  models::save_gguf(*made("llama-tiny", {{"n_layer", "1"}}), nullptr, "f32", path);
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes(std::istreambuf_iterator<char>(in), {});
+  // F32 becomes I32, of as many bytes: behind the name, the rank and the only size.
+  bytes.at(bytes.find("output_norm.weight") + 18 + 4 + 8) = 26;
+  std::ofstream(path, std::ios::binary) << bytes;
+  BRAID_CHECK_FAILS(models::load_model(path), ErrorKind::input, "cannot load the tensor output_norm.weight",
+                    "F32, F16, ", "Q4_0", "found I32");
+}
+
 BOOST_AUTO_TEST_CASE(files_of_other_models_are_refused) {
   const ScratchFolder scratch;
   const fs::path path = scratch.path() / "m.gguf";
@@ -291,18 +343,13 @@ BOOST_AUTO_TEST_CASE(files_of_other_models_are_refused) {
   const io::GgufFile file(path.string());
   const auto changed = [&](const std::string& key, std::optional<io::GgufValue> value, const std::string& text,
                            const std::string& without = "") {
-    std::vector<std::pair<std::string, io::GgufValue>> metadata;
     io::GgufMetadata all = file.metadata();
     if (value)
       all[key] = *value;
     else
       all.erase(key);
-    for (const auto& [name, v] : all) metadata.emplace_back(name, v);
-    std::vector<io::GgufSource> tensors;
-    for (const io::GgufTensor& t : file.tensors())
-      if (t.name != without) tensors.push_back({t.name, t.type->name, t.shape, [&] { return file.load(t); }});
     const fs::path bad = scratch.path() / "bad.gguf";
-    io::write_gguf(bad.string(), metadata, tensors);
+    write_with(file, all, bad, without);
     BRAID_CHECK_FAILS(models::load_model(bad), ErrorKind::input, text);
   };
   changed("general.architecture", std::string("mamba"),
@@ -317,6 +364,7 @@ BOOST_AUTO_TEST_CASE(files_of_other_models_are_refused) {
   changed("llama.expert_count", int64_t{8}, "expected 0, or no such key, found 8");
   changed("llama.logit_scale", 0.5, "expected 1, or no such key, found 0.5");
   changed("llama.attention.sliding_window", int64_t{16}, "Braid reads windows of Gemma alone");
+  changed("llama.attention.causal", io::GgufValue(false), "expected true, or no such key, found false");
   changed("split.count", int64_t{2}, "join the files");
   changed("llama.rope.scaling.type", std::string("yarn"), "none or linear");
   changed("x", int64_t{1}, "model.layers.0.mlp.up_proj.weight is missing", "blk.0.ffn_up.weight");

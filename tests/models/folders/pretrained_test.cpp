@@ -201,6 +201,35 @@ BOOST_AUTO_TEST_CASE(other_files_go_along_and_a_model_is_never_overwritten) {
   BOOST_CHECK_THROW(models::load_model(in), Error);  // the tokenizer is none that Braid has
 }
 
+BOOST_AUTO_TEST_CASE(no_model_is_written_beside_lora_or_another_model) {
+  ScratchFolder scratch;
+  const fs::path in = scratch.path() / "in", lora = scratch.path() / "lora", draft = scratch.path() / "draft",
+                 other = scratch.path() / "other";
+  for (const fs::path& folder : {lora, draft, other}) fs::create_directories(folder);
+  golden_folder("model_transformer").write(in);
+  const models::LoadedModel loaded = models::load_model(in);
+  put(lora / "adapter_config.json", "{}");
+  BRAID_CHECK_FAILS(models::save_as_loaded(*loaded.model, loaded.format, lora), ErrorKind::output,
+                    "already holds LoRA");
+  BRAID_CHECK_FAILS(models::save_model(*loaded.model, nullptr, lora), ErrorKind::output, "already holds LoRA");
+  BOOST_TEST(std::distance(fs::directory_iterator(lora), {}) == 1);
+  models::save_model(*loaded.model, nullptr, draft);
+  models::check_replaces_no_model(scratch.path() / "new", draft);
+  models::check_replaces_no_model(draft, draft);
+  const auto taken = [&] {
+    BRAID_CHECK_FAILS(models::check_replaces_no_model(other, draft), ErrorKind::output, "already holds a model");
+  };
+  put(other / "config.json", "{}");
+  taken();
+  fs::remove(other / "config.json");
+  fs::copy_file(draft / "config.json", other / "config.json");
+  models::check_replaces_no_model(other, draft);
+  put(other / "model.safetensors.index.json", "{}");  // of the same model, in shards
+  taken();
+  fs::remove(other / "config.json");
+  taken();
+}
+
 BOOST_AUTO_TEST_CASE(another_type_and_other_settings_are_written) {
   ScratchFolder scratch;
   const fs::path in = scratch.path() / "in";
