@@ -94,6 +94,8 @@ void check_together(const Arguments& arguments) {
     check(!arguments.has(name) || !arguments.has("interactive"), ErrorKind::setting,
           [&] { return str("--", name, " and --interactive exclude each other: expected one of them"); });
   }
+  check(!arguments.has("ids") || !arguments.has("template"), ErrorKind::setting,
+        "--template stands around a text: expected --prompt or --prompts beside it, not --ids");
   check(!arguments.has("prompts") || arguments.get_int("count") == 1, ErrorKind::setting,
         "--count is for one prompt: expected 1 with --prompts");
   if (!arguments.has("interactive")) return;
@@ -116,18 +118,21 @@ std::vector<int32_t> id_prompt(const Arguments& arguments, const models::Languag
   return tokens;
 }
 
-// The prompt's ids and the new ones, for a model without a tokenizer.
+// The prompt's ids and the new ones, a line for each of --count samples, for a model without a tokenizer.
 ReplySpeed print_ids(const models::LanguageModel& model, const std::vector<int32_t>& prompt,
-                     const models::SamplingOptions& options, const std::vector<int32_t>& ends,
-                     const Arguments& arguments) {
-  const models::Generated made = models::generate(model, prompt, arguments.get_int("tokens"), options, ends);
-  std::vector<std::string> ids;
-  for (const int32_t id : prompt)
-    if (!arguments.has("no-prompt")) ids.push_back(std::to_string(id));
-  for (const int32_t id : made.tokens) ids.push_back(std::to_string(id));
-  std::printf("%s\n", join(ids, ",").c_str());
+                     models::SamplingOptions options, const std::vector<int32_t>& ends, const Arguments& arguments) {
+  check(!arguments.has("stop"), ErrorKind::setting,
+        "--stop is a text, and the model has no tokenizer: expected it without --stop, or with --tokenizer FOLDER");
   ReplySpeed speed;
-  speed.add(made);
+  for (int64_t i = 0; i < arguments.get_int("count"); ++i, ++options.seed) {
+    const models::Generated made = models::generate(model, prompt, arguments.get_int("tokens"), options, ends);
+    std::vector<std::string> ids;
+    for (const int32_t id : prompt)
+      if (!arguments.has("no-prompt")) ids.push_back(std::to_string(id));
+    for (const int32_t id : made.tokens) ids.push_back(std::to_string(id));
+    std::printf("%s\n", join(ids, ",").c_str());
+    speed.add(made);
+  }
   return speed;
 }
 
@@ -252,7 +257,9 @@ int run_generate(const Arguments& arguments) {
 std::vector<Flag> generate_flags() {
   std::vector<Flag> flags = prompt_flags("text to continue; - reads it from standard input");
   const auto add = [&](std::vector<Flag> more) { std::ranges::move(more, std::back_inserter(flags)); };
-  add({{.name = "ids", .value = "1,2,3", .help = "token ids instead of --prompt; without a tokenizer ids are printed"},
+  add({{.name = "ids",
+        .value = "1,2,3",
+        .help = "token ids instead of --prompt; without a tokenizer ids are printed, a line for each sample"},
        {.name = "prompts",
         .value = "FILE",
         .help = "continue every line of a file that is not blank, or the field prompt of every line of a .jsonl file"},

@@ -68,6 +68,21 @@ BOOST_AUTO_TEST_CASE(replies_do_not_depend_on_the_batch) {
   BOOST_TEST(single.code == 0, single.output);
 }
 
+BOOST_AUTO_TEST_CASE(flags_beside_ids_count_or_are_refused) {
+  const std::string ids = " -n 5 -t 1.5 --ignore-eos --no-prompt --ids 65,66", bare = "generate " + all().bare + ids;
+  const Outcome first = run(bare + " --seed 3"), second = run(bare + " --seed 4");
+  BOOST_TEST(first.code == 0, first.output);
+  BOOST_TEST(run(bare + " --seed 3 --count 2").output == first.output + second.output);
+  for (const std::string& command : {bare, "generate " + all().model + ids}) {
+    const Outcome result = run(command + " --template 'Q {prompt}'");
+    BOOST_TEST(result.code == 2, result.output);
+    BOOST_TEST(result.output.find("--template stands around a text") != std::string::npos, result.output);
+  }
+  const Outcome stop = run(bare + " --stop x");
+  BOOST_TEST(stop.code == 2, stop.output);
+  BOOST_TEST(stop.output.find("--stop is a text, and the model has no tokenizer") != std::string::npos, stop.output);
+}
+
 BOOST_AUTO_TEST_CASE(ids_and_other_tokenizers) {
   const Outcome text = run("generate " + all().model + " -n 5 -t 0 --ignore-eos --prompt AB");
   const Outcome ids = run("generate " + all().model + " -n 5 -t 0 --ignore-eos --ids 65,66");
