@@ -108,6 +108,7 @@ bool AddedTokens::next(std::string_view text, Table table, bool as_text, size_t&
       if (begin > 0 && is_word_character(previous_code_point(text, before))) continue;
       if (end < text.size() && is_word_character(next_code_point(text, after))) continue;
     }
+    if (t.lstrip && end <= done) continue;  // inside of the white space that the last match took
     while (t.lstrip && begin > done) {
       size_t before = begin;
       if (!is_white_space(previous_code_point(text, before))) break;

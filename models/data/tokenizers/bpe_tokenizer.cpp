@@ -137,7 +137,7 @@ void BpeTokenizer::encode(std::string_view text, bool as_text, std::vector<int32
 
 void BpeTokenizer::encode_piece(std::string_view piece, bool at_start, bool as_text, std::vector<int32_t>& tokens,
                                 Scratch& scratch) const {
-  const std::string_view text = normalizer_(piece, scratch.normalized);
+  const std::string_view text = normalizer_(piece, scratch.normalized, at_start ? &at_start : nullptr);
   added_.cut(
       text, AddedTokens::Table::normalized, as_text,
       [&](size_t begin, size_t end) {

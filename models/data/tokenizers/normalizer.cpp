@@ -32,12 +32,22 @@ std::string without(std::string_view text, bool (*left_out)(char32_t)) {
   return result;
 }
 
+// Whether a text begins with a character of a class.
+std::function<bool(std::string_view)> begins_with(bool (*of)(char32_t)) {
+  return [of](std::string_view text) {
+    size_t at = 0;
+    return !text.empty() && of(next_code_point(text, at));
+  };
+}
+
+bool is_unclean(char32_t c) { return c == 0 || c == 0xFFFD || is_control(c); }
+
 // BERT's: control characters vanish, white space becomes blanks.
 std::string clean_text(std::string_view text) {
   std::string result;
   for (size_t at = 0; at < text.size();) {
     const char32_t c = next_code_point(text, at);
-    if (c == 0 || c == 0xFFFD || is_control(c)) continue;
+    if (is_unclean(c)) continue;
     append_utf8(result, is_white_space(c) ? U' ' : c);
   }
   return result;
@@ -68,7 +78,7 @@ Normalizer::Normalizer(const Section& section) {
 void Normalizer::add(const Section& section) {
   const std::string type = section.type();
   const auto form = [&](NormalForm f) {
-    steps_.push_back([f](std::string_view text) { return normal_form(text, f); });
+    steps_.push_back({[f](std::string_view text) { return normal_form(text, f); }});
   };
   if (type == "NFC") {
     form(NormalForm::nfc);
@@ -79,31 +89,39 @@ void Normalizer::add(const Section& section) {
   } else if (type == "NFKD") {
     form(NormalForm::nfkd);
   } else if (type == "Lowercase") {
-    steps_.push_back(lower_case);
+    steps_.push_back({lower_case});
   } else if (type == "Prepend") {
-    steps_.push_back([prefix = section.text("prepend")](std::string_view text) {
+    steps_.push_back({[prefix = section.text("prepend")](std::string_view text) {
       return text.empty() ? std::string() : str(prefix, text);
-    });
+    }});
   } else if (type == "Replace") {
-    steps_.push_back([pattern = Pattern(section.at("pattern")), content = section.text("content")](
-                         std::string_view text) { return pattern.replace(text, content); });
+    const Pattern pattern(section.at("pattern"));
+    const std::string content = section.text("content");
+    steps_.push_back({[=](std::string_view text) { return pattern.replace(text, content); }});
+    if (content.empty())
+      steps_.back().drops_begin = [=](std::string_view text) {
+        bool drops = false;
+        pattern.for_each_match(text, [&](size_t begin, size_t end) { drops = drops || (begin == 0 && end > 0); });
+        return drops;
+      };
   } else if (type == "Strip") {
-    steps_.push_back([left = section.flag("strip_left"), right = section.flag("strip_right")](std::string_view text) {
-      return strip(text, left, right);
-    });
+    const bool left = section.flag("strip_left"), right = section.flag("strip_right");
+    steps_.push_back({[=](std::string_view text) { return strip(text, left, right); }});
+    if (left) steps_.back().drops_begin = begins_with(is_white_space);
   } else if (type == "StripAccents") {
-    steps_.push_back([](std::string_view text) { return without(text, is_mark); });
+    steps_.push_back({[](std::string_view text) { return without(text, is_mark); }, begins_with(is_mark)});
   } else if (type == "BertNormalizer") {
     const bool lower = section.flag("lowercase", true);
-    if (section.flag("clean_text", true)) steps_.push_back(clean_text);
-    if (section.flag("handle_chinese_chars", true)) steps_.push_back(blanks_around_ideographs);
+    if (section.flag("clean_text", true)) steps_.push_back({clean_text, begins_with(is_unclean)});
+    if (section.flag("handle_chinese_chars", true)) steps_.push_back({blanks_around_ideographs});
     if (section.flag("strip_accents", lower)) {
       form(NormalForm::nfd);
-      steps_.push_back([](std::string_view text) { return without(text, is_nonspacing_mark); });
+      steps_.push_back(
+          {[](std::string_view text) { return without(text, is_nonspacing_mark); }, begins_with(is_nonspacing_mark)});
     }
-    if (lower) steps_.push_back(lower_case);
+    if (lower) steps_.push_back({lower_case});
   } else if (type == "Precompiled") {
-    steps_.push_back(Precompiled(section));
+    steps_.push_back({Precompiled(section)});
   } else if (type == "Sequence") {
     for (const Section& part : section.list("normalizers")) add(part);
   } else {
@@ -111,9 +129,10 @@ void Normalizer::add(const Section& section) {
   }
 }
 
-std::string_view Normalizer::operator()(std::string_view text, std::string& storage) const {
-  for (const auto& step : steps_) {
-    storage = step(text);
+std::string_view Normalizer::operator()(std::string_view text, std::string& storage, bool* keeps_begin) const {
+  for (const Step& step : steps_) {
+    if (keeps_begin && step.drops_begin && step.drops_begin(text)) *keeps_begin = false;
+    storage = step.change(text);
     text = storage;
   }
   return text;

@@ -16,12 +16,17 @@ class Normalizer {
   explicit Normalizer(const Section& section);  // null: changes nothing. Error(input) for other types
 
   bool empty() const { return steps_.empty(); }
-  // An empty text stays empty. Returns the text itself, or a view of `storage`.
-  std::string_view operator()(std::string_view text, std::string& storage) const;
+  // An empty text stays empty. Returns the text itself, or a view of `storage`. keeps_begin becomes false where the
+  // first character is left out and not replaced.
+  std::string_view operator()(std::string_view text, std::string& storage, bool* keeps_begin = nullptr) const;
 
  private:
+  struct Step {
+    std::function<std::string(std::string_view)> change;
+    std::function<bool(std::string_view)> drops_begin = {};  // none: never
+  };
   void add(const Section& section);
-  std::vector<std::function<std::string(std::string_view)>> steps_;
+  std::vector<Step> steps_;
 };
 
 }  // namespace braid::models::text

@@ -202,7 +202,7 @@ Value indented(const Call& call) {
   const Value width = call.get(0, "width", Value::integer(4));
   const int64_t spaces = width.text() ? 0 : std::clamp<int64_t>(integer_of(width, "the width", call.context), 0, 1000);
   const Text space = width.text() ? *width.text() : Text(std::string(static_cast<size_t>(spaces), ' '));
-  const Value all = call.context.string(call.text());
+  const Value all = call.context.string(call.text() += Text("\n"));  // so that an empty text has a line
   const bool every = call.flag(2, "blank");
   Text out;
   bool first = true;
@@ -214,8 +214,6 @@ Value indented(const Call& call) {
     first = false;
     if (out.size() > Context::max_text) call.fail("makes a text that is too long");
   }
-  if (call.text().bytes.ends_with('\n'))
-    out += every ? [&] { Text end("\n"); return end += space; }() : Text("\n");
   return call.context.string(std::move(out));
 }
 

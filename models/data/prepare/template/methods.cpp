@@ -248,7 +248,8 @@ Value call_method(const Value& self, std::string_view name, const Arguments& a, 
   std::vector<Value> items;
   for (const auto& [key, value] : dict.items)
     items.push_back(name == "keys" ? key : name == "values" ? value : context.list({key, value}, true));
-  return context.list(std::move(items));
+  const char* view = name == "keys" ? "dict_keys" : name == "values" ? "dict_values" : "dict_items";
+  return context.list(std::move(items), false, view);
 }
 
 Text strip(const Text& text, const Value& set, bool left, bool right, Context& context) {
@@ -315,6 +316,8 @@ Text with_case(const Text& text, Case form, Context& context) {
     std::string changed;
     if (up && c == 0xDF)
       changed = form == Case::upper ? "SS" : "Ss";
+    else if (!up && c == 0x130)
+      changed = "i\u0307";
     else
       append_utf8(changed, static_cast<char32_t>(!up     ? utf8proc_tolower(c)
                                                  : first ? utf8proc_totitle(c)

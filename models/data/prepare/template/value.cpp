@@ -89,11 +89,12 @@ Value Context::string(Text text) {
   return Value::string(std::move(text));
 }
 
-Value Context::list(std::vector<Value> items, bool tuple) {
+Value Context::list(std::vector<Value> items, bool tuple, const char* view) {
   spend(1 + 2 * items.size());
   if (items.size() > max_items) fail(braid::str("a list is too long: at most ", max_items, " items"));
   auto list = std::make_shared<Items>(Items{std::move(items), tuple});
   for (const Value& item : list->items) list->depth = std::max(list->depth, 1 + depth_of(item));
+  list->view = view;
   if (list->depth > max_depth) fail(braid::str("lists are nested too deeply: at most ", max_depth, " levels"));
   return {std::shared_ptr<const Items>(std::move(list))};
 }

@@ -43,6 +43,7 @@ struct Items {
   std::vector<Value> items;
   bool tuple = false;
   int depth = 1;
+  const char* view = nullptr;  // of a dict, as Python writes it: "dict_keys"
 };
 struct Dict {
   std::vector<std::pair<Value, Value>> items;  // in the order of their insertion
@@ -111,7 +112,7 @@ class Context {
   void spend(size_t steps);
   Value string(Text text);
   Value string(std::string_view text, unsigned char mark = 0) { return string(Text(text, mark)); }
-  Value list(std::vector<Value> items, bool tuple = false);
+  Value list(std::vector<Value> items, bool tuple = false, const char* view = nullptr);
   // The last of equal keys counts, at the position of the first.
   Value dict(std::vector<std::pair<Value, Value>> items);
 

@@ -177,7 +177,9 @@ Text Context::repr(const Value& value) {
     }
     return out += Text("}");
   }
+  if (const char* view = value.items()->view) out = Text(braid::str(view, "(["));
   for (const Value& item : value.items()->items) next(item);
+  if (value.items()->view) return out += Text("])");
   if (!value.items()->tuple) return out += Text("]");
   return out += Text(value.items()->items.size() == 1 ? ",)" : ")");
 }

@@ -44,7 +44,7 @@ const std::set<std::string> without_note = keys_without_note(
     "rope_theta rope_scaling rope_parameters rotary_emb_base rotary_pct partial_rotary_factor layer_types "
     "sliding_window use_sliding_window max_window_layers sliding_window_pattern _sliding_window_pattern "
     "use_mrope add_cross_attention tie_encoder_decoder use_cache "
-    "classifier_dropout is_decoder pretraining_tp pad_token_id pruned_heads attention_dropout hidden_dropout "
+    "classifier_dropout is_causal is_decoder pretraining_tp pad_token_id pruned_heads attention_dropout hidden_dropout "
     "_attn_implementation_autoset num_key_value_heads");
 
 bool is_null_or_false(const json* value) { return !value || value->is_null() || *value == false; }
@@ -74,6 +74,8 @@ void reject_unsupported(const Dialect& d, const json& object, const std::string&
     if (!is_null_or_false(value))
       bad_config(str("bad value for ", key), file, "false", shown(*value), "only decoders are supported");
   }
+  if (const json* causal = find_key(object, "is_causal"); causal && *causal != true)
+    bad_config("bad value for is_causal", file, "true", shown(*causal), "only decoders are supported");
   for (const std::string& key : d.unset) {
     const json* value = find_key(object, key);
     if (!is_null_or_false(value))

@@ -35,6 +35,50 @@ std::unique_ptr<BpeTokenizer> small(const std::vector<std::pair<std::string, std
 }
 }  // namespace
 
+// Ids as the package gives them (one with lstrip, inside of what an rstrip took, is dropped; others come again).
+BOOST_AUTO_TEST_CASE(white_space_that_an_added_token_has_taken) {
+  const auto ids = [](const std::string& content, bool lstrip, bool rstrip, const std::string& text) {
+    const auto added = [](int id, const std::string& token, bool left, bool right) {
+      return json{{"id", id},        {"content", token},    {"single_word", false}, {"lstrip", left},
+                  {"rstrip", right}, {"normalized", false}, {"special", false}};
+    };
+    json tokens = json::array();
+    tokens.push_back(added(3, "\n\n", true, true));
+    if (content != "\n\n") tokens.push_back(added(4, content, lstrip, rstrip));
+    return small({}, {{"added_tokens", tokens}})->encode(text);
+  };
+  using Ids = std::vector<int32_t>;
+  BOOST_TEST(ids("\n\n", true, true, "\n\n\n\na") == (Ids{3, 0}), boost::test_tools::per_element());
+  BOOST_TEST(ids("  ", true, false, "\n\n  a") == (Ids{3, 0}), boost::test_tools::per_element());
+  BOOST_TEST(ids("  ", true, true, "\n\n   a") == (Ids{3, 0}), boost::test_tools::per_element());
+  BOOST_TEST(ids("  ", true, false, "\n\n  a  b") == (Ids{3, 0, 4, 1}), boost::test_tools::per_element());
+  BOOST_TEST(ids("  ", false, false, "\n\n  a") == (Ids{3, 4, 0}), boost::test_tools::per_element());
+}
+
+// Metaspace "first" asks where a word began before the normalizer.
+BOOST_AUTO_TEST_CASE(the_first_word_begins_where_the_input_does) {
+  const auto ids = [](const json& normalizer, const std::string& text) {
+    return small({},
+                 {{"model", {{"vocab", {{"\u2581", 3}}}}},
+                  {"normalizer", normalizer},
+                  {"pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "first"}}}})
+        ->encode(text);
+  };
+  using Ids = std::vector<int32_t>;
+  const json strip = {{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}};
+  const json accents = {{"type", "StripAccents"}};
+  const auto replace = [](const char* content) {
+    return json{{"type", "Replace"}, {"pattern", {{"String", "\n"}}}, {"content", content}};
+  };
+  for (const json& normalizer : {strip, replace(""), accents})
+    BOOST_TEST(ids(normalizer, "a") == (Ids{3, 0}), boost::test_tools::per_element());
+  BOOST_TEST(ids(strip, "\na") == (Ids{0}), boost::test_tools::per_element());
+  BOOST_TEST(ids(replace(""), "\na") == (Ids{0}), boost::test_tools::per_element());
+  BOOST_TEST(ids(replace(""), "a\nb") == (Ids{3, 0, 1}), boost::test_tools::per_element());
+  BOOST_TEST(ids(replace("b"), "\na") == (Ids{3, 1, 0}), boost::test_tools::per_element());
+  BOOST_TEST(ids(accents, "\u0301a") == (Ids{0}), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(a_folder_says_what_ends_a_text) {
   TempFolder folder;
   const std::string dir = folder.path.string(), file = golden_text("smollm/tokenizer.json");

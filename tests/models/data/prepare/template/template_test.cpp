@@ -110,6 +110,11 @@ BOOST_AUTO_TEST_CASE(filters_and_methods) {
            "'a</t>b'.split('</t>')[-1].lstrip('b') }}|"
            "{{ s.startswith(('x', 'He')) }}|{{ s.replace('l', 'L') }}|{{ s.find('w') }}|{{ 'ab'.title().lower() }}") ==
       "pad|['a', 'b,c']|['a', 'b']||True|HeLLo wörLd|6|ab");
+  BOOST_TEST(
+      text("{{ ''|indent(2, true) }}|{{ 'a\\nb\\n'|indent(2, true, true) }}|{{ 'a\\n\\nb\\n'|indent(2) }}|{{ 'İ'|lower "
+           "}}|{{ d.keys() }} {{ d.x.values() }} {{ d.x.items() }} {{ d.keys()|list }}") ==
+      "  |  a\n  b\n  |a\n\n  b\n|i\u0307|dict_keys(['k', 'items', 'x']) dict_values(['z']) dict_items([('y', 'z')]) "
+      "['k', 'items', 'x']");
 }
 
 // Every byte says whether a message wrote it, and in which {% generation %} block it stands.

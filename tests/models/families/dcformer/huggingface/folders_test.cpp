@@ -82,6 +82,7 @@ BOOST_AUTO_TEST_CASE(more_rejections) {
   rejects(with("llama_rope_llama3", {{"rope_parameters", {{"rope_type", "llama3"}, {"factor", 4}}}}),
           {"low_freq_factor"});
   rejects(with("llama_mha_old", {{"is_encoder_decoder", true}}), {"is_encoder_decoder"});
+  rejects(with("llama_mha_old", {{"is_causal", false}}), {"is_causal", "only decoders"});
   rejects(with("llama_mha_old", {{"hidden_size", "24"}}), {"hidden_size"});
   rejects(with("llama_mha_old", {{"vocab_size", 1e300}}), {"vocab_size"});
   rejects(with("llama_mha_old", {{"profile", {{"rnak", 2}}}}), {"profile.rnak", "did you mean"});
