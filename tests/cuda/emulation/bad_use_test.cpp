@@ -87,9 +87,9 @@ BOOST_AUTO_TEST_CASE(memory_that_runs_out) {
   const std::string in_use = std::to_string((memory_stats(kGpu).current + kMebi - 1) / kMebi);
   auto ask = [] { empty({kMebi}, DType::f32, kGpu); };
   BOOST_CHECK_THROW(ask(), OutOfMemory);
-  check_error(error_of(ask), ErrorKind::setting,
-              "out of memory on the emulated GPU: requested 4 MiB, 2 MiB are free, " + in_use +
-                  " MiB are in use by tensors");
+  check_error(
+      error_of(ask), ErrorKind::setting,
+      "out of memory on the emulated GPU: requested 4 MiB, 2 MiB are free, " + in_use + " MiB are in use by tensors");
   x = Tensor();
   ask();  // the GPU works as before
 }
