@@ -56,6 +56,26 @@ BOOST_AUTO_TEST_CASE(a_guard_restores_the_gpu_of_a_fresh_thread) {
   BOOST_TEST(own == 0);
 }
 
+BOOST_AUTO_TEST_CASE(another_library_may_change_the_gpu) {
+  cuda::use_device(1), cuda::use_device(0);
+  stand_in::device = 1;
+  cuda::use_device(0);
+  BOOST_TEST(stand_in::device == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_busy_gpu_is_no_error_of_the_program) {
+  const auto kind_of = [](cudaError_t status) {
+    try {
+      cuda::check(status);
+    } catch (const Error& e) {
+      return e.kind();
+    }
+    return ErrorKind::output;
+  };
+  BOOST_TEST((kind_of(cudaErrorDevicesUnavailable) == ErrorKind::setting));
+  BOOST_TEST((kind_of(cudaErrorIllegalAddress) == ErrorKind::misuse));
+}
+
 BOOST_AUTO_TEST_CASE(a_driver_that_fails_is_named) {
   BOOST_TEST(cuda::find_gpus().count == 2);
   const auto found = [](cudaError_t status, int driver) {

@@ -70,6 +70,7 @@ STAND_IN(cudaGetDeviceProperties, (cudaDeviceProp * p, int), {
   p->sharedMemPerBlockOptin = 227 * 1024;
 })
 STAND_IN(cudaSetDevice, (int index), stand_in::device = index;)
+STAND_IN(cudaGetDevice, (int* index), *index = stand_in::device;)
 STAND_IN(cudaGetLastError, (), {})
 STAND_IN(cudaStreamCreateWithFlags, (cudaStream_t * s, unsigned), *s = nullptr;)
 STAND_IN(cudaStreamSynchronize, (cudaStream_t), {})
