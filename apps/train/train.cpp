@@ -114,9 +114,10 @@ int train(const TrainConfig& config, const Schema& schema, const Job& job, const
                       [&] { return train_steps(run, config, mesh, on_row); });
   } catch (const OutOfMemory& e) {
     const auto model = model_for_data(config);
-    throw OutOfMemory(e.what() + memory_advice(config, *model, sequence_length(config, *model), 0,
-                                               {mesh.data.size(), mesh.context.size(), mesh.tensor.size()},
-                                               ranks.device != kCpu));
+    const bool captures = ranks.device != kCpu && config.train.graph;
+    throw OutOfMemory(e.what() + std::string(captures ? "; train.graph=false keeps none for captured steps" : "") +
+                      memory_advice(config, *model, sequence_length(config, *model), 0,
+                                    {mesh.data.size(), mesh.context.size(), mesh.tensor.size()}, ranks.device != kCpu));
   }
 }
 
