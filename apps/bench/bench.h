@@ -19,7 +19,6 @@ struct BenchModel {
   bool images = false;
 };
 BenchModel bench_model(const Arguments& arguments);
-double median(std::vector<double> values);
 // The record of attention_uses() as a JSON list.
 std::string attention_json();
 

@@ -8,6 +8,7 @@
 #include "apps/train/run/job.h"
 #include "braid/autograd.h"
 #include "braid/distributed/parallel/data_parallel.h"
+#include "braid/models/study/intervals.h"
 
 namespace braid::apps {
 namespace {
@@ -43,7 +44,8 @@ void bench_overlap(const Arguments& arguments, const dist::Communicator& world) 
       if (i >= 0) times[way].push_back(seconds);
     }
   }
-  double none = median(times[alone]), late = median(times[after]), early = median(times[during]);
+  double none = models::median(times[alone]), late = models::median(times[after]),
+         early = models::median(times[during]);
   std::printf(
       "backward pass of %s, batch %lld x %lld tokens in each process, %lld elements of gradients, median of %lld\n",
       arguments.get("preset").c_str(), static_cast<long long>(bench.batch.samples()),

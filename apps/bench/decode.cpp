@@ -16,6 +16,7 @@
 #include "braid/models/inference/engine.h"
 #include "braid/models/inference/sequence_pool.h"
 #include "braid/models/language_model.h"
+#include "braid/models/study/intervals.h"
 #include "braid/nn/inference/gather_weights.h"
 #include "braid/tensor/parallel.h"
 
@@ -154,7 +155,8 @@ int bench_decode(const Arguments& arguments) {
   const double peak = static_cast<double>(memory_stats(device).peak), process_peak = peak_process_bytes();
   const double read_rate = measured_read_rate(device), product_rate = measured_flops(device, model->dtype());
 
-  const double step = median(times.passes), fastest = *std::min_element(times.passes.begin(), times.passes.end());
+  const double step = models::median(times.passes),
+               fastest = *std::min_element(times.passes.begin(), times.passes.end());
   const double prompt = static_cast<double>(B * T) / times.prompt_seconds, tokens = static_cast<double>(B) / step;
   const WeightBytes weights = weight_bytes(*model);
   const double cached = times.cache_bytes, read = weights.read + cached;

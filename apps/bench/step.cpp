@@ -22,6 +22,7 @@
 #include "braid/models/cost/trace.h"
 #include "braid/models/image_model.h"
 #include "braid/models/language_model.h"
+#include "braid/models/study/intervals.h"
 #include "braid/tensor/dry/graph_cost.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/kernels/attention.h"
@@ -110,7 +111,8 @@ int run_bench(const Arguments& arguments) {
     double forward = seconds_of([&] { models::evaluate(*model, {batch}); });
     if (i >= 0) steps.push_back(step), forwards.push_back(forward);
   }
-  double step = median(steps), flops = 3 * models::forward_flops(*bench.spec, T).total() * static_cast<double>(B);
+  double step = models::median(steps),
+         flops = 3 * models::forward_flops(*bench.spec, T).total() * static_cast<double>(B);
   const double peak = measured_flops(device, types.compute);
   const std::string where = device == kCpu ? str(threads(), " threads") : str(device);
   const MemoryByUse memory = memory_by_use(device);
@@ -141,7 +143,7 @@ int run_bench(const Arguments& arguments) {
         str(types.compute).c_str(), str(device).c_str(),
         static_cast<long long>(models::model_size(*bench.spec).parameters), static_cast<long long>(B),
         static_cast<long long>(T), threads(), static_cast<long long>(count), step,
-        *std::min_element(steps.begin(), steps.end()), median(forwards), bench.images ? "pictures" : "tokens",
+        *std::min_element(steps.begin(), steps.end()), models::median(forwards), bench.images ? "pictures" : "tokens",
         double(B * T) / step, peak_rss, peak_tensor_mib, flops, flops / step / peak, captured ? "true" : "false",
         static_cast<long long>(graph_cost().nodes), graph_cost().seconds, double(graph_cost().bytes) / (1 << 20),
         double(memory_stats(device).reserved) / (1 << 20));
@@ -160,7 +162,7 @@ int run_bench(const Arguments& arguments) {
               types.compute == types.masters ? "" : " with f32 master weights", where.c_str(),
               captured ? ", replayed from a CUDA graph" : "", static_cast<long long>(count));
   std::printf("  step             %.4g s (fastest %.4g s)\n", step, *std::min_element(steps.begin(), steps.end()));
-  std::printf("  forward alone    %.4g s\n", median(forwards));
+  std::printf("  forward alone    %.4g s\n", models::median(forwards));
   std::printf("  %-16s %s/s\n", bench.images ? "images" : "tokens", human(double(B * T) / step, 4).c_str());
   std::printf("  arithmetic       %.1f GFLOP/s, %.0f%% of this machine's %s matrix product (%.1f GFLOP/s)\n",
               flops / step / 1e9, 100 * flops / step / peak, str(types.compute).c_str(), peak / 1e9);
@@ -176,12 +178,6 @@ int run_bench(const Arguments& arguments) {
 }
 
 }  // namespace
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  size_t n = values.size();
-  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
 
 std::string attention_json() {
   nlohmann::json list = nlohmann::json::array();
@@ -233,16 +229,12 @@ BenchModel bench_model(const Arguments& arguments) {
   return {std::move(spec), models::text_batch(from_vector(ids, {B, T}), from_vector(targets, {B, T})), T};
 }
 
-// The ways of a step to take less memory, where those of decode would not do.
-static int run_with_advice(const Arguments& arguments) {
-  try {
-    return run_bench(arguments);
-  } catch (const OutOfMemory& error) {
-    if (arguments.get("WHAT") == "decode") throw;
-    fail(error.kind(), str(error.what(),
-                           "; it takes less with --recompute, --dtype bf16, a smaller --batch, a smaller "
-                           "--seq-len, a smaller model"));
-  }
+static std::vector<std::string> memory_ways(const Arguments& arguments) {
+  const std::string what = arguments.get("WHAT");
+  if (what == "comm") return {"a smaller --megabytes", "a smaller model"};
+  if (what == "decode")
+    return {"--dtype bf16, int8 or int4", "a smaller --batch", "a smaller --context", "a smaller model"};
+  return {"--recompute", "--dtype bf16", "a smaller --batch", "a smaller --seq-len", "a smaller model"};
 }
 
 Command bench_command() {
@@ -295,7 +287,8 @@ Command bench_command() {
                    "braid bench decode --preset dcformer-405m --context 1024 --dtype bf16",
                    "braid bench decode --model out/demo --batch 4 --dtype int8",
                    "mpirun -np 4 braid bench comm --threads 1"},
-      .run = run_with_advice,
+      .run = run_bench,
+      .memory_ways = memory_ways,
       .shared = [](const Arguments& arguments) { return arguments.get("WHAT") == "comm"; },
   };
 }

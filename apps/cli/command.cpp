@@ -85,9 +85,9 @@ int run(const Command& command, const Arguments& arguments) {
   try {
     return command.run(arguments);
   } catch (const OutOfMemory& error) {
-    fail(error.kind(), with_flags(command, error.what()) + memory_advice(command));
+    fail(error.kind(), with_flags(command, error.what()) + memory_advice(command, arguments));
   } catch (const std::bad_alloc&) {
-    const std::string advice = memory_advice(command);
+    const std::string advice = memory_advice(command, arguments);
     fail(ErrorKind::setting, "out of memory" + (!advice.empty() ? advice
                                                                 : "; use a smaller model, train.batch_size or "
                                                                   "data.seq_len, or train.recompute=true"));
@@ -266,6 +266,10 @@ int report_error(int code, const std::string& message) {
   return code;
 }
 
+static std::string with_ways(const std::vector<std::string>& ways) {
+  return "; it takes less with " + join(ways, ", ");
+}
+
 std::string memory_advice(const Command& command) {
   if (std::ranges::count(command.flags, "dtype", &Flag::name) == 0)
     return command.overrides.empty() ? "; it takes less with a smaller model" : "";
@@ -277,7 +281,11 @@ std::string memory_advice(const Command& command) {
       ways.push_back("a smaller --" + flag.name);
   }
   ways.push_back("a smaller model");
-  return "; it takes less with " + join(ways, ", ");
+  return with_ways(ways);
+}
+
+std::string memory_advice(const Command& command, const Arguments& arguments) {
+  return command.memory_ways ? with_ways(command.memory_ways(arguments)) : memory_advice(command);
 }
 
 Unhandled describe_unhandled(const std::exception& error) {

@@ -81,6 +81,8 @@ struct Command {
   std::string details = "";                      // paragraphs after the tables
   std::vector<std::string> examples = {};
   int (*run)(const Arguments&) = nullptr;  // returns the exit code: 0, or 75 when stopped on request
+  // What takes less memory, where flags are for some uses of the command alone; none: what its flags say.
+  std::vector<std::string> (*memory_ways)(const Arguments&) = nullptr;
   // Whether the processes of a job share the work; otherwise the first one does it and the others end at once.
   bool (*shared)(const Arguments&) = [](const Arguments&) { return false; };
 };
@@ -92,6 +94,7 @@ std::string with_flags(const Command& command, std::string message);
 // "; it takes less with ...": what to do where memory ran out, by the flags that the command has. Empty for training,
 // which knows more by itself.
 std::string memory_advice(const Command& command);
+std::string memory_advice(const Command& command, const Arguments& arguments);  // of this call
 std::string help_text(const Command& command);
 std::string help_text(const std::vector<Command>& commands);
 

@@ -1,10 +1,10 @@
 #include "apps/study/pace.h"
 
-#include <algorithm>
 #include <map>
 
 #include "apps/train/plan/step_time.h"
 #include "apps/train/task/from_config.h"
+#include "braid/models/study/intervals.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -22,11 +22,7 @@ Paces paces_of(const std::vector<StudyResult>& results) {
   for (const StudyResult& r : results)
     rounds[{r.run.size, r.run.variant}].push_back(r.seconds / static_cast<double>(r.run.steps));
   Paces paces;
-  for (auto& [cell, seconds] : rounds) {
-    const auto middle = seconds.begin() + std::ssize(seconds) / 2;
-    std::ranges::nth_element(seconds, middle);
-    paces[cell] = *middle;
-  }
+  for (const auto& [cell, seconds] : rounds) paces[cell] = models::median(seconds);
   return paces;
 }
 

@@ -20,6 +20,7 @@
 #include "braid/models/data/text/manifest.h"
 #include "braid/models/eval/icl_tasks.h"
 #include "braid/models/folders/pretrained.h"
+#include "braid/models/study/intervals.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
@@ -210,9 +211,7 @@ namespace {
 double median_step(const std::vector<LogRow>& rows) {
   std::vector<double> seconds;
   for (size_t i = 1; i < rows.size(); ++i) seconds.push_back(rows[i]["elapsed_s"] - rows[i - 1]["elapsed_s"]);
-  const auto middle = seconds.begin() + std::ssize(seconds) / 2;
-  std::ranges::nth_element(seconds, middle);
-  return *middle;
+  return models::median(std::move(seconds));
 }
 
 void write_result(const Study& study, const StudyRun& run, const json& measured) {

@@ -114,7 +114,7 @@ int train(const TrainConfig& config, const Schema& schema, const Job& job, const
                       [&] { return train_steps(run, config, mesh, on_row); });
   } catch (const OutOfMemory& e) {
     const auto model = model_for_data(config);
-    const bool captures = ranks.device != kCpu && config.train.graph;
+    const bool captures = ranks.device != kCpu && config.train.graph && mesh.world.size() == 1;
     throw OutOfMemory(e.what() + std::string(captures ? "; train.graph=false keeps none for captured steps" : "") +
                       memory_advice(config, *model, sequence_length(config, *model), 0,
                                     {mesh.data.size(), mesh.context.size(), mesh.tensor.size()}, ranks.device != kCpu));

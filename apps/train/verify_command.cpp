@@ -213,9 +213,8 @@ Command verify_command() {
       .details =
           "The weights after each step are compared with RUN/weights.csv. Any mesh of ranks, any number of threads\n"
           "and micro-batches and any instruction set gives the same bits. Code 0: all are equal; 5: a step differs.\n"
-          "The settings are those of the run after step A. It trains in a temporary folder, which it removes: of "
-          "several\n"
-          "hosts TMPDIR must name a folder that all of them see.",
+          "The settings are those of the run after step A. It trains in a temporary folder, which it removes;\n"
+          "on several hosts TMPDIR must name one that all of them see.",
       .examples =
           {"braid verify out/run --steps 100..120", "mpirun -np 4 braid verify out/run --steps 0..50",
            "BRAID_INSTRUCTIONS=avx2 braid verify out/run --steps 100..120 train.batch_size=1 train.accumulate=8"},

@@ -66,6 +66,12 @@ std::vector<double> differences_of(std::span<const double> x, std::span<const do
   return differences;
 }
 
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const size_t n = values.size();
+  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
 Estimate mean_with_interval(std::span<const double> values) {
   const auto [mean, error, degrees] = mean_of(values);
   constexpr double far = std::numeric_limits<double>::infinity();

@@ -25,6 +25,7 @@ double student_quantile_975(int64_t degrees);
 double student_two_sided(double t, int64_t degrees);  // P(|T| >= t) for t >= 0
 // A normal value, number i of a stream (Box and Muller).
 double normal_value(uint64_t i, RandomKey key);
+double median(std::vector<double> values);  // at least one; of an even number, the mean of the middle two
 struct Mean {
   double value = 0, error = 0;  // error: s / sqrt(n); NaN for one value
   int64_t degrees = 0;          // n - 1

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "braid/tensor/io/file_system.h"
+
 namespace braid::io {
 
 namespace fs = std::filesystem;
@@ -18,10 +20,7 @@ bool is_absence(int cause) { return cause == ENOENT || cause == ENOTDIR || cause
 using StatCall = int (*)(const char*, struct stat*);
 std::optional<struct stat> status_by(StatCall call, const fs::path& path, ErrorKind kind) {
   struct stat found {};
-  int result = 0;
-  do result = call(path.c_str(), &found);
-  while (result != 0 && errno == EINTR);
-  if (result == 0) return found;
+  if (uninterrupted([&] { return call(path.c_str(), &found); }) == 0) return found;
   if (is_absence(errno)) return std::nullopt;
   throw SystemError(kind,
                     "cannot look up " + path.string() + ": " + system_message() + "; check the path and the disk");

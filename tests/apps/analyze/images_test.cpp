@@ -83,6 +83,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_rejected) {
   rejected(model + data + " --prompt abc", 2, "--prompt is for texts");
   rejected(model + " --pictures " + world().data().string(), 3, "");
   rejected(undisturbed().string() + data, 3, "has no attention over images");
+  rejected(model + " --prompt abc --tokens 1152921504606847000", 2, "bad value for --tokens");
   for (const std::string flag : {"--heads 0.0", "--limit 3", "--show-pictures 2"})
     rejected(model + " --prompt abc " + flag, 2, flag.substr(0, flag.find(' ')) + " is for images");
 }

@@ -12,6 +12,12 @@ using namespace braid::models;
 
 BOOST_AUTO_TEST_SUITE(study_comparisons)
 
+BOOST_AUTO_TEST_CASE(medians) {
+  BOOST_TEST(models::median({7}) == 7.0);
+  BOOST_TEST(models::median({9, 1, 4}) == 4.0);
+  BOOST_TEST(models::median({9, 1, 4, 2}) == 3.0);
+}
+
 BOOST_AUTO_TEST_CASE(p_of_pairs) {
   // Differences 1, 2, 3: t = 2 sqrt(3); with 2 degrees of freedom p = 1 - t / sqrt(t^2 + 2) = 1 - sqrt(12 / 14).
   const std::vector<double> x = {4, 6, 9}, y = {3, 4, 6};
