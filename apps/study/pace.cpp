@@ -1,10 +1,9 @@
 #include "apps/study/pace.h"
 
-#include <map>
+#include <algorithm>
 
 #include "apps/train/plan/step_time.h"
 #include "apps/train/task/from_config.h"
-#include "braid/models/study/intervals.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -18,11 +17,12 @@ double StepFormula::seconds(const RunSettings& settings) {
 }
 
 Paces paces_of(const std::vector<StudyResult>& results) {
-  std::map<Paces::key_type, std::vector<double>> rounds;
-  for (const StudyResult& r : results)
-    rounds[{r.run.size, r.run.variant}].push_back(r.seconds / static_cast<double>(r.run.steps));
   Paces paces;
-  for (const auto& [cell, seconds] : rounds) paces[cell] = models::median(seconds);
+  for (const StudyResult& r : results) {
+    const double seconds = r.seconds / static_cast<double>(r.run.steps);
+    const auto [pace, first] = paces.try_emplace({r.run.size, r.run.variant}, seconds);
+    if (!first) pace->second = std::min(pace->second, seconds);
+  }
   return paces;
 }
 

@@ -1,11 +1,12 @@
 // How many steps fit into a time: a budget in minutes. Each variant is trained for a few steps first, in five rounds
-// over all variants; the median of the five medians of its step times is its pace,
+// over all variants; the lowest of the five medians of its step times is its pace,
 //
 //   steps = floor(60 minutes / pace),
 //
-// so that variants are compared at equal time on this machine, also where it is slower or faster for half a minute. The
-// study's folder keeps the runs that were measured: a study that is resumed trains the same numbers of steps.
-// Validation and checkpoints are not counted.
+// so that variants are compared at equal time on this machine. The lowest, because whatever else the machine does adds
+// time, often for half a minute: the medians of two equal variants differed by 10 %. The study's folder keeps the runs
+// that were measured: a study that is resumed trains the same numbers of steps. Validation and checkpoints are not
+// counted.
 #pragma once
 #include <optional>
 #include <vector>

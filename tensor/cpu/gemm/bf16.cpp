@@ -50,8 +50,8 @@ Tiles tiles_of(const Bf16Kernels& kernels, int64_t count, int64_t m, int64_t n, 
           share};
   const int64_t workers = threads();
   const double work = double(m) * double(n) * double(k);
-  if (share && workers > 1 && m <= kTileRows && n / 64 >= workers) {
-    t.columns.count = std::clamp<int64_t>(static_cast<int64_t>(work / 1e6), 1, workers);
+  if (share && workers > 1 && t.rows.count == 1 && n / 64 >= workers) {
+    t.columns.count = std::max(t.columns.count, std::clamp<int64_t>(static_cast<int64_t>(work / 1e6), 1, workers));
     return t;
   }
   const auto tall = [&] { return m / t.rows.count >= 2 * least; };

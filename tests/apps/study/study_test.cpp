@@ -1,6 +1,7 @@
 // braid study: runs from one file, resumed, shared between processes, collected; and what it rejects.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numbers>
@@ -112,11 +113,9 @@ BOOST_AUTO_TEST_CASE(a_time_is_a_budget_of_its_own_for_each_variant) {
   BOOST_TEST(done.code == 0, done.output);
   const auto json_of = [&](const std::string& path) { return nlohmann::json::parse(slurp(out / "runs" / path)); };
   for (const std::string cell : {"a-plain", "a-full", "b-plain", "b-full"}) {
-    std::vector<double> rounds;
+    double pace = std::numeric_limits<double>::infinity();
     for (const std::string round : {"-1", "-2", "-3", "-4", "-5"})
-      rounds.push_back(json_of("pace-" + cell + round + "/result.json")["seconds"].get<double>() / 30);
-    std::ranges::sort(rounds);
-    const double pace = rounds[2];
+      pace = std::min(pace, json_of("pace-" + cell + round + "/result.json")["seconds"].get<double>() / 30);
     const auto steps = std::max<int64_t>(1, static_cast<int64_t>(0.6 / pace));
     for (const std::string seed : {"-s1", "-s2"}) {
       const auto settings = json_of(cell + "-0.01m" + seed + "/study.json")["settings"];
