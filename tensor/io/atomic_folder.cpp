@@ -20,20 +20,6 @@ namespace {
 
 constexpr ErrorKind kOutput = ErrorKind::output;
 
-// Absolute, without a slash at its end and links resolved.
-fs::path target_path(const fs::path& target) {
-  std::error_code error;
-  fs::path path = real_path(fs::absolute(target, error), kOutput);
-  if (!path.has_filename()) path = path.parent_path();
-  check(path.has_filename(), ErrorKind::setting,
-        [&] { return "cannot write '" + target.string() + "': name a folder"; });
-  check(!is_link(path, kOutput), ErrorKind::setting,
-        [&] { return "cannot write " + target.string() + ": it is a link to nothing; choose another name"; });
-  check(!exists(path, kOutput) || is_folder(path, kOutput), ErrorKind::setting,
-        [&] { return "cannot use " + target.string() + ": expected a folder, found a file; choose another name"; });
-  return path;
-}
-
 void check_lock(int lock, const fs::path& folder, const fs::path& target) {
   if (lock >= 0) return;
   const std::string cause = errno == EWOULDBLOCK ? "another process is writing it; wait for it to end"
@@ -54,8 +40,21 @@ bool same_bytes(const fs::path& a, const fs::path& b) {
 
 }  // namespace
 
+fs::path target_folder(const fs::path& target) {
+  std::error_code error;
+  fs::path path = real_path(fs::absolute(target, error), kOutput);
+  if (!path.has_filename()) path = path.parent_path();  // "out/" is "out"
+  check(path.has_filename(), ErrorKind::setting,
+        [&] { return "cannot write '" + target.string() + "': name a folder"; });
+  check(!is_link(path, kOutput), ErrorKind::setting,
+        [&] { return "cannot write " + target.string() + ": it is a link to nothing; choose another name"; });
+  check(!exists(path, kOutput) || is_folder(path, kOutput), ErrorKind::setting,
+        [&] { return "cannot use " + target.string() + ": expected a folder, found a file; choose another name"; });
+  return path;
+}
+
 AtomicFolder::AtomicFolder(const fs::path& target, std::string last)
-    : target_(target_path(target)), last_(std::move(last)) {
+    : target_(target_folder(target)), last_(std::move(last)) {
   const fs::path beside = target_.parent_path() / ("." + target_.filename().string() + ".unfinished"),
                  inside = target_ / ".unfinished";
   for (const fs::path& leftover : {beside, inside}) clean(leftover);

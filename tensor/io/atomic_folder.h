@@ -7,6 +7,9 @@
 
 namespace braid::io {
 
+// `target`, a folder or the name of a new one, absolute and without links. Error(setting) for all else.
+std::filesystem::path target_folder(const std::filesystem::path& target);
+
 class AtomicFolder {
  public:
   // last: the file without which the others do not count, for example config.json. Error(output) when the folder cannot

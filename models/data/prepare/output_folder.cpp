@@ -10,6 +10,7 @@
 
 #include "braid/models/data/text/manifest.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/atomic_folder.h"
 #include "braid/tensor/io/path_status.h"
 
 namespace braid::models::text {
@@ -30,9 +31,6 @@ bool is_ours(const std::string& name) {
 }
 
 void check_target(const std::string& target) {
-  if (!io::exists(target, kOutput)) return;
-  check(io::is_folder(target, kOutput), ErrorKind::setting,
-        [&] { return "cannot prepare data in " + target + ": it is a file; name a new folder"; });
   bool has_manifest = false;
   std::string foreign;
   const std::vector<fs::path> entries = io::list_folder(target, kOutput);
@@ -55,27 +53,17 @@ void check_target(const std::string& target) {
 
 std::string replaced_folder(const std::string& building) { return building + ".old"; }
 
-// Absolute, without a slash at its end and links resolved.
-fs::path target_path(const std::string& target) {
-  std::error_code error;
-  fs::path path = fs::absolute(target, error).lexically_normal();
-  if (!path.has_filename()) path = path.parent_path();  // "out/" is "out"
-  if (io::is_link(path, kOutput)) path = io::real_path(path, kOutput);
-  check(path.has_filename(), ErrorKind::setting,
-        [&] { return "cannot prepare data in " + target + ": name a new folder"; });
-  return path;
-}
-
 }  // namespace
 
 std::string building_folder(const std::string& target) {
-  const fs::path path = target_path(target);
+  const fs::path path = io::target_folder(target);
   std::string hidden = ".";
   hidden += path.filename().string();
   return (path.parent_path() / (hidden + ".preparing")).string();
 }
 
-PreparedFolder::PreparedFolder(const std::string& target, bool keep_leftovers) : target_(target_path(target).string()) {
+PreparedFolder::PreparedFolder(const std::string& target, bool keep_leftovers)
+    : target_(io::target_folder(target).string()) {
   check_target(target_);
   const std::string building = building_folder(target);
   lock_ = io::make_locked_folder(building);
