@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -52,6 +53,14 @@ bool passes_through(const std::string& path) {
   return status && !S_ISREG(status->st_mode) && !S_ISDIR(status->st_mode);
 }
 
+// Whether bytes may go to the open file `descriptor`, else to the file of the name; if not, the cause in errno.
+bool may_be_written(const std::string& path, int descriptor) {
+  if (descriptor < 0) return ::access(path.c_str(), W_OK) == 0;
+  const int flags = ::fcntl(descriptor, F_GETFL);
+  if (flags >= 0) errno = EBADF;  // what a write to one that is open for reading gives
+  return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
 constexpr size_t longest_name = 255, random_digits = 8;
 
 // "NAME.tmp-", with which the temporaries of a file begin; a long name is cut, so that "PID-RANDOM" fits behind it.
@@ -87,7 +96,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   if (is_link(target, ErrorKind::output)) descriptor_ = open_descriptor(target);
   through_ = descriptor_ >= 0 || passes_through(path);
   if (through_) {
-    if (descriptor_ < 0 && ::access(path_.c_str(), W_OK) != 0) cannot_open();
+    if (!may_be_written(path_, descriptor_)) cannot_open();
     return;  // opened by the first flush(): a pipe has a reader for each time that it is opened
   }
   path_ = target;
@@ -117,13 +126,17 @@ void AtomicFile::open_temporary() {
     if (!taken && (::fstat(fd_, &info) != 0 || info.st_nlink > 0)) break;
     ::close(fd_);  // another process took it for a leftover, in the moment before it was locked
   }
-  if (old) ::fchmod(fd_, old->st_mode & 0777);
+  if (!old) return;
+  rights_ = old->st_mode & 0777;
+  ::fchmod(fd_, *rights_ | S_IWUSR);
 }
 
 void AtomicFile::cannot_open() {
   const std::string cause = system_message();
   temporary_.clear();
-  fail(ErrorKind::output, "cannot write " + path_ + ": " + cause + "; check that its folder exists and may be written");
+  fail(ErrorKind::output, "cannot write " + path_ + ": " + cause + "; " +
+                              (descriptor_ < 0 ? "check that its folder exists and may be written"
+                                               : "open the file for writing, or give its name"));
 }
 
 AtomicFile::~AtomicFile() {
@@ -181,6 +194,7 @@ void AtomicFile::commit() {
   flush();
   if (!through_) {
     if (uninterrupted([&] { return ::fsync(fd_); }) != 0) give_up("write", size_);
+    if (rights_) ::fchmod(fd_, *rights_);
     // While it is locked; closing it tells nothing new after fsync.
     if (std::rename(temporary_.c_str(), path_.c_str()) != 0) give_up("rename the finished file to", size_);
     temporary_.clear();

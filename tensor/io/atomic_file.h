@@ -3,10 +3,14 @@
 // gone. A pipe, a device, and a file that is open already (/dev/stdout, /dev/fd/N), are never replaced: bytes go there
 // as they are written.
 //
-// The temporary is "NAME.tmp-PID-RANDOM", made anew and locked, with the rights of the file that it replaces. One
-// without a lock is of a process that was killed: the next AtomicFile of that name removes it.
+// The temporary is "NAME.tmp-PID-RANDOM", made anew and locked, with the rights of the file that it replaces; until it
+// is complete its owner may write it in any case. One without a lock is of a process that was killed: the next
+// AtomicFile of that name, which opens it for writing, removes it.
 #pragma once
+#include <sys/types.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -34,10 +38,11 @@ class AtomicFile {
   void write_out(int64_t offset, const char* bytes, int64_t n);
   [[noreturn]] void give_up(const char* doing, int64_t after);  // after: bytes written
 
-  std::string path_;       // the target, symbolic links resolved
-  bool through_ = false;   // a pipe, a device or an open file
-  int descriptor_ = -1;    // of the open file
-  std::string temporary_;  // beside it; empty once committed or removed
+  std::string path_;              // the target, symbolic links resolved
+  bool through_ = false;          // a pipe, a device or an open file
+  int descriptor_ = -1;           // of the open file
+  std::string temporary_;         // beside it; empty once committed or removed
+  std::optional<mode_t> rights_;  // of the file that is replaced
   bool closed_ = false;
   int fd_ = -1;
   int64_t size_ = 0;

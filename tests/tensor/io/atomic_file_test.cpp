@@ -120,6 +120,32 @@ BOOST_AUTO_TEST_CASE(what_a_killed_process_has_left_is_removed) {
   BOOST_TEST(folder.read("victim") == "x");
 }
 
+// As a user who may not write a file without the right to: the superuser may.
+BOOST_AUTO_TEST_CASE(what_a_killed_process_has_left_beside_a_read_only_file_is_removed) {
+  TempFolder folder;
+  const std::string path = folder / "a.bin";
+  std::filesystem::permissions(folder.path, std::filesystem::perms(0777));
+  BOOST_TEST(test::in_child([&] {
+    constexpr uid_t nobody = 65534;
+    if (::geteuid() == 0 && ::seteuid(nobody) != 0) return false;
+    io::write_file(path, "old");
+    std::filesystem::permissions(path, std::filesystem::perms(0444));
+    for (int killed = 0; killed < 2; ++killed)
+      test::in_child([&] {
+        io::AtomicFile file(path);
+        file.write("half");
+        ::_exit(0);
+        return true;
+      });
+    if (folder.entries() != 2) return false;  // that of the first is gone already
+    io::write_file(path, "new");
+    return true;
+  }));
+  BOOST_TEST(folder.entries() == 1u);
+  BOOST_TEST(folder.read("a.bin") == "new");
+  BOOST_TEST(static_cast<unsigned>(std::filesystem::status(path).permissions()) == 0444u);
+}
+
 BOOST_AUTO_TEST_CASE(names_may_have_255_bytes) {
   TempFolder folder;
   for (const size_t length : {size_t{231}, size_t{232}, size_t{255}}) {
@@ -140,7 +166,7 @@ BOOST_AUTO_TEST_CASE(names_may_have_255_bytes) {
 BOOST_AUTO_TEST_CASE(a_file_that_is_replaced_keeps_its_rights) {
   TempFolder folder;
   folder.write("a.txt", "old");
-  for (const unsigned rights : {0600u, 0640u, 0666u}) {
+  for (const unsigned rights : {0600u, 0640u, 0666u, 0444u, 0400u}) {
     std::filesystem::permissions(folder / "a.txt", std::filesystem::perms(rights));
     io::write_file(folder / "a.txt", "new");
     BOOST_TEST(static_cast<unsigned>(std::filesystem::status(folder / "a.txt").permissions()) == rights);
@@ -187,6 +213,23 @@ BOOST_AUTO_TEST_CASE(an_open_file_is_written_where_it_stands) {
   io::write_file(name, "without a name");
   BOOST_TEST(folder.entries() == 1u);
   ::close(fd);
+}
+
+// Before the work, not after it.
+BOOST_AUTO_TEST_CASE(an_open_file_that_cannot_be_written_is_refused) {
+  TempFolder folder;
+  folder.write("a.txt", "old");
+  for (const std::string& path : {folder / "a.txt", folder.path.string()}) {
+    for (const int flags : {O_RDONLY, O_PATH}) {
+      const int fd = ::open(path.c_str(), flags | O_CLOEXEC);
+      BOOST_REQUIRE(fd >= 0);
+      const std::string name = "/dev/fd/" + std::to_string(fd);
+      BRAID_CHECK_FAILS(io::AtomicFile{name}, ErrorKind::output, "cannot write " + name + ": Bad file descriptor",
+                        "open the file for writing");
+      ::close(fd);
+    }
+  }
+  BOOST_TEST(folder.read("a.txt") == "old");
 }
 
 BOOST_AUTO_TEST_CASE(links_in_a_circle_are_an_error) {
