@@ -122,7 +122,7 @@ void AtomicFile::open_temporary() {
     if (fd_ < 0) cannot_open();
     struct stat info {};
     // Other failures: a file system without locks.
-    const bool taken = ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    const bool taken = uninterrupted([&] { return ::flock(fd_, LOCK_EX | LOCK_NB); }) != 0 && errno == EWOULDBLOCK;
     if (!taken && (::fstat(fd_, &info) != 0 || info.st_nlink > 0)) break;
     ::close(fd_);  // another process took it for a leftover, in the moment before it was locked
   }
@@ -213,7 +213,7 @@ void remove_leftovers(const std::string& path) {
       if (!is_temporary(entry.filename().string(), target.filename().string())) continue;
       const int fd = open_file(entry.string(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
       if (fd < 0) continue;
-      if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(entry.c_str());
+      if (uninterrupted([&] { return ::flock(fd, LOCK_EX | LOCK_NB); }) == 0) ::unlink(entry.c_str());
       ::close(fd);
     }
   } catch (const Error&) {  // they only take space

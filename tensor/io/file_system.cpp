@@ -92,7 +92,7 @@ int open_locked(const std::string& path, int flags) {
     struct stat locked {
     }, named{};
     if (result == 0) result = ::fstat(fd, &locked);
-    const bool there = result == 0 && ::stat(path.c_str(), &named) == 0;
+    const bool there = result == 0 && uninterrupted([&] { return ::stat(path.c_str(), &named); }) == 0;
     if (there && locked.st_ino == named.st_ino && locked.st_dev == named.st_dev) return fd;
     const int cause = errno;
     ::close(fd);

@@ -3,14 +3,15 @@
 //   BRAID_FAULT="CALL PART PASS FAIL ERRNO"  calls of CALL on files whose path contains PART: the first PASS succeed,
 //                                            the next FAIL give ERRNO; of -9 the process is killed, of 0
 //                                            they wait half a second and succeed. CALL: write, pwrite,
-//                                            pread, fsync, fallocate, rename, link, open, stat, readdir,
-//                                            unlinkat (below a folder that is removed), remove; or mmap
-//                                            with PART anonymous
+//                                            pread, fsync, fallocate, ftruncate, flock, rename, link, open, stat,
+//                                            readdir, unlinkat (below a folder that is removed), remove; or
+//                                            mmap with PART anonymous
 //   BRAID_FSYNCS=FILE                        the path of each fsync becomes a line of FILE
 //   BRAID_FREE=BYTES                         what every disk has free
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -104,6 +105,14 @@ ssize_t pread(int fd, void* bytes, size_t n, off_t offset) {
 
 int fallocate(int fd, int mode, off_t offset, off_t n) {
   return fails_on("fallocate", fd) ? -1 : static_cast<int>(::syscall(SYS_fallocate, fd, mode, offset, n));
+}
+
+int ftruncate(int fd, off_t length) noexcept {
+  return fails_on("ftruncate", fd) ? -1 : static_cast<int>(::syscall(SYS_ftruncate, fd, length));
+}
+
+int flock(int fd, int operation) noexcept {
+  return fails_on("flock", fd) ? -1 : static_cast<int>(::syscall(SYS_flock, fd, operation));
 }
 
 int fsync(int fd) {

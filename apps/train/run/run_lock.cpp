@@ -48,7 +48,8 @@ RunFolder::RunFolder(const fs::path& path) : path_(path) {
   }
   const std::string holder = str(::getpid(), "\n", dist::host_name(), "\n");
   const auto n = static_cast<int64_t>(holder.size());
-  if (::ftruncate(lock_, 0) != 0 || io::write_fully(lock_, holder.data(), n, 0) < n) cannot(io::system_message());
+  if (io::uninterrupted([&] { return ::ftruncate(lock_, 0); }) != 0 || io::write_fully(lock_, holder.data(), n, 0) < n)
+    cannot(io::system_message());
   for (const char* name : kReplaced) io::remove_leftovers((path / name).string());
 }
 

@@ -14,6 +14,15 @@ namespace fs = std::filesystem;
 
 BOOST_AUTO_TEST_CASE(one_error_of_the_disk_is_survived) { check_single_errors({"checkpoint.interval=2"}); }
 
+BOOST_AUTO_TEST_CASE(an_interrupted_lock_of_the_run_folder_is_repeated) {
+  for (const char* call : {"flock", "ftruncate"}) {
+    const fs::path out = world().fresh();
+    const Outcome result = train(out, {}, fault(call, "/.lock", 0, 1, EINTR));
+    BOOST_TEST(result.code == 0, call << ": " << result.output);
+    check_same(out);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(one_error_at_the_last_step_is_tried_again_at_once) {
   const fs::path out = world().fresh();
   const Outcome result = train(out, {}, fault("fsync", "model.safetensors", 0, 1, EIO));

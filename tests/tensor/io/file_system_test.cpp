@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,8 +20,8 @@
 
 namespace {
 std::function<void()> before_flock;  // once
-enum InterruptedCall { kOpens, kSyncs, kTruncations, kAllocations };
-int interrupted_calls[4] = {};  // of those to come
+enum InterruptedCall { kOpens, kSyncs, kTruncations, kAllocations, kLocks, kLookups };
+int interrupted_calls[6] = {};  // of those to come
 bool interrupt(InterruptedCall call) {
   if (interrupted_calls[call] == 0) return false;
   --interrupted_calls[call];
@@ -51,7 +52,11 @@ extern "C" int fallocate(int fd, int mode, off_t offset, off_t n) {
 }
 extern "C" int flock(int fd, int operation) noexcept {
   if (before_flock) std::exchange(before_flock, {})();
+  if (interrupt(kLocks)) return -1;
   return static_cast<int>(::syscall(SYS_flock, fd, operation));
+}
+extern "C" int stat(const char* path, struct stat* found) noexcept {
+  return interrupt(kLookups) ? -1 : ::fstatat(AT_FDCWD, path, found, 0);
 }
 
 using namespace braid;
@@ -103,6 +108,12 @@ BOOST_AUTO_TEST_CASE(an_interrupted_call_is_repeated) {
   interrupted([&] { io::AppendFile(folder / "b", 1); }, kTruncations);
   interrupted([&] { io::make_shared_file(folder / "f", 4); }, kTruncations);
   interrupted([&] { io::make_shared_file(folder / "g", 4); }, kAllocations);
+  interrupted([&] { ::close(io::open_locked(folder / "d", O_RDWR)); }, kLookups);
+  interrupted([&] { ::close(io::open_locked(folder / "d", O_RDWR)); }, kLocks);
+  interrupted([&] { io::write_file(folder / "a", "text"); }, kLocks);
+  folder.write("a.tmp-9-00000000", "of a killed process");
+  interrupted([&] { io::remove_leftovers(folder / "a"); }, kLocks);
+  BOOST_TEST(!fs::exists(folder / "a.tmp-9-00000000"));
 }
 
 // As a user who may not: the superuser may.
