@@ -28,23 +28,23 @@ double muon_scale(MuonOptions::Scale scale, int64_t rows, int64_t columns) {
   return scale == MuonOptions::Scale::rms ? 0.2 * std::sqrt(std::max(r, c)) : std::sqrt(std::max(1.0, r / c));
 }
 
-Tensor orthogonalised(const Tensor& u) {
+Tensor orthogonalised(const Tensor& u, DType steps) {
   if (u.numel() == 0) return u;
   const NoGrad off;
   const bool tall = u.dim(0) > u.dim(1);
   Tensor x = tall ? u.transposed().contiguous() : u.contiguous();  // (R, C), R <= C
-  // Divided by the largest element first, so that no square overflows or vanishes. 0 / smallest = 0.
-  const double smallest = u.dtype() == DType::f64 ? std::numeric_limits<double>::min()
-                                                  : static_cast<double>(std::numeric_limits<float>::min());
-  const Tensor least = full({}, smallest, u.dtype(), u.device());
-  x = x / maximum(max(abs(x).reshaped({x.numel()}), 0), least);
-  x = x / maximum(sqrt(sum(square(x))), least);
+  // Divided by the largest element first, and in u's type, so that neither an element nor its square overflows or
+  // vanishes. 0 / smallest = 0.
+  constexpr double smallest = std::numeric_limits<float>::min(), smallest_f64 = std::numeric_limits<double>::min();
+  const Tensor least = full({}, u.dtype() == DType::f64 ? smallest_f64 : smallest, u.dtype(), u.device());
+  x = (x / maximum(max(abs(x).reshaped({x.numel()}), 0), least)).to(steps);
+  x = x / maximum(sqrt(sum(square(x))), full({}, smallest, steps, u.device()));
   for (int step = 0; step < kSteps; ++step) {
     const Tensor a = linear(x, x);                // X X^T (R, R)
     const Tensor b = a * kB + linear(a, a) * kC;  // A is symmetric: A A = A A^T
     x = x * kA + matmul(b, x);
   }
-  return tall ? x.transposed().contiguous() : x;
+  return (tall ? x.transposed().contiguous() : x).to(u.dtype());
 }
 
 Muon::Muon(std::vector<NamedTensor> parameters, const OptimizerOptions& options)
@@ -58,7 +58,7 @@ Muon::Muon(std::vector<NamedTensor> parameters, const OptimizerOptions& options)
 Tensor Muon::direction(const Tensor& u, const std::string& name) const {
   const std::vector<MatrixPart> parts = matrix_parts(matrices().rule(name), u.shape(), options().muon.heads);
   const auto of_part = [&](const Tensor& part) {
-    const Tensor o = options().muon.bf16 ? orthogonalised(part.to(DType::bf16)).to(part.dtype()) : orthogonalised(part);
+    const Tensor o = orthogonalised(part, options().muon.bf16 ? DType::bf16 : part.dtype());
     return o * muon_scale(options().muon.scale, part.dim(0), part.dim(1));
   };
   if (parts.size() == 1) return of_part(u);

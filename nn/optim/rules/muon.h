@@ -18,8 +18,8 @@ namespace braid::nn {
 // A fused matrix is updated by its parts, each of its own R and C: queries, keys and values, as the layer's ShardRule
 // gives them (set_matrices()); with heads > 0 queries and keys by so many heads.
 //
-// O is computed in the type of u, or in bf16 where muon.bf16 says so: its elements are up to 7 % of the largest one
-// off, its singular values as near to 1, and processors that multiply bf16 take half the time or less.
+// O is computed in the type of u, or in bf16 where muon.bf16 says so: its elements are up to 9 % of the largest one
+// off, and processors that multiply bf16 take half the time or less.
 //
 // State: m as ".momentum" in the shape of the parameter, of all others AdamW's ".first" and ".second". Options: those
 // of AdamW, muon.momentum in [0, 1), muon.heads at least 0, muon.nesterov, muon.scale, muon.bf16.
@@ -36,9 +36,11 @@ class Muon final : public AdamW {
 // `scale` above, of a matrix (rows, columns).
 double muon_scale(MuonOptions::Scale scale, int64_t rows, int64_t columns);
 
-// The nearest matrix with singular values of about 1 to u (R, C), by five Newton-Schulz steps in u's type: those of u
-// above 0.0015 of its Frobenius norm come into [0.68, 1.21]; singular vectors stay. Any finite u of any size, 0 for 0;
-// NaN where u has NaN or Inf. f32 and f64 are meant; in bf16 the singular values lie in [0.6, 1.3].
-Tensor orthogonalised(const Tensor& u);
+// The nearest matrix with singular values of about 1 to u (R, C), in u's type, by five Newton-Schulz steps in f32, f64
+// or bf16: those of u above 0.0015 of its Frobenius norm come into [0.68, 1.21], in bf16 those above 0.002 into
+// [0.64, 1.24]; singular vectors stay. Any finite u of any size, whatever the type of the steps, 0 for 0; NaN where u
+// has NaN or Inf.
+Tensor orthogonalised(const Tensor& u, DType steps);
+inline Tensor orthogonalised(const Tensor& u) { return orthogonalised(u, u.dtype()); }
 
 }  // namespace braid::nn
