@@ -310,11 +310,8 @@ BOOST_AUTO_TEST_CASE(sizes_of_gradients_do_not_matter) {
         BOOST_TEST(is_close(orthogonalised(scale(u, std::ldexp(1.0, power)), steps), orthogonalised(u, steps),
                             steps == DType::bf16 ? 0.1 : 1e-4),
                    str(type) << " 2^" << power << " in " << str(steps));
-    for (const DType steps : {type, DType::bf16}) {
-      const Tensor of_zeros = orthogonalised(zeros({9, 17}, type), steps);
-      BOOST_TEST((of_zeros.dtype() == type));
-      BOOST_TEST(is_close(of_zeros, zeros({9, 17}, type), 0));
-    }
+    for (const DType steps : {type, DType::bf16})
+      BOOST_TEST(is_close(orthogonalised(zeros({9, 17}, type), steps), zeros({9, 17}, type), 0));
     BOOST_TEST(orthogonalised(zeros({0, 4}, type)).numel() == 0);
     for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
       Tensor with = u.clone();

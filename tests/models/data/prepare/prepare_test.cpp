@@ -326,32 +326,6 @@ BOOST_AUTO_TEST_CASE(only_our_own_folders_are_replaced) {
   BOOST_TEST(std::filesystem::exists(folder / "a/b/c/dataset.json"));
 }
 
-// With the folder of the same name that is not meant beside it.
-BOOST_AUTO_TEST_CASE(a_path_through_a_link_leads_where_the_system_says) {
-  TempFolder folder;
-  std::filesystem::create_directories(folder / "a/b");
-  std::filesystem::create_directory_symlink("a/b", folder / "link");
-  PrepareOptions o;
-  o.inputs = {folder.write("in.txt", "some text\n")};
-  o.val_fraction = 0;
-  o.output = folder / "out";
-  models::text::prepare(o);
-  const std::string other = all_files(folder, "out");
-  folder.write("in.txt", "some other text\n");
-  o.output = folder / "link/../out";
-  o.replace = true;
-  BOOST_TEST(models::text::prepare(o).replaced.empty());
-  BOOST_TEST((all_files(folder, "out") == other));
-  BOOST_TEST(text_of(folder / "a/out", Split::train) == "some other text\n|");
-
-  std::filesystem::create_directory_symlink("nowhere", folder / "dangling");
-  o.output = folder / "dangling";
-  bool read = false;
-  const auto progress = [&](const models::text::PrepareProgress&) { read = true; };
-  BRAID_CHECK_FAILS(models::text::prepare(o, progress), ErrorKind::setting, "dangling: it is a link to nothing");
-  BOOST_TEST(!read);
-}
-
 BOOST_AUTO_TEST_CASE(output_inside_an_input_folder_is_not_read_back) {
   TempFolder folder;
   folder.write("in/a.txt", "text");
