@@ -9,13 +9,17 @@ import unittest
 
 SCRIPTS = os.path.abspath(sys.argv[1])
 
-# In place of braid: a data folder, or a run with one loss.
+# In place of braid: a data folder with the fingerprint of the texts, or a run with one loss.
 BRAID = """#!/bin/sh
+before= texts=
 for argument in "$@"; do
-  case "$argument" in run.out=*) out=${argument#run.out=} ;; esac
+  case "$argument" in run.out=*) out=${argument#run.out=} ;; *.txt | *.md) texts="$texts $argument" ;; esac
+  [ "$before" != -o ] || out=$argument
+  before=$argument
 done
-[ "$1" != prepare ] || { mkdir -p out/upcycle/data && touch out/upcycle/data/dataset.json; exit; }
-mkdir -p "$out" && printf 'step,val_loss\\n1,2.5\\n' >"$out/log.csv"
+mkdir -p "$out"
+[ "$1" != prepare ] || { printf '{\\n  "fingerprint": "%s"\\n}\\n' "$(cat $texts | cksum)" >"$out/dataset.json"; exit; }
+printf 'step,val_loss\\n1,2.5\\n' >"$out/log.csv"
 """
 # A course of one chapter, whose example says which Braid was found.
 COURSE = """cmake_minimum_required(VERSION 3.25)
@@ -54,15 +58,28 @@ class ShellScripts(unittest.TestCase):
         self.assertEqual(self.script("mutants", "no-such-file", "--again", code=2),
                          "scripts/mutants: no line of its list contains no-such-file --again; see scripts/mutants --help\n")
 
-    def test_upcycle_notices_another_text(self):
+    def upcycle(self, *arguments, code=0):
         braid = self.write("braid", BRAID)
         os.chmod(braid, 0o755)
+        for folder in ("", "tensor", "autograd", "nn", "models", "apps", "distributed"):
+            self.write(os.path.join(folder, "README.md"), folder)
+        return self.script("upcycle", "--seeds", "1", *arguments, code=code, BRAID=braid)
+
+    def test_upcycle_notices_another_text(self):
         a, b = self.write("a.txt", "one text\n"), self.write("b.txt", "another text\n")
         for text in (a, a, shutil.copy(a, os.path.join(self.root, "same.txt"))):
-            self.assertIn("2.5000", self.script("upcycle", "--text", text, "--seeds", "1", BRAID=braid))
+            self.assertIn("2.5000", self.upcycle("--text", text))
         for other in (["--text", b], []):
-            self.assertEqual(self.script("upcycle", *other, "--seeds", "1", BRAID=braid, code=2),
+            self.assertEqual(self.upcycle(*other, code=2),
                              "scripts/upcycle: the runs in out/upcycle are of another text; delete it to start again\n")
+
+    def test_upcycle_notices_that_the_text_of_the_repository_changed(self):
+        self.upcycle()
+        self.assertEqual(sorted(os.listdir(os.path.join(self.root, "out/upcycle"))),
+                         ["compose-1", "data", "origin-1", "plain-1", "staged-1", "table.txt"])
+        self.upcycle()
+        self.write("tensor/more.md", "more\n")
+        self.assertIn("of another text", self.upcycle(code=2))
 
     def course(self):
         self.write("course/chapters.cmake", "set(COURSE_CHAPTERS\n  01_tensor\n)\n")
@@ -83,6 +100,15 @@ class ShellScripts(unittest.TestCase):
         self.assertIn("the course is in work", self.script("course", "--start", "work"))
         for path in (own, "work/configs/a.svg", "work/course/chapters.cmake", "work/scripts/course"):
             self.assertTrue(os.path.exists(os.path.join(self.root, path)), path)
+
+    def test_course_makes_nothing_where_a_part_of_it_is_there_already(self):
+        self.course()
+        for folder, own, part in (("a", "course/own", "course"), ("b", "scripts/course", "scripts/course")):
+            self.write(f"{folder}/{own}", "mine")
+            for _ in range(2):  # the same once more
+                self.assertEqual(self.script("course", "--start", folder, code=2),
+                                 f"course: {folder}/{part} exists already: it may hold your work\n")
+            self.assertEqual(os.listdir(os.path.join(self.root, folder)), [own.split("/")[0]])
 
 
 unittest.main(argv=sys.argv[:1])
