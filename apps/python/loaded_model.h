@@ -1,6 +1,8 @@
 // A model folder in memory, as braid.load() gives it.
 #pragma once
+#include <filesystem>
 #include <memory>
+#include <set>
 
 #include "apps/cli/text_model.h"
 #include "apps/python/bindings.h"
@@ -14,6 +16,7 @@ struct LoadedModel {
   std::shared_ptr<models::text::Tokenizer> tokenizer;  // null: the folder has none
   std::vector<int32_t> ends;                           // tokens that end a text
   std::vector<std::string> notes;
+  std::set<std::filesystem::path> saved;  // where save() wrote it
 
   // Error(misuse) for a model of another kind.
   template <class Kind>

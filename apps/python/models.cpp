@@ -170,14 +170,20 @@ void bind_models(nb::module_& m, nb::module_& layers) {
   c.def_ro("tokenizer", &LoadedModel::tokenizer);
   c.def(
       "save",
-      [](const LoadedModel& self, const fs::path& folder) {
+      [](LoadedModel& self, const fs::path& folder) {
         io::AtomicFolder draft(folder, "config.json");
-        models::save_model(*self.model, self.tokenizer.get(), draft.path());
-        models::check_replaces_no_model(folder, draft.path());
-        draft.commit();
+        const bool again = self.saved.contains(draft.target());
+        {
+          const Unlocked unlocked;
+          models::save_model(*self.model, self.tokenizer.get(), draft.path());
+          models::check_replaces_no_model(folder, draft.path());
+          draft.commit(again ? "model.safetensors" : "");
+        }
+        self.saved.insert(draft.target());
       },
-      "folder"_a, nb::call_guard<Unlocked>(),
-      "Writes a model folder with config.json, weights and tokenizer, all or nothing. It must hold no other model.");
+      "folder"_a,
+      "Writes a model folder with config.json, weights and tokenizer, all or nothing. It must hold no other model: only "
+      "weights that this object saved there before are replaced.");
   bind_generation(m, c);
   c.def(
       "score", [](const LoadedModel& self, nb::object text) { return score(self, one_text(self, text)); }, "text"_a,

@@ -90,18 +90,20 @@ void AtomicFolder::unlink_from_target(const fs::path& building) const {
   }
 }
 
-void AtomicFolder::check_free() const {
+void AtomicFolder::check_free(const std::string& replaced) const {
   if (!inside_) return;
   for (const fs::path& file : list_folder(building_, kOutput)) {
     const fs::path placed = target_ / file.filename();
-    check(!exists(placed, kOutput) || (is_file(placed, kOutput) && same_bytes(file, placed)), kOutput, [&] {
+    const bool free = !exists(placed, kOutput) ||
+                      (is_file(placed, kOutput) && (file.filename() == replaced || same_bytes(file, placed)));
+    check(free, kOutput, [&] {
       return target_.string() + " already holds " + file.filename().string() +
              ", which would be replaced; choose another folder, nothing was written";
     });
   }
 }
 
-bool AtomicFolder::commit() {
+bool AtomicFolder::commit(const std::string& replaced) {
   sync_folder(building_);
   if (!inside_) {
     check(std::rename(building_.c_str(), target_.c_str()) == 0, kOutput, [&] {
@@ -112,15 +114,20 @@ bool AtomicFolder::commit() {
     sync_folder(target_.parent_path());
     return true;
   }
-  check_free();
+  check_free(replaced);
   std::vector<fs::path> files = list_folder(building_, kOutput);
   std::stable_partition(files.begin(), files.end(), [&](const fs::path& file) { return file.filename() != last_; });
-  std::erase_if(files, [&](const fs::path& file) { return exists(target_ / file.filename(), kOutput); });
+  std::erase_if(files, [&](const fs::path& file) {
+    const fs::path placed = target_ / file.filename();
+    return exists(placed, kOutput) && (file.filename() != replaced || same_bytes(file, placed));
+  });
   for (const fs::path& file : files) {
     const fs::path placed = target_ / file.filename();
-    // A file system without links: a rename, which a killed process leaves half done and the same call completes.
+    // A file that is replaced, or a file system without links: a rename, which a killed process leaves half done where
+    // there are others, and the same call completes.
     if (::link(file.c_str(), placed.c_str()) == 0 ||
-        ((errno == EPERM || errno == EOPNOTSUPP) && std::rename(file.c_str(), placed.c_str()) == 0))
+        ((file.filename() == replaced || errno == EPERM || errno == EOPNOTSUPP) &&
+         std::rename(file.c_str(), placed.c_str()) == 0))
       continue;
     const std::string cause = system_message();
     unlink_from_target(building_);

@@ -20,10 +20,12 @@ class AtomicFolder {
   ~AtomicFolder();  // without commit(): removes what was built
 
   const std::filesystem::path& path() const { return building_; }  // where to write the files
-  // Error(output) when the target holds a file that one of those built so far would replace by other bytes.
-  void check_free() const;
+  const std::filesystem::path& target() const { return target_; }  // absolute, links resolved
+  // Error(output) when the target holds a file that one of those built so far would replace by other bytes. `replaced`:
+  // the one file that may be, "" for none.
+  void check_free(const std::string& replaced = "") const;
   // Puts the files in place. false: the target held them all, the same bytes, and is unchanged.
-  bool commit();
+  bool commit(const std::string& replaced = "");
 
  private:
   void clean(const std::filesystem::path& leftover) const;

@@ -227,6 +227,21 @@ class Models(unittest.TestCase):
             self.assertEqual([file.name for file in other.iterdir()], [name])
             (other / name).unlink()
 
+    def test_a_changed_model_replaces_its_own_weights_alone(self):
+        self.model.save(FOLDER / "origin")
+        model = braid.load(str(FOLDER / "origin"))
+        for value in (0.25, 0.5):
+            for weight in model.module.parameters().values():
+                weight.fill_(value)
+            with self.assertRaisesRegex(braid.Error, "already holds model.safetensors, which would be replaced"):
+                model.save(FOLDER / "origin")  # another object wrote it
+            model.save(FOLDER / "changed")
+            for weight in braid.load(str(FOLDER / "changed")).module.parameters().values():
+                self.assertEqual(braid.max(braid.abs(weight - value)).item(), 0)
+        (FOLDER / "changed/config.json").write_text("{}")
+        with self.assertRaisesRegex(braid.Error, "already holds a model"):
+            model.save(FOLDER / "changed")
+
     def test_a_model_learns_from_python(self):
         net = braid.nn.make_model("dcformer-tiny", key=3, settings={"n_layer": "1"})
         self.assertIn("dcformer", net.model_type)

@@ -43,22 +43,27 @@ BOOST_AUTO_TEST_CASE(a_new_folder_appears_at_commit) {
 BOOST_AUTO_TEST_CASE(a_folder_that_is_there_keeps_its_own_files) {
   const TempFolder temp;
   temp.write("t/own", "mine");
-  const auto make = [&](const std::string& first) {
+  const auto make = [&](const std::string& first, const std::string& replaced = "") {
     io::AtomicFolder folder(temp.path / "t/", "last");
     put(folder, "first", first);
     put(folder, "last", "2");
-    return folder.commit();
+    return folder.commit(replaced);
   };
   BOOST_TEST(make("1"));
   BOOST_TEST(!make("1"));  // the same
   BRAID_CHECK_FAILS(make("other"), ErrorKind::output, "already holds first, which would be replaced");
+  BRAID_CHECK_FAILS(make("other", "last"), ErrorKind::output, "already holds first, which would be replaced");
   BOOST_TEST(temp.read("t/own") + temp.read("t/first") + temp.read("t/last") == "mine12");
+  BOOST_TEST(!make("1", "first"));
+  BOOST_TEST(make("other", "first"));
+  BOOST_TEST(temp.read("t/own") + temp.read("t/first") + temp.read("t/last") == "mineother2");
   BOOST_TEST(count(temp.path / "t") == 3u);
   fs::create_directory_symlink("t", temp.path / "link");
   io::AtomicFolder folder(temp.path / "link", "last");
   put(folder, "third", "3");
   BOOST_TEST(folder.commit());
   BOOST_TEST(temp.read("t/third") == "3");
+  BOOST_TEST(folder.target() == temp.path / "t");
 }
 
 BOOST_AUTO_TEST_CASE(a_path_through_a_link_leads_where_the_system_says) {
