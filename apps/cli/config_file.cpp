@@ -72,9 +72,14 @@ Value list(const toml::array& array, std::string& problem) {
     items.push_back(scalar(node, problem));
     if (!problem.empty()) return false;
   }
-  const std::optional<Value> value = models::list_value(items);
-  if (!value) problem = "expected a list of only integers or only strings, found a mixed one";
-  return value.value_or(false);
+  if (const std::optional<Value> value = models::list_value(items)) return *value;
+  const auto other = std::ranges::find_if(items, [](const Value& item) {
+    return !std::holds_alternative<int64_t>(item) && !std::holds_alternative<std::string>(item);
+  });
+  const std::string text = other == items.end() ? "" : models::value_text(*other);
+  problem = "expected a list of only integers or only strings, found " +
+            (text.empty() ? "a mixed one" : text + " in it; as a string it is \"" + text + "\"");
+  return false;
 }
 
 void flatten(const toml::table& table, const std::string& prefix, int levels, const std::string& file,
