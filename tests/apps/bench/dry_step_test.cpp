@@ -59,9 +59,8 @@ BOOST_AUTO_TEST_CASE(a_step_that_does_not_fit) {
              result.output);
   const Outcome less = run("bench step --dry --preset dcformer-2.8b --batch 4 --dtype bf16 --memory 40");
   BOOST_TEST(less.code == 2);
-  BOOST_TEST(less.output.find("takes less with --recompute, --dtype bf16, a smaller --batch") != std::string::npos,
-             less.output);
-  for (const char* of_others : {"train.", "int8", "--tokens"})
+  BOOST_TEST(less.output.find("takes less with --recompute, a smaller --batch") != std::string::npos, less.output);
+  for (const char* of_others : {"train.", "--dtype", "--tokens"})
     BOOST_TEST(less.output.find(of_others) == std::string::npos, less.output);
 }
 

@@ -213,6 +213,21 @@ BOOST_AUTO_TEST_CASE(advice_on_memory_names_flags_that_the_command_has) {
       serve);
   BOOST_TEST(memory_advice(dump_command()) == "; it takes less with --dtype bf16, a smaller model");
   BOOST_TEST(memory_advice(train_command()) == "");
+  // bench names what its call does not have yet.
+  const auto of_bench = [](const std::vector<std::string>& words) {
+    return memory_advice(bench_command(), parse_arguments(bench_command(), words));
+  };
+  BOOST_TEST(of_bench({}) ==
+             "; it takes less with --recompute, --dtype bf16, a smaller --batch, a smaller --seq-len, a smaller model");
+  BOOST_TEST(of_bench({"step", "--recompute", "--dtype", "bf16", "--batch", "1"}) ==
+             "; it takes less with a smaller --seq-len, a smaller model");
+  BOOST_TEST(of_bench({"comm"}) ==
+             "; it takes less with a smaller --megabytes, a smaller --batch, a smaller --seq-len, a smaller model");
+  const std::string decode = "; it takes less with --dtype ", rest = "a smaller --context, a smaller model";
+  BOOST_TEST(of_bench({"decode", "--device", "cpu"}) == decode + "bf16, int8 or int4, " + rest);
+  BOOST_TEST(of_bench({"decode", "--device", "cpu", "--dtype", "bf16", "--batch", "2"}) ==
+             decode + "int8 or int4, a smaller --batch, " + rest);
+  BOOST_TEST(of_bench({"decode", "--device", "cpu", "--dtype", "int4"}) == "; it takes less with " + rest);
   // Such an error of a command gets it.
   Command command = generate_command();
   command.run = [](const Arguments&) -> int { throw OutOfMemory("out of memory: x"); };
