@@ -49,7 +49,6 @@ int run_part(const Study& study, const std::vector<StudyRun>& runs, const Part& 
     at_root(job.world(), [&] { done = read_result(study, run); });
     if (job.world().any(done.has_value())) continue;
     const RunSettings settings(study, run.settings);
-    check_together(settings.config);  // before a folder is made
     mesh_from_config(settings.config.parallel, job.world(), "study");
     std::printf("run %zu of %zu: %s\n", i + 1, runs.size(), run.name.c_str());
     std::fflush(stdout);
@@ -95,6 +94,13 @@ Search search_with(const Study& study, const Paces& paces,
   }
 }
 
+// Before the learning rates of the search are known.
+std::vector<StudyRun> all_runs(const Study& study, const Paces& paces) {
+  std::vector<StudyRun> all = search_runs(study, paces, {});
+  for (StudyRun& run : main_runs(study, {}, paces)) all.push_back(std::move(run));
+  return all;
+}
+
 int study_with(const Arguments& arguments, const Job& job) {
   Study study = read_study(arguments.get("STUDY"));
   const Medium medium = medium_of(arguments);
@@ -114,14 +120,15 @@ int study_with(const Arguments& arguments, const Job& job) {
       const Paces paces = planned_paces(study, paces_of(results_of(study, pace)), formula);
       auto [code, all, searched] = search_with(study, paces, [](const auto&) { return 0; });
       for (StudyRun& run : main_runs(study, best_rates(study, searched), paces)) all.push_back(std::move(run));
+      check_runs(study, all, true);
       std::fputs(study_plan(study, all, formula).c_str(), stdout);
     });
     return 0;
   }
   const bool report_only = arguments.has("report");
   at_root(job.world(), [&] {
-    std::vector<StudyRun> all = search_runs(study, {}, {});
-    for (StudyRun& run : main_runs(study, {}, {})) all.push_back(std::move(run));
+    std::vector<StudyRun> all = all_runs(study, {});
+    all.insert(all.end(), pace.begin(), pace.end());
     open_study(study, all);
   });
   if (!report_only)
@@ -129,6 +136,7 @@ int study_with(const Arguments& arguments, const Job& job) {
   const std::vector<StudyResult> paced = results_of(study, pace);
   if (paced.size() < pace.size() && !report_only) return wait_for_others("that measure a step", paced, pace);
   const Paces paces = paces_of(paced);
+  if (!report_only) at_root(job.world(), [&] { check_runs(study, all_runs(study, paces)); });  // their steps are known
   const auto [stopped, search, searched] = search_with(study, paces, [&](const std::vector<StudyRun>& runs) {
     return report_only ? 0 : run_part(study, runs, part, job, arguments.line());
   });

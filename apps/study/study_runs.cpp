@@ -68,6 +68,7 @@ StudyRun make_run(const Study& study, const std::string& size, const std::string
   run.name = str(search ? "search-" : "", size, "-", variant, "-", shortest(budget), unit, "-s", seed,
                  search ? "-lr" + shortest(*rate) : "");
   run.steps = steps_of(study, size, variant, budget, paces);
+  run.steps_known = study.budget_unit != "minutes" || paces.contains({size, variant});
   run.settings = settings_of(study, size, variant);
   if (rate) run.settings.push_back("optimizer.lr=" + shortest(*rate));
   run.settings.push_back(str("train.steps=", run.steps));

@@ -21,6 +21,7 @@ struct StudyRun {
   std::string size, variant;
   double budget = 0;
   int64_t seed = 0, steps = 0;
+  bool steps_known = true;            // false: a pace is needed
   std::optional<double> rate;         // of the search
   bool search = false;                // a run of the search
   bool pace = false;                  // a run that measures how long a step takes

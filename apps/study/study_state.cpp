@@ -144,20 +144,26 @@ RunCost cost_of(const RunSettings& settings) {
           samples * static_cast<double>(trained_tokens(config, *run.spec)), samples * run.sample.training()};
 }
 
+void check_runs(const Study& study, const std::vector<StudyRun>& runs, bool planned) {
+  for (const StudyRun& run : runs) {
+    RunSettings settings(study, run.settings);
+    TrainConfig& config = settings.config;
+    if (!run.steps_known) config.train.steps = std::max(config.train.steps, config.schedule.warmup);
+    (planned ? check_relations : check_together)(config);
+    check(config.eval.interval > 0, ErrorKind::setting,
+          "a study compares validation losses: expected eval.interval above 0, found 0");
+    check(config.eval.patience == 0, ErrorKind::setting, [&] {
+      return str("a study compares runs of equal length: expected eval.patience = 0, found ", config.eval.patience);
+    });
+  }
+}
+
 void open_study(const Study& study, const std::vector<StudyRun>& runs) {
+  check_runs(study, runs);
   const fs::path out = study.out, file = out / "study.json";
   std::map<std::string, std::string> data;
   for (const StudyRun& run : runs) {
-    RunSettings settings(study, run.settings);
-    if (study.budget_unit == "minutes")  // the steps are not known yet
-      settings.config.train.steps = std::max(settings.config.train.steps, settings.config.schedule.warmup);
-    check_together(settings.config);
-    check(settings.config.eval.interval > 0, ErrorKind::setting,
-          "a study compares validation losses: expected eval.interval above 0, found 0");
-    check(settings.config.eval.patience == 0, ErrorKind::setting, [&] {
-      return str("a study compares runs of equal length: expected eval.patience = 0, found ",
-                 settings.config.eval.patience);
-    });
+    const RunSettings settings(study, run.settings);
     check_metric(study, settings.config);
     check(!study.families || io::exists(held_out_items(settings.config)), ErrorKind::setting, [&] {
       return "study.families needs held-out tasks: expected " + held_out_items(settings.config).string() +

@@ -131,6 +131,26 @@ BOOST_AUTO_TEST_CASE(a_time_is_a_budget_of_its_own_for_each_variant) {
                    " --budget " + std::string(wrong));
 }
 
+// Where the steps follow from the pace, the warmup is checked with them.
+BOOST_AUTO_TEST_CASE(all_runs_are_checked_before_the_first_one) {
+  const fs::path out = world().fresh();
+  std::string text = study_text(out);
+  text.replace(text.find("checkpoint.interval = 2"), 23, "checkpoint.interval = 0");
+  text.erase(text.find("[sizes.b]"), text.find("[variants.plain]") - text.find("[sizes.b]"));
+  const fs::path file = file_of(text + "schedule.warmup = 1000000\n");  // of the second variant
+  const std::string words = "schedule.warmup is longer than the run: expected at most train.steps = ";
+  for (const char* flags : {"", " --dry-run", " --budget 0.3s --dry-run"}) check_rejected(file, words, flags);
+  BOOST_TEST(!fs::exists(out));
+  const Outcome timed = run("study " + file.string() + " --budget 0.3s");
+  BOOST_TEST(timed.code == 2, timed.output);
+  BOOST_TEST(timed.output.find(words) != std::string::npos, timed.output);
+  for (const auto& entry : fs::directory_iterator(out / "runs"))
+    BOOST_TEST(entry.path().filename().string().starts_with("pace-"), entry.path());
+  std::string without = study_text(out, "", "model.vocab_size = 258\n");  // data: a plan needs none
+  without.erase(without.find("data.path"), without.find("model.n_layer") - without.find("data.path"));
+  BOOST_TEST(run("study " + file_of(without).string() + " --dry-run").code == 0);
+}
+
 BOOST_AUTO_TEST_CASE(losses_are_stated_in_bits_per_byte) {
   const fs::path out = world().fresh(), file = file_of(study_text(out, "metric = \"bits-per-byte\"\n"));
   BOOST_TEST(run("study " + file.string()).code == 0);
@@ -389,7 +409,8 @@ BOOST_AUTO_TEST_CASE(what_does_not_belong_together_is_rejected) {
   check_rejected(with("dpo.beta = \"0.5\"\n"), "variants are compared on the same data and batches");
   std::string unmeasured = study_text(out);
   unmeasured.replace(unmeasured.find("eval.interval = 4"), 17, "eval.interval = 0");
-  check_rejected(file_of(unmeasured), "expected eval.interval above 0, found 0");
+  for (const char* flags : {"", " --dry-run"})
+    check_rejected(file_of(unmeasured), "expected eval.interval above 0, found 0", flags);
   check_rejected(file_of(study_text(out, "", "eval.patience = 1\n")), "expected eval.patience = 0, found 1");
   check_rejected(file_of(study_text(out, "families = true\n")), "tasks-held-out.jsonl, found none");
   check_rejected(file_of(study_text(out, "", "train.batch = 2\n")), "unknown key 'train.batch' in ");
