@@ -69,31 +69,32 @@ bool validated_alike(const fs::path& checkpoint, const TrainConfig& config, int6
 }  // namespace
 
 TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const dist::ProcessMesh& mesh, Device device)
-    : config_(config),
+    : config_(with_found_origin(config, mesh.world, start_notes_)),
       schema_(schema),
       mesh_(mesh),
-      measuring_(config.run.strict ? dist::make_mesh(mesh.world, mesh.world.size(), 1, 1) : mesh),
+      measuring_(config_.run.strict ? dist::make_mesh(mesh.world, mesh.world.size(), 1, 1) : mesh),
       device_(device),
-      types_(arithmetic(config)),
-      task_(make_task(config)),
+      types_(arithmetic(config_)),
+      task_(make_task(config_)),
       spec_(checked_model()),
-      model_(make_model(config, *spec_, mesh, device, start_notes_)),
-      trainer_(*model_, optimizer_options(config, *model_), config.optimizer.clip, mesh, types_.compute),
-      progress_(stdout, config.log.interval, progress_style(config.log.style)),
+      model_(make_model(config_, *spec_, mesh, device, start_notes_)),
+      trainer_(*model_, optimizer_options(config_, *model_), config_.optimizer.clip, mesh, types_.compute),
+      progress_(stdout, config_.log.interval, progress_style(config_.log.style)),
       files_(progress_),
-      saves_{{config.run.out, config.checkpoint.keep, config.checkpoint.keep_every, [this] { folder_->check_held(); }},
-             OutputRetry(progress_)},
-      spikes_(config.guard.spike, config.guard.warmup) {
+      saves_{
+          {config_.run.out, config_.checkpoint.keep, config_.checkpoint.keep_every, [this] { folder_->check_held(); }},
+          OutputRetry(progress_)},
+      spikes_(config_.guard.spike, config_.guard.warmup) {
   at_root(mesh_.world, [&] { files_.take_metrics_port(config_.log.metrics_port); });
   task_->check_model(*model_);
-  if (rounds_stochastically(config)) trainer_.round_stochastically(rounding_key(config));
-  trainer_.minimise(objective(config));
-  trainer_.capture_steps(config.train.graph);
-  trainer_.average_weights(config.train.ema);
+  if (rounds_stochastically(config_)) trainer_.round_stochastically(rounding_key(config_));
+  trainer_.minimise(objective(config_));
+  trainer_.capture_steps(config_.train.graph);
+  trainer_.average_weights(config_.train.ema);
   trainer_.separate_sources(std::ssize(task_->source_use(0)));
-  if (const std::optional<Origin> origin = origin_of(config, *spec_))
+  if (const std::optional<Origin> origin = origin_of(config_, *spec_))
     origin_lines_ = origin_lines(*origin, *spec_, task_->sample_tokens());
-  state_.seed = config.run.seed;
+  state_.seed = config_.run.seed;
   state_.seq_len = task_->sample_tokens();
   state_.data_fingerprint = task_->fingerprint();
 }

@@ -122,16 +122,16 @@ class TrainingRun {
     dist::BackgroundWork work = {};                                  // by this; it ends before the members above
   };
 
-  const TrainConfig& config_;
-  const Schema& schema_;  // of config_
+  std::vector<std::string> start_notes_;
+  const TrainConfig config_;  // by with_found_origin()
+  const Schema& schema_;      // of the settings as they were given
   const dist::ProcessMesh& mesh_;
   const dist::ProcessMesh measuring_;  // for measurements; of a strict run every rank is a data rank of it
   const Device device_;
   const Arithmetic types_;
   const std::unique_ptr<TrainingTask> task_;
   const std::unique_ptr<const models::ModelSpec> spec_;
-  std::optional<RunFolder> folder_;  // locked by rank 0
-  std::vector<std::string> start_notes_;
+  std::optional<RunFolder> folder_;                                // locked by rank 0
   std::vector<std::pair<std::string, std::string>> origin_lines_;  // of a new run with train.init_from
   std::unique_ptr<models::Model> model_;
   models::Trainer trainer_;

@@ -44,6 +44,18 @@ std::unique_ptr<const models::ModelSpec> model_in(const fs::path& folder) {
 
 bool has_checkpoint(const TrainConfig& config) { return !models::step_folders(config.run.out).empty(); }
 
+TrainConfig with_found_origin(TrainConfig config, const dist::Communicator& world, std::vector<std::string>& notes) {
+  std::string origin, base;
+  dist::run_on_all_ranks(world, [&] {
+    if (world.rank() != 0 || config.train.init_from.empty() || has_checkpoint(config)) return;
+    origin = models::find_model(config.train.init_from, notes).string();
+    base = base_of(config).string();
+  });
+  origin = world.gather_text(origin)[0], base = world.gather_text(base)[0];
+  if (!origin.empty()) config.train.init_from = origin, config.train.init_base = base;
+  return config;
+}
+
 fs::path continued_folder(const TrainConfig& config) {
   std::vector<std::string> notes;  // the resume prints them
   return has_checkpoint(config) ? models::newest_checkpoint(config.run.out, notes).path
@@ -111,15 +123,10 @@ std::vector<std::pair<std::string, std::string>> origin_lines(const Origin& orig
 std::unique_ptr<models::Model> load_origin(const TrainConfig& config, const models::ModelSpec& model, DType dtype,
                                            RandomKey key, const dist::ProcessMesh& mesh,
                                            std::vector<std::string>& notes) {
-  std::string found, changed;  // of a run that still trains, one process decides which checkpoint is the newest
-  dist::run_on_all_ranks(mesh.world, [&] {
-    if (mesh.world.rank() != 0) return;
-    found = models::find_model(config.train.init_from, notes).string();
-    changed = base_of(config).string();
-  });
-  const fs::path folder = mesh.world.gather_text(found)[0], base = mesh.world.gather_text(changed)[0];
   models::LoadedModel loaded;
-  dist::run_on_all_ranks(mesh.world, [&] { loaded = models::init_from(folder, model, key, dtype, mesh, base); });
+  dist::run_on_all_ranks(mesh.world, [&] {
+    loaded = models::init_from(models::find_model(config.train.init_from), model, key, dtype, mesh, base_of(config));
+  });
   notes.insert(notes.end(), loaded.notes.begin(), loaded.notes.end());
   return std::move(loaded.model);
 }

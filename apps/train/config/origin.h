@@ -18,6 +18,10 @@ namespace braid::apps {
 std::unique_ptr<const models::ModelSpec> model_in(const std::filesystem::path& folder);
 // Does the run in run.out have a checkpoint to resume from?
 bool has_checkpoint(const TrainConfig& config);
+// The settings with train.init_from and train.init_base as the folders of models that rank 0 finds: of a run that still
+// trains, another rank might find a newer checkpoint. The same settings where the run resumes. Collective. notes: for
+// the user.
+TrainConfig with_found_origin(TrainConfig config, const dist::Communicator& world, std::vector<std::string>& notes);
 // The folder whose model a run with train.init_from continues: its newest checkpoint, else the folder of init_from.
 std::filesystem::path continued_folder(const TrainConfig& config);
 // The model of the folder with the settings `keys` (model.*, without the preset). Error(setting) when they describe a
@@ -37,7 +41,7 @@ std::optional<Origin> origin_of(const TrainConfig& config, const models::ModelSp
 std::vector<std::pair<std::string, std::string>> origin_lines(const Origin& origin, const models::ModelSpec& model,
                                                               int64_t seq_len);
 
-// The model with the weights of the folder. Collective. notes: for the user.
+// The model with the weights of the folder, for settings by with_found_origin(). Collective. notes: for the user.
 std::unique_ptr<models::Model> load_origin(const TrainConfig& config, const models::ModelSpec& model, DType dtype,
                                            RandomKey key, const dist::ProcessMesh& mesh,
                                            std::vector<std::string>& notes);
