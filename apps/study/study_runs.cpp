@@ -72,7 +72,8 @@ StudyRun make_run(const Study& study, const std::string& size, const std::string
   run.settings = settings_of(study, size, variant);
   if (rate) run.settings.push_back("optimizer.lr=" + shortest(*rate));
   run.settings.push_back(str("train.steps=", run.steps));
-  if (study.warmup_fraction > 0)
+  const auto is_warmup = [](const std::string& setting) { return setting.starts_with("schedule.warmup="); };
+  if (study.warmup_fraction > 0 && std::ranges::none_of(run.settings, is_warmup))
     run.settings.push_back(
         str("schedule.warmup=", std::max<int64_t>(1, std::llround(study.warmup_fraction * double(run.steps)))));
   if (study.coordinates) run.settings.push_back("checkpoint.keep_every=1");
