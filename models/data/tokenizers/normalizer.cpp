@@ -98,12 +98,12 @@ void Normalizer::add(const Section& section) {
     const Pattern pattern(section.at("pattern"));
     const std::string content = section.text("content");
     steps_.push_back({[=](std::string_view text) { return pattern.replace(text, content); }});
-    if (content.empty())
-      steps_.back().drops_begin = [=](std::string_view text) {
-        bool drops = false;
-        pattern.for_each_match(text, [&](size_t begin, size_t end) { drops = drops || (begin == 0 && end > 0); });
-        return drops;
-      };
+    // In the package a content stands where the last character of the match does.
+    steps_.back().drops_begin = [=](std::string_view text) {
+      size_t kept = 0;
+      if (!content.empty() && !text.empty()) next_code_point(text, kept);
+      return pattern.match_at_begin(text) > kept;
+    };
   } else if (type == "Strip") {
     const bool left = section.flag("strip_left"), right = section.flag("strip_right");
     steps_.push_back({[=](std::string_view text) { return strip(text, left, right); }});

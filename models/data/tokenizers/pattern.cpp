@@ -18,6 +18,15 @@ Pattern::Pattern(std::string literal) : literal_(std::move(literal)) {}
 Pattern::Pattern(std::string_view regex, const std::string& where)
     : regex_(std::make_shared<const Regex>(regex, where)) {}
 
+size_t Pattern::match_at_begin(std::string_view text) const {
+  if (!regex_) return text.starts_with(literal_) ? literal_.size() : 0;
+  size_t begin = 0, end = 0;
+  Regex::Search search(*regex_, text);
+  while (search.next(begin, end))
+    if (end > 0) return begin == 0 ? end : 0;
+  return 0;
+}
+
 std::string Pattern::replace(std::string_view text, std::string_view content) const {
   std::string out;
   out.reserve(text.size());

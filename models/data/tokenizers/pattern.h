@@ -26,6 +26,8 @@ class Pattern {
       while ((begin = text.find(literal_, end)) != std::string_view::npos) each(begin, end = begin + literal_.size());
     }
   }
+  // The end of the match that begins where the text does; 0: there is none.
+  size_t match_at_begin(std::string_view text) const;
   std::string replace(std::string_view text, std::string_view content) const;
 
  private:

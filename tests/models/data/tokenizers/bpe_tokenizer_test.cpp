@@ -77,6 +77,18 @@ BOOST_AUTO_TEST_CASE(the_first_word_begins_where_the_input_does) {
   BOOST_TEST(ids(replace(""), "a\nb") == (Ids{3, 0, 1}), boost::test_tools::per_element());
   BOOST_TEST(ids(replace("b"), "\na") == (Ids{3, 1, 0}), boost::test_tools::per_element());
   BOOST_TEST(ids(accents, "\u0301a") == (Ids{0}), boost::test_tools::per_element());
+  // Ids as the package gives them: the first character stays where it alone is replaced, by whatever text.
+  for (const std::string content : {"b", "bb", "bbb"}) {
+    const json runs = {{"type", "Replace"}, {"pattern", {{"Regex", "a+"}}}, {"content", content}};
+    const json pairs = {{"type", "Replace"}, {"pattern", {{"String", "aa"}}}, {"content", content}};
+    const Ids lost(content.size(), 1);
+    Ids kept = lost;
+    kept.insert(kept.begin(), 3);
+    BOOST_TEST(ids(runs, "a") == kept, boost::test_tools::per_element());
+    for (const char* text : {"aa", "aaa", "aaaa"})
+      BOOST_TEST(ids(runs, text) == lost, boost::test_tools::per_element());
+    BOOST_TEST(ids(pairs, "aa") == lost, boost::test_tools::per_element());
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_folder_says_what_ends_a_text) {
