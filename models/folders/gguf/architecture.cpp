@@ -294,13 +294,16 @@ ordered_json read_config(const io::GgufFile& file, const Architecture& a) {
   const double base = value_of<double>(file, key("rope.freq_base")).value_or(10000);
   config["rope_theta"] = base;
   config["rope_scaling"] = nullptr;
-  const double factor = value_of<double>(file, key("rope.scaling.factor")).value_or(0);
-  const std::string scaling =  // linear is llama.cpp's type where there is none; 0 is no factor
-      value_of<std::string>(file, key("rope.scaling.type")).value_or(factor == 0 || factor == 1 ? "none" : "linear");
-  if (scaling == "linear")
-    config["rope_scaling"] = {{"type", "linear"}, {"factor", required<double>(file, key("rope.scaling.factor"))}};
-  else if (scaling != "none")
+  const double factor = value_of<double>(file, key("rope.scaling.factor")).value_or(0);  // 0: none
+  const std::string scaling =  // linear is llama.cpp's type where there is none
+      value_of<std::string>(file, key("rope.scaling.type")).value_or("linear");
+  if (scaling != "linear" && scaling != "none")
     bad(file, key("rope.scaling.type"), "none or linear", detail::preview(scaling));
+  if (scaling == "linear" && factor != 0 && factor != 1) {
+    if (!(factor > 0) || !std::isfinite(factor))
+      bad(file, key("rope.scaling.factor"), "a finite number of at least 0", detail::shortest(factor));
+    config["rope_scaling"] = {{"type", "linear"}, {"factor", factor}};
+  }
   if (const io::GgufTensor* factors = file.find("rope_freqs.weight"))
     config["rope_scaling"] =
         llama3_scaling(file, *factors, base, head_dim, integer("rope.scaling.original_context_length").value_or(8192));

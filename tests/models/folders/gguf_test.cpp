@@ -1,5 +1,6 @@
 // Models as GGUF files and back.
 #include <boost/test/unit_test.hpp>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 
@@ -311,8 +312,11 @@ BOOST_AUTO_TEST_CASE(a_factor_without_a_type_is_linear_and_unknown_keys_are_note
   const Tensor plain = logits_of(*with({}).model), linear = logits_of(*with({{factor, 4.0}}).model);
   BOOST_TEST(!same_bytes(linear, plain));
   BOOST_TEST(same_bytes(linear, logits_of(*with({{factor, 4.0}, {type, std::string("linear")}}).model)));
-  for (const io::GgufMetadata& none : {io::GgufMetadata{{factor, 1.0}}, io::GgufMetadata{{factor, 0.0}},
-                                       io::GgufMetadata{{factor, 4.0}, {type, std::string("none")}}})
+  for (const io::GgufMetadata& none :
+       {io::GgufMetadata{{factor, 1.0}}, io::GgufMetadata{{factor, 0.0}},
+        io::GgufMetadata{{type, std::string("linear")}}, io::GgufMetadata{{factor, 1.0}, {type, std::string("linear")}},
+        io::GgufMetadata{{factor, 0.0}, {type, std::string("linear")}},
+        io::GgufMetadata{{factor, 4.0}, {type, std::string("none")}}})
     BOOST_TEST(same_bytes(plain, logits_of(*with(none).model)));
   BOOST_TEST(with({{"llama.attention.causal", true}, {"llama.expert_count", int64_t{0}}}).notes.empty());
   const auto notes = with({{"llama.unheard", int64_t{1}}, {"llama.of", 2.0}, {"general.name", std::string("x")}}).notes;
@@ -367,6 +371,8 @@ BOOST_AUTO_TEST_CASE(files_of_other_models_are_refused) {
   changed("llama.attention.causal", io::GgufValue(false), "expected true, or no such key, found false");
   changed("split.count", int64_t{2}, "join the files");
   changed("llama.rope.scaling.type", std::string("yarn"), "none or linear");
+  for (const double factor : {-4.0, std::nan(""), HUGE_VAL})
+    changed("llama.rope.scaling.factor", factor, "llama.rope.scaling.factor");
   changed("x", int64_t{1}, "model.layers.0.mlp.up_proj.weight is missing", "blk.0.ffn_up.weight");
   changed("tokenizer.ggml.model", std::string("t5"), "gpt2 (byte-level BPE) or llama (SentencePiece BPE)");
   changed("tokenizer.ggml.model", std::string("gpt2"), "as many kinds and scores");
