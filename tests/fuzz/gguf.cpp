@@ -13,6 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (file.in_groups(t)) fuzz([&] { file.groups(t); });
     }
     fuzz([&] { braid::models::gguf::read_config(file, braid::models::gguf::architecture_of(file)); });
+    fuzz([&] { braid::models::gguf::note_on_keys(file, braid::models::gguf::architecture_of(file)); });
     fuzz([&] {
       const auto files = braid::models::gguf::read_tokenizer(file);
       if (!files.empty()) braid::models::text::tokenizer_of_files(files, "fuzz");
