@@ -96,7 +96,8 @@ void add_python_code(const models::ModelSpec& spec, models::WeightFormat& format
 int write_gguf(const models::LoadedModel& loaded, const Arguments& arguments) {
   const std::string file = arguments.get("gguf"), type = arguments.get("type");
   const std::vector<int32_t> ends = ends_of_text(loaded, loaded.model->spec()->vocab_size(), nullptr);
-  models::save_gguf(*loaded.model, loaded.tokenizer.get(), type, file, ends);
+  const std::string note = models::save_gguf(*loaded.model, loaded.tokenizer.get(), type, file, ends);
+  if (!note.empty()) print_notes({note});
   std::printf("%s: %s%s\n", file.c_str(), type.c_str(), loaded.tokenizer ? "" : ", without a tokenizer");
   return 0;
 }

@@ -1,5 +1,6 @@
 #include "braid/models/folders/gguf/cuts.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "braid/models/data/tokenizers/unicode.h"
@@ -38,6 +39,26 @@ json essence(const json& pre_tokenizer) {
             {"add_prefix_space", member(pre_tokenizer, "add_prefix_space")},
             {"use_regex", member(pre_tokenizer, "use_regex").is_null() || member(pre_tokenizer, "use_regex") == true}};
   return pre_tokenizer;
+}
+
+// Whether two texts can stand in one with characters in common.
+bool overlap(std::string_view a, std::string_view b) {
+  bool found = a.find(b) != a.npos || b.find(a) != b.npos;
+  for (size_t n = 1; !found && n < std::min(a.size(), b.size()); ++n)
+    found = a.ends_with(b.substr(0, n)) || b.ends_with(a.substr(0, n));
+  return found;
+}
+
+// Files are read with one search for all added tokens; a tokenizer.json looks for the normalized ones in what the
+// others leave.
+void check_one_search(const json& tokens) {
+  std::vector<std::string> kinds[2];
+  for (const json& token : tokens) kinds[member(token, "normalized") == true].push_back(token.at("content"));
+  for (const std::string& a : kinds[0])
+    for (const std::string& b : kinds[1])
+      if (overlap(a, b))
+        reject(str("its added tokens '", detail::preview(a), "' and '", detail::preview(b),
+                   "' overlap and only the second is normalized"));
 }
 
 }  // namespace
@@ -94,6 +115,15 @@ bool begins_with_space(const json& root) {
   return member(pre, "prepend_scheme") != "never";
 }
 
+std::string note_on_spaces(const json& root) {
+  const json& pre = member(root, "pre_tokenizer");
+  if (member(pre, "type") != "Metaspace" || !begins_with_space(root)) return "";
+  return str("the file gives other ids for texts that begin with a space or ", kSpace,
+             member(pre, "prepend_scheme") == "first" ? ", and for any text behind an added token"
+                                                      : ", also behind an added token",
+             ": GGUF puts ", kSpace, " before every text");
+}
+
 void check_expressible(const json& root, bool pieces) {
   const json &model = member(root, "model"), &normalizer = member(root, "normalizer");
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
@@ -115,6 +145,7 @@ void check_expressible(const json& root, bool pieces) {
       if (member(token, key) == true && !(same && std::string_view(key) == "normalized"))
         reject(str("its added token '", detail::preview(content), "' has ", key));
   }
+  check_one_search(member(root, "added_tokens"));
 }
 
 }  // namespace braid::models::gguf

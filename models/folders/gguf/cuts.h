@@ -29,6 +29,8 @@ const Cut& cut_of(const nlohmann::json& root);
 // add_space_prefix of one with SentencePiece's BPE. Error(setting) where the text is changed or cut in another way than
 // that spaces become kSpace.
 bool begins_with_space(const nlohmann::json& root);
+// Names the texts for which that is another tokenizer, for the user; "": there are none.
+std::string note_on_spaces(const nlohmann::json& root);
 // Error(setting) for added tokens and settings of BPE that no file can say; pieces: SentencePiece's.
 void check_expressible(const nlohmann::json& root, bool pieces);
 

@@ -118,8 +118,8 @@ std::vector<int32_t> gguf_end_ids(const fs::path& path, int64_t vocabulary) {
   return ends;
 }
 
-void save_gguf(const Model& model, const text::Tokenizer* tokenizer, const std::string& type, const fs::path& path,
-               const std::vector<int32_t>& ends) {
+std::string save_gguf(const Model& model, const text::Tokenizer* tokenizer, const std::string& type,
+                      const fs::path& path, const std::vector<int32_t>& ends) {
   nn::check_not_quantized(model, "saved");
   const std::unique_ptr<const ModelSpec> spec = model.spec();
   const gguf::Architecture* architecture = gguf::architecture_of(spec->model_type());
@@ -131,8 +131,9 @@ void save_gguf(const Model& model, const text::Tokenizer* tokenizer, const std::
   });
   const auto config = io::parse_json(spec->config_json(), "config.json");
   gguf::WrittenConfig written = gguf::write_config(config, *architecture);
+  std::string note;
   if (tokenizer)
-    for (auto& pair : gguf::write_tokenizer(*tokenizer, spec->vocab_size()))
+    for (auto& pair : gguf::write_tokenizer(*tokenizer, spec->vocab_size(), &note))
       written.metadata.push_back(std::move(pair));
   else
     written.metadata.emplace_back("tokenizer.ggml.model", std::string("none"));  // llama.cpp reads no file without
@@ -192,6 +193,7 @@ void save_gguf(const Model& model, const text::Tokenizer* tokenizer, const std::
     }
   }
   io::write_gguf(path.string(), written.metadata, tensors);
+  return note;
 }
 
 }  // namespace braid::models

@@ -30,8 +30,9 @@ std::vector<int32_t> gguf_end_ids(const std::filesystem::path& path, int64_t voc
 
 // Writes the model of a published family; matrices as `type`, f32, f16, bf16, q8_0 or q4_0, all else as f32.
 // Error(setting) for a model or tokenizer that the format has no name for, and where the rows of a matrix are no
-// multiple of 32. tokenizer: may be null. ends: of a text, where the tokenizer has none.
-void save_gguf(const Model& model, const text::Tokenizer* tokenizer, const std::string& type,
-               const std::filesystem::path& path, const std::vector<int32_t>& ends = {});
+// multiple of 32. tokenizer: may be null. ends: of a text, where the tokenizer has none. Returns a note for the user on
+// texts whose ids the file changes; "": none.
+std::string save_gguf(const Model& model, const text::Tokenizer* tokenizer, const std::string& type,
+                      const std::filesystem::path& path, const std::vector<int32_t>& ends = {});
 
 }  // namespace braid::models

@@ -196,7 +196,7 @@ void write_ends(const std::vector<int32_t>& ends, Metadata& metadata) {
   for (size_t i = 0; i < ends.size(); ++i) metadata.emplace_back(str(kKey, kEnds[i], "_token_id"), int64_t{ends[i]});
 }
 
-Metadata write_tokenizer(const text::Tokenizer& tokenizer, int64_t size) {
+Metadata write_tokenizer(const text::Tokenizer& tokenizer, int64_t size, std::string* note) {
   const std::vector<text::TokenizerFile> files = tokenizer.files();
   const auto file_of = [&](const char* name) -> const std::string* {
     const auto at = std::ranges::find(files, name, &text::TokenizerFile::name);
@@ -258,6 +258,7 @@ Metadata write_tokenizer(const text::Tokenizer& tokenizer, int64_t size) {
     if (const std::string other = what_scores_change(merges, parts); !other.empty()) reject(other);
     add("scores", scores);
     add("add_space_prefix", begins_with_space(root));
+    if (note) *note = note_on_spaces(root);
   } else {
     add("merges", merges);
   }
@@ -270,12 +271,19 @@ Metadata write_tokenizer(const text::Tokenizer& tokenizer, int64_t size) {
     reject("it puts more or another token behind a text than the one that ends it");
   add("add_bos_token", !begin.empty());
   add("add_eos_token", !end.empty());
-  if (!begin.empty()) add("bos_token_id", int64_t{begin[0]});
+  json config;
+  if (const std::string* file = file_of("tokenizer_config.json"))
+    config = io::parse_json(*file, "tokenizer_config.json");
+  if (!begin.empty()) {
+    add("bos_token_id", int64_t{begin[0]});
+  } else {  // which a chat template may write
+    const json &bos = member(config, "bos_token"), &name = bos.is_object() ? member(bos, "content") : bos;
+    for (size_t i = 0; i < tokens.size(); ++i)
+      if (kinds[i] != kUnused && name == tokens[i]) add("bos_token_id", static_cast<int64_t>(i));
+  }
   write_ends(tokenizer.end_ids(), metadata);
   if (tokenizer.pad_id() >= 0) add("padding_token_id", int64_t{tokenizer.pad_id()});
-  json chat;
-  if (const std::string* config = file_of("tokenizer_config.json"))
-    chat = member(io::parse_json(*config, "tokenizer_config.json"), "chat_template");
+  json chat = member(config, "chat_template");
   for (const json& named : chat.is_array() ? json(chat) : json::array())
     if (member(named, "name") == "default") chat = member(named, "template");
   if (const std::string* jinja = file_of("chat_template.jinja")) chat = *jinja;

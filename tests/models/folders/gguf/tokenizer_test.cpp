@@ -4,6 +4,8 @@
 #include <boost/test/unit_test.hpp>
 #include <functional>
 
+#include "braid/models/folders/gguf/gguf_folder.h"
+#include "braid/models/registry.h"
 #include "tests/models/data/tokenizers/fixtures.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
@@ -136,18 +138,17 @@ BOOST_AUTO_TEST_CASE(tokens_around_a_text_survive) {
 BOOST_AUTO_TEST_CASE(forms_of_the_same_tokenizer_survive) {
   const auto check_same = [](const models::text::Tokenizer& given) {
     const auto read = through_metadata(given, given.vocab_size());
-    for (const char* text : {"hello world", "the  2025 words\n\tof Caf\u00e9", "x"})
-      BOOST_TEST(read->encode(text) == given.encode(text), boost::test_tools::per_element());
+    for (const char* text : {"hello world", "the  2025 words\n\tof Caf\u00e9", "x", " hello", "hello</s>world"})
+      BOOST_TEST(read->encode(text, true) == given.encode(text, true), boost::test_tools::per_element());
+    std::string note;
+    models::gguf::write_tokenizer(given, given.vocab_size(), &note);
+    BOOST_TEST(note == "");
   };
-  for (const char* scheme : {"first", "always", "never", ""}) {
-    check_same(*changed("llama2_metaspace", [&](json& root) {
-      if (*scheme)
-        root["pre_tokenizer"]["prepend_scheme"] = scheme;
-      else
-        root["pre_tokenizer"].erase("prepend_scheme");
-      root["added_tokens"][2]["normalized"] = true;  // of a text that no normalizer changes
-    }));
-  }
+  check_same(*changed("llama2_metaspace", [&](json& root) {
+    root["pre_tokenizer"]["prepend_scheme"] = "never";
+    root["added_tokens"][2]["normalized"] = true;  // of a text that no normalizer changes
+  }));
+  check_same(*changed("llama2", [](json&) {}));
   check_same(*changed("llama2", [](json& root) {  // Gemma's
     root["normalizer"] = root["normalizer"]["normalizers"][1];
     root["pre_tokenizer"] = {
@@ -157,6 +158,70 @@ BOOST_AUTO_TEST_CASE(forms_of_the_same_tokenizer_survive) {
   check_same(*merged);
   for (const auto& [key, value] : models::gguf::write_tokenizer(*merged, merged->vocab_size()))
     if (key == "tokenizer.ggml.pre") BOOST_TEST(std::get<std::string>(value) == "dbrx");
+}
+
+// The format's space stands before every text, that of Metaspace before some: a note names the others.
+BOOST_AUTO_TEST_CASE(a_note_names_the_texts_with_other_ids) {
+  for (const std::string scheme : {"first", "always", ""}) {
+    BOOST_TEST_CONTEXT(scheme) {
+      const auto given = changed("llama2_metaspace", [&](json& root) {
+        if (scheme.empty())
+          root["pre_tokenizer"].erase("prepend_scheme");
+        else
+          root["pre_tokenizer"]["prepend_scheme"] = scheme;
+      });
+      const auto read = through_metadata(*given, given->vocab_size());
+      const auto same = [&](const char* text) { return read->encode(text, true) == given->encode(text, true); };
+      for (const char* text : {"hello world", "the  2025 words\n\tof Caf\u00e9", "x", "x </s>"}) BOOST_TEST(same(text));
+      for (const char* text : {" hello", "\u2581x", "hello</s> world"}) BOOST_TEST(!same(text));
+      BOOST_TEST(same("hello</s>world") == (scheme != "first"));
+      std::string note;
+      models::gguf::write_tokenizer(*given, given->vocab_size(), &note);
+      BOOST_TEST(note == "the file gives other ids for texts that begin with a space or \u2581, " +
+                             std::string(scheme == "first" ? "and for any text" : "also") +
+                             " behind an added token: GGUF puts \u2581 before every text");
+    }
+  }
+}
+
+// A chat template may write it where the template of texts does not.
+BOOST_AUTO_TEST_CASE(the_token_of_the_beginning_survives) {
+  const auto bos = [](const json& config) {
+    json root = json::parse(golden_text("llama2/tokenizer.json"));
+    root["post_processor"] = nullptr;
+    const auto given = models::text::tokenizer_of_files(
+        {{"tokenizer.json", root.dump()}, {"tokenizer_config.json", config.dump()}}, "llama2");
+    int64_t id = -1;
+    for (const auto& [key, value] : models::gguf::write_tokenizer(*given, given->vocab_size())) {
+      if (key == "tokenizer.ggml.bos_token_id") id = std::get<int64_t>(value);
+      if (key == "tokenizer.ggml.add_bos_token") BOOST_TEST(!std::get<bool>(value));
+    }
+    BOOST_TEST(through_metadata(*given, given->vocab_size())->with_template(std::vector<int32_t>{5}).size() == 1u);
+    return id;
+  };
+  BOOST_TEST(bos({{"bos_token", "<s>"}}) == 1);
+  BOOST_TEST(bos({{"bos_token", {{"content", "<unk>"}}}}) == 0);
+  BOOST_TEST(bos({{"bos_token", "nothing"}}) == -1);
+  BOOST_TEST(bos({{"bos_token", nullptr}}) == -1);
+}
+
+// The token of the beginning is the tokenizer's, config.json's where it names none.
+BOOST_AUTO_TEST_CASE(a_model_is_saved_with_the_beginning_and_returns_the_note) {
+  TempFolder folder;
+  json root = golden_json("llama2_metaspace/tokenizer.json");
+  root["post_processor"] = nullptr;
+  const auto bos = [&](const std::string& config) {
+    const auto tokenizer = models::text::tokenizer_of_files(
+        {{"tokenizer.json", root.dump()}, {"tokenizer_config.json", config}}, "llama2_metaspace");
+    const std::string size = std::to_string(tokenizer->vocab_size()), path = folder / "m.gguf";
+    const auto spec =
+        models::configure_model("llama-tiny", {{"n_layer", "1"}, {"bos_token_id", "0"}, {"vocab_size", size}});
+    const std::string note = models::save_gguf(*spec->make({1, 0}), tokenizer.get(), "f32", path);
+    BOOST_TEST(note.find("other ids") != std::string::npos);
+    return std::get<int64_t>(io::GgufFile(path).metadata().at("tokenizer.ggml.bos_token_id"));
+  };
+  BOOST_TEST(bos(R"({"bos_token": "<s>"})") == 1);
+  BOOST_TEST(bos("{}") == 0);
 }
 
 // A file would be read as a tokenizer of other ids.
@@ -193,6 +258,27 @@ BOOST_AUTO_TEST_CASE(what_no_file_can_say_is_refused) {
           [](json& root) { root["added_tokens"][2]["lstrip"] = true; });
   refused("qwen2", "cut in another way (ignore_merges true)",
           [](json& root) { root["model"]["ignore_merges"] = true; });
+  const auto add = [](json& root, const std::string& content, bool normalized) {
+    json token = root["added_tokens"].back();
+    token["id"] = token["id"].get<int64_t>() + 1;
+    token["content"] = content, token["normalized"] = normalized, token["special"] = false;
+    root["added_tokens"].push_back(token);
+  };
+  for (const std::string text : {"wor", "o world", "ohell", "hello w"})  // on either side, inside
+    refused("gpt2", "overlap and only the second is normalized", [&](json& root) {
+      add(root, text, false);
+      if (text == "hello w") return add(root, "hello wor", true);
+      add(root, "hello wo", true);
+    });
+  for (const bool normalized : {true, false}) {  // alike, or apart
+    const auto given = changed("gpt2", [&](json& root) {
+      add(root, normalized ? "wor" : "x y", normalized);
+      add(root, "hello w", true);
+    });
+    const auto read = through_metadata(*given, given->vocab_size());
+    for (const char* words : {"hello world", "x y hello w", "hello x y wor"})
+      BOOST_TEST(read->encode(words, true) == given->encode(words, true), boost::test_tools::per_element());
+  }
   refused("gpt2", "cut in another way", [](json& root) {
     root["model"]["merges"] = json::array();
     root["pre_tokenizer"]["add_prefix_space"] = true;
