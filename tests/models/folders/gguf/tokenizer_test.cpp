@@ -264,10 +264,10 @@ BOOST_AUTO_TEST_CASE(what_no_file_can_say_is_refused) {
     token["content"] = content, token["normalized"] = normalized, token["special"] = false;
     root["added_tokens"].push_back(token);
   };
-  for (const std::string text : {"wor", "o world", "ohell", "hello w"})  // on either side, inside
+  for (const std::string content : {"wor", "o world", "ohell", "hello w"})  // on either side, inside
     refused("gpt2", "overlap and only the second is normalized", [&](json& root) {
-      add(root, text, false);
-      if (text == "hello w") return add(root, "hello wor", true);
+      add(root, content, false);
+      if (content == "hello w") return add(root, "hello wor", true);
       add(root, "hello wo", true);
     });
   for (const bool normalized : {true, false}) {  // alike, or apart
