@@ -194,15 +194,17 @@ void Disk::write_folder(const Entry& stable, const std::string& to, Random& rand
 void Disk::lose_power(const std::string& folder, Random& random) const {
   std::map<const Node*, size_t> first_parts;  // of the changes of a folder: how many are there
   std::set<const Node*> any;                  // folders of whose changes any may be there
-  std::map<const Node*, size_t> counts;
-  for (const Change& change : changes_) ++counts[(change.to ? change.to : change.from).get()];
-  for (const auto& [of, count] : counts) {
+  std::map<const Node*, size_t> counts, seen;
+  const auto folder_of = [](const Change& change) { return (change.to ? change.to : change.from).get(); };
+  for (const Change& change : changes_) ++counts[folder_of(change)];
+  for (const Change& change : changes_) {  // not in the order of addresses, which are others each time
+    const Node* of = folder_of(change);
+    if (first_parts.contains(of)) continue;
     if (random.one_in(2)) any.insert(of);
-    first_parts[of] = random.below(count + 1);
+    first_parts[of] = random.below(counts[of] + 1);
   }
-  std::map<const Node*, size_t> seen;
   for (const Change& change : changes_) {
-    const Node* of = (change.to ? change.to : change.from).get();
+    const Node* of = folder_of(change);
     const bool there = any.contains(of) ? random.one_in(2) : seen[of]++ < first_parts[of];
     if (there) change.apply();
   }
