@@ -182,7 +182,7 @@ void bind_models(nb::module_& m, nb::module_& layers) {
         self.saved.insert(draft.target());
       },
       "folder"_a,
-      "Writes a model folder with config.json, weights and tokenizer, all or nothing. It must hold no other model: only "
+      "Writes a model folder with config.json, weights and tokenizer, all or nothing. It must hold no other model; "
       "weights that this object saved there before are replaced.");
   bind_generation(m, c);
   c.def(
