@@ -378,29 +378,4 @@ BOOST_AUTO_TEST_CASE(files_of_other_models_are_refused) {
   changed("tokenizer.ggml.model", std::string("gpt2"), "as many kinds and scores");
 }
 
-// Tokens that end a text, of a model without a tokenizer.
-BOOST_AUTO_TEST_CASE(ends_survive_a_file) {
-  const ScratchFolder scratch;
-  const fs::path path = scratch.path() / "model.gguf";
-  const auto model = made("llama-tiny", {{"n_layer", "1"}, {"eos_token_id", "7"}});
-  const auto ends = [&](const std::vector<int32_t>& given) {
-    models::save_gguf(*model, nullptr, "f32", path, given);
-    return models::gguf_end_ids(path, 100);
-  };
-  BOOST_TEST(ends({}) == std::vector<int32_t>({7}), boost::test_tools::per_element());
-  BOOST_TEST(ends({15, 9, 200}) == std::vector<int32_t>({15, 9}), boost::test_tools::per_element());
-  const models::LoadedModel read = models::load_model(path);
-  BOOST_TEST(read.format.files.at("generation_config.json").find("200") != std::string::npos);
-  BRAID_CHECK_FAILS(ends({1, 2, 3, 4}), ErrorKind::setting, "cannot name 4 tokens that end a text: expected at most 3");
-}
-
-BOOST_AUTO_TEST_CASE(a_file_is_no_tokenizer) {
-  const ScratchFolder scratch;
-  models::save_gguf(*made("llama-tiny", {{"n_layer", "1"}}), nullptr, "f32", scratch.path() / "model.gguf");
-  BRAID_CHECK_FAILS(models::text::load_tokenizer((scratch.path() / "model.gguf").string()), ErrorKind::input,
-                    "found the GGUF file");
-  const io::GgufFile file((scratch.path() / "model.gguf").string());
-  BOOST_TEST(std::get<std::string>(file.metadata().at("tokenizer.ggml.model")) == "none");
-}
-
 BOOST_AUTO_TEST_SUITE_END()

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "braid/models/folders/gguf/gguf_folder.h"
+#include "braid/models/folders/pretrained.h"
 #include "braid/models/registry.h"
 #include "tests/models/data/tokenizers/fixtures.h"
 #include "tests/support/temp_folder.h"
@@ -302,6 +303,31 @@ BOOST_AUTO_TEST_CASE(merges_that_make_other_tokens_are_refused) {
                     "no merge makes the token 'abc' of 'a' and 'bc'");
   BRAID_CHECK_FAILS(write({"a b", "b c", "ab c", "c ab", "a bc"}), ErrorKind::setting,
                     "merges of the token 'abc' stand apart");
+}
+
+// Tokens that end a text, of a model without a tokenizer.
+BOOST_AUTO_TEST_CASE(ends_survive_a_file) {
+  const TempFolder scratch;
+  const std::string path = scratch / "model.gguf";
+  const auto model = models::configure_model("llama-tiny", {{"n_layer", "1"}, {"eos_token_id", "7"}})->make({1, 0});
+  const auto ends = [&](const std::vector<int32_t>& given) {
+    models::save_gguf(*model, nullptr, "f32", path, given);
+    return models::gguf_end_ids(path, 100);
+  };
+  BOOST_TEST(ends({}) == std::vector<int32_t>({7}), boost::test_tools::per_element());
+  BOOST_TEST(ends({15, 9, 200}) == std::vector<int32_t>({15, 9}), boost::test_tools::per_element());
+  const models::LoadedModel read = models::load_model(path);
+  BOOST_TEST(read.format.files.at("generation_config.json").find("200") != std::string::npos);
+  BRAID_CHECK_FAILS(ends({1, 2, 3, 4}), ErrorKind::setting, "cannot name 4 tokens that end a text: expected at most 3");
+}
+
+BOOST_AUTO_TEST_CASE(a_file_is_no_tokenizer) {
+  const TempFolder scratch;
+  const auto model = models::configure_model("llama-tiny", {{"n_layer", "1"}})->make({1, 0});
+  models::save_gguf(*model, nullptr, "f32", scratch / "model.gguf");
+  BRAID_CHECK_FAILS(models::text::load_tokenizer(scratch / "model.gguf"), ErrorKind::input, "found the GGUF file");
+  const io::GgufFile file(scratch / "model.gguf");
+  BOOST_TEST(std::get<std::string>(file.metadata().at("tokenizer.ggml.model")) == "none");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
