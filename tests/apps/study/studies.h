@@ -21,8 +21,7 @@ inline void check_rejected(const std::filesystem::path& file, const std::string&
   BOOST_TEST(std::ranges::count(got.output, '\n') == 1, got.output);
 }
 
-inline size_t rows_of(const std::filesystem::path& csv) {
-  return split(slurp(csv), '\n').size() - 2;
-}  // less the header and the end
+// Without the header and the empty line at the end.
+inline size_t rows_of(const std::filesystem::path& csv) { return split(slurp(csv), '\n').size() - 2; }
 
 }  // namespace braid::test
