@@ -82,6 +82,14 @@ BOOST_AUTO_TEST_CASE(settings_that_mean_another_model_are_errors) {
   };
   fails(plain, {{"n_layer", "3"}}, "expected model.n_layer = 2, found 3");
   fails(plain, {{"rope_base", "5000"}}, "expected model.rope_base = 10000, found 5000");
+  fails(plain,
+        {{"n_layer", "3"},
+         {"rope_base", "5000"},
+         {"norm_eps", "0.5"},
+         {"logit_softcap", "5"},
+         {"attention_softcap", "5"},
+         {"scale_embeddings", "true"}},
+        "; and 3 more; leave these settings out");
   fails(composed, {{"profile.gelu", "erf"}}, "expected model.profile.gelu = tanh, found erf");
   fails(composed, {{"use_dcmha", "false"}}, "layers.0.attention.dyn_w_proj.dd (32, 1, 16) would have no place");
 }

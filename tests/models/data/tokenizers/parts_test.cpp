@@ -125,6 +125,9 @@ BOOST_AUTO_TEST_CASE(patterns_are_read_as_oniguruma_reads_them) {
   BOOST_TEST(parts("(?i:'S)|x", "'ſx") == "['ſ][x]");
   BOOST_TEST(parts("x*", "axxb") == "[][xx][]");
   BOOST_TEST(parts("[]a]+", "a]b") == "[a]]");
+  BOOST_TEST(parts("\\d+|\\D", "12\u0663a") == "[12\u0663][a]");
+  BOOST_TEST(parts("[\\da]+", "a1 \u0663") == "[a1][\u0663]");
+  BOOST_TEST(parts("[\\v\\n\\0]+", std::string_view("a\v\nb\0", 5)) == std::string("[\v\n][\0]", 7));
   BOOST_TEST(parts("\\w+", "m²½.") == "[m²½]");  // which are word characters outside of a class only
   BOOST_TEST(parts("[\\w]+", "m²½.") == "[m]");
   BOOST_TEST(parts("\\w+|[^\\w\\s]+", "(½) a") == "[(½)][a]");

@@ -23,6 +23,13 @@ BOOST_AUTO_TEST_CASE(bytes_round_trip_exactly) {
   BOOST_TEST(t.encode("").empty());
 }
 
+BOOST_AUTO_TEST_CASE(nothing_stands_around_bytes) {
+  const ByteTokenizer t;
+  const std::vector<int32_t> a{'a', 'b'}, b{'c'}, both{'a', 'b', 'c'};
+  BOOST_TEST(t.with_template(a) == a, boost::test_tools::per_element());
+  BOOST_TEST(t.with_template(a, b) == both, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(specials_only_when_asked) {
   const ByteTokenizer t;
   const std::string text = "a<|endoftext|><|pad|>b<|pad";

@@ -286,6 +286,17 @@ BOOST_AUTO_TEST_CASE(what_no_file_can_say_is_refused) {
   });
 }
 
+BOOST_AUTO_TEST_CASE(words_that_are_cut_in_an_unknown_way_are_refused) {
+  const TempFolder folder;
+  const auto given = models::text::tokenizer_of_files({{"tokenizer.json", golden_text("gpt2/tokenizer.json")}}, "gpt2");
+  auto metadata = models::gguf::write_tokenizer(*given, given->vocab_size());
+  for (auto& [key, value] : metadata)
+    if (key == "tokenizer.ggml.pre") value = std::string("of-tomorrow");
+  io::write_gguf(folder / "t.gguf", metadata, {});
+  BRAID_CHECK_FAILS(models::gguf::read_tokenizer(io::GgufFile(folder / "t.gguf")), ErrorKind::input, "gpt-2, ",
+                    "of-tomorrow", "give --tokenizer FOLDER");
+}
+
 // A file is read with every cut of a token as a merge: here it would make abc, where the merges leave a and bc.
 BOOST_AUTO_TEST_CASE(merges_that_make_other_tokens_are_refused) {
   const auto write = [](const std::vector<std::string>& merges) {

@@ -257,6 +257,9 @@ BOOST_AUTO_TEST_CASE(another_context_is_the_same_model) {
         models::check_same_model(checkpoint, *spec_with({{"block_size", "999"}, {"norm_eps", "0.5"}}));
       },
       "model.norm_eps = 1e-05, found 0.5; "));
+  const models::SettingTexts many = {{"norm_eps", "0.5"},      {"logit_softcap", "5"},       {"attention_softcap", "5"},
+                                     {"use_qk_norm", "false"}, {"scale_embeddings", "true"}, {"rope_base", "5"}};
+  BOOST_TEST(throws_with([&] { models::check_same_model(checkpoint, *spec_with(many)); }, "; and 3 more; undo"));
 }
 
 BOOST_AUTO_TEST_CASE(earlier_lengths_of_sequences_are_kept) {
