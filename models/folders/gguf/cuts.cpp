@@ -126,8 +126,9 @@ std::string note_on_spaces(const json& root) {
 
 void check_expressible(const json& root, bool pieces) {
   const json &model = member(root, "model"), &normalizer = member(root, "normalizer");
+  const json nothing = "";
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
-    if (!member(model, key).is_null() && member(model, key) != "") reject(str("its ", key));
+    if (!member(model, key).is_null() && member(model, key) != nothing) reject(str("its ", key));
   if (pieces && member(model, "ignore_merges") == true) reject("ignore_merges beside byte_fallback");
   for (unsigned byte = 0; byte < 256 && (pieces || !member(model, "unk_token").is_null()); ++byte) {
     char piece[8];
