@@ -231,19 +231,15 @@ BenchModel bench_model(const Arguments& arguments) {
 
 // Those that this call does not have yet.
 static std::vector<std::string> memory_ways(const Arguments& arguments) {
-  const std::string what = arguments.get("WHAT"), dtype = arguments.get("dtype");
-  const bool decode = what == "decode", comm = what == "comm", bits = decode && device_of(arguments) == kCpu;
-  const std::string types = dtype == "int4"   ? ""
-                            : dtype == "int8" ? "int4"
-                            : dtype == "bf16" ? (bits ? "int8 or int4" : "")
-                                              : (bits ? "bf16, int8 or int4" : "bf16");
+  const std::string what = arguments.get("WHAT");
+  const bool decode = what == "decode", comm = what == "comm";
+  const std::string types = smaller_types(arguments.get("dtype"), decode && device_of(arguments) == kCpu);
   std::vector<std::string> ways;
   if (comm) ways.emplace_back("a smaller --megabytes");
   if (!decode && !comm && !arguments.has("recompute")) ways.emplace_back("--recompute");
   if (!comm && !types.empty()) ways.push_back("--dtype " + types);
   if (arguments.get_int("batch") > 1 && (!decode || arguments.has("batch"))) ways.emplace_back("a smaller --batch");
-  ways.emplace_back(decode ? "a smaller --context" : "a smaller --seq-len");
-  ways.emplace_back("a smaller model");
+  ways.insert(ways.end(), {decode ? "a smaller --context" : "a smaller --seq-len", "a smaller model"});
   return ways;
 }
 

@@ -266,26 +266,29 @@ int report_error(int code, const std::string& message) {
   return code;
 }
 
-static std::string with_ways(const std::vector<std::string>& ways) {
-  return "; it takes less with " + join(ways, ", ");
+std::string smaller_types(const std::string& dtype, bool bits) {
+  if (dtype == "int4" || (dtype == "bf16" && !bits)) return "";
+  return dtype == "int8" ? "int4" : dtype == "bf16" ? "int8 or int4" : bits ? "bf16, int8 or int4" : "bf16";
 }
 
-std::string memory_advice(const Command& command) {
-  if (std::ranges::count(command.flags, "dtype", &Flag::name) == 0)
-    return command.overrides.empty() ? "; it takes less with a smaller model" : "";
+static std::vector<std::string> memory_ways(const Command& command, const Arguments& arguments) {
   std::vector<std::string> ways;
   for (const Flag& flag : command.flags) {
-    const bool has_bits = std::ranges::count(flag.rule.choices, "int4") > 0;
-    if (flag.name == "dtype") ways.insert(ways.begin(), has_bits ? "--dtype bf16, int8 or int4" : "--dtype bf16");
+    const bool bits = std::ranges::count(flag.rule.choices, "int4") > 0;
+    const std::string types = flag.name == "dtype" ? smaller_types(arguments.get("dtype"), bits) : "";
+    if (!types.empty()) ways.insert(ways.begin(), "--dtype " + types);
     if (flag.name == "sequences" || flag.name == "positions" || flag.name == "batch" || flag.name == "tokens")
       ways.push_back("a smaller --" + flag.name);
   }
-  ways.push_back("a smaller model");
-  return with_ways(ways);
+  ways.emplace_back("a smaller model");
+  return ways;
 }
 
 std::string memory_advice(const Command& command, const Arguments& arguments) {
-  return command.memory_ways ? with_ways(command.memory_ways(arguments)) : memory_advice(command);
+  if (std::ranges::count(command.flags, "dtype", &Flag::name) == 0)
+    return command.overrides.empty() ? "; it takes less with a smaller model" : "";
+  return "; it takes less with " +
+         join(command.memory_ways ? command.memory_ways(arguments) : memory_ways(command, arguments), ", ");
 }
 
 Unhandled describe_unhandled(const std::exception& error) {
