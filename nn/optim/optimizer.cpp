@@ -56,6 +56,13 @@ MuonOptions::Scale parse_muon_scale(const std::string& text) {
   fail(ErrorKind::setting, "unknown muon.scale '" + text + "': expected rms or spectral");
 }
 
+MuonOptions::Normalise parse_muon_normalise(const std::string& text) {
+  using enum MuonOptions::Normalise;
+  for (const auto& [name, value] : {std::pair{"none", none}, {"rows", rows}, {"columns", columns}, {"both", both}})
+    if (text == name) return value;
+  fail(ErrorKind::setting, "unknown muon.normalise '" + text + "': expected none, rows, columns or both");
+}
+
 Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions& options,
                      const std::vector<std::string>& state_suffixes,
                      const std::optional<std::vector<std::string>>& matrix_suffixes)

@@ -27,11 +27,14 @@ namespace braid::nn {
 // What muon reads (rules/muon.h).
 struct MuonOptions {
   enum class Scale { rms, spectral };
+  enum class Normalise { none, rows, columns, both };
 
   double momentum = 0.95;
   bool nesterov = true;
   Scale scale = Scale::rms;
   bool bf16 = false;  // orthogonalise in bf16, else in the type of the update
+  int64_t steps = 5;  // Newton-Schulz steps
+  Normalise normalise = Normalise::none;
   int64_t heads = 0;  // heads whose queries, or keys, are orthogonalised as one matrix; 0: all of a layer
 };
 
@@ -49,9 +52,10 @@ struct OptimizerOptions {
   std::vector<ParameterGroup> groups = {};  // rates, decay and freezing by name
 };
 
-// "all" or "matrices"; "rms" or "spectral". Throw Error(setting) with the choices.
+// "all" or "matrices"; "rms" or "spectral"; "none", "rows", "columns" or "both". Throw Error(setting) with the choices.
 OptimizerOptions::Decay parse_decay(const std::string& text);
 MuonOptions::Scale parse_muon_scale(const std::string& text);
+MuonOptions::Normalise parse_muon_normalise(const std::string& text);
 
 class Optimizer {
  public:

@@ -180,6 +180,12 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                "arithmetic that orthogonalises; f32 = that of the masters; bf16 is less exact and on processors with "
                "such products faster",
                one_of({"f32", "bf16"})},
+              {"muon.steps", &c.muon.steps,
+               "Newton-Schulz steps; fewer take less time and lift small singular values less", between(1, 20)},
+              {"muon.normalise", &c.muon.normalise,
+               "after it, bring the rows of an update to one length, or its columns, or these and then those; an "
+               "update keeps its norm",
+               one_of({"none", "rows", "columns", "both"})},
               {"muon.heads", &c.muon.heads,
                "orthogonalise queries and keys by so many heads, the last group by what is left: 1 = each head, 2 = "
                "pairs, 0 = all heads together",

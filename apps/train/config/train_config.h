@@ -85,8 +85,8 @@ struct TrainConfig {
   struct Muon {
     double momentum = 0.95;
     bool nesterov = true;
-    std::string scale = "rms", dtype = "f32";
-    int64_t heads = 0;
+    std::string scale = "rms", dtype = "f32", normalise = "none";
+    int64_t steps = 5, heads = 0;
   } muon;
   struct Schedule {
     std::string name = "cosine";

@@ -218,6 +218,8 @@ nn::OptimizerOptions optimizer_options(const TrainConfig& config) {
                    .nesterov = config.muon.nesterov,
                    .scale = nn::parse_muon_scale(config.muon.scale),
                    .bf16 = config.muon.dtype == "bf16",
+                   .steps = config.muon.steps,
+                   .normalise = nn::parse_muon_normalise(config.muon.normalise),
                    .heads = config.muon.heads},
           .groups = parameter_groups(config)};
 }

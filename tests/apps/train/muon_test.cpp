@@ -27,7 +27,7 @@ BOOST_AUTO_TEST_CASE(tables_and_vectors_are_updated_by_elements) {
 
 BOOST_AUTO_TEST_CASE(a_stopped_run_goes_on_to_the_same_bytes) {
   const std::vector<std::string> muon = {"optimizer.name=muon", "schedule.name=constant", "muon.heads=1",
-                                         "'optimizer.groups=*.w2.* update=elements'"};
+                                         "muon.normalise=both", "'optimizer.groups=*.w2.* update=elements'"};
   const fs::path straight = world().fresh(), halves = world().fresh();
   BOOST_TEST(train(straight, muon).code == 0);
   std::vector<std::string> half = muon;
@@ -48,6 +48,8 @@ BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
   wrong("muon.momentum=1", "bad value for muon.momentum in the command line: expected a number from 0 to below 1");
   wrong("muon.scale=big", "bad value for muon.scale");
   wrong("muon.heads=-1", "bad value for muon.heads");
+  wrong("muon.steps=0", "bad value for muon.steps");
+  wrong("muon.normalise=all", "bad value for muon.normalise");
   wrong("muon.dtype=f16", "bad value for muon.dtype in the command line: expected one of f32, bf16");
   wrong("muon.nesterov=2", "bad value for muon.nesterov");
   wrong("'optimizer.groups=*.w1.* update=rows'", "'update=rows', not update=matrix or update=elements");
