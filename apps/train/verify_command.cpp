@@ -150,10 +150,11 @@ int verify(const Arguments& arguments, const Job& job) {
   });
   TrainConfig before, config;
   const Schema schema_before = train_schema(before, model_settings()), schema = train_schema(config, model_settings());
+  load_config(schema_before, settings, {});
   std::vector<std::string> overrides = without_measurements(workplace.path());
+  overrides.push_back(str("train.steps=", before.train.steps));  // train.epochs would count anew, from an empty folder
   overrides.insert(overrides.end(), arguments.overrides().begin(), arguments.overrides().end());
   if (arguments.has("threads")) overrides.push_back("run.threads=" + arguments.get("threads"));
-  read_train_settings(before, schema_before, settings, {});
   read_train_settings(config, schema, settings, overrides);
   check(config.run.strict, ErrorKind::setting,
         "run.strict is false: expected a strict run; other runs have other bits on another layout or processor");

@@ -107,6 +107,24 @@ BOOST_AUTO_TEST_CASE(verify_takes_the_settings_that_the_run_was_resumed_with) {
   check_failure(run("verify " + out.string() + " --steps 0..6"), 2, "end at step 4");
 }
 
+// The steps that train.epochs gives depend on the samples that the run had behind it.
+BOOST_AUTO_TEST_CASE(verify_takes_the_steps_that_epochs_gave) {
+  const fs::path out = world().fresh();
+  const auto go = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = settings(out, strict(more));
+    std::erase_if(all, [](const std::string& text) { return text == "train.steps=10"; });
+    const Outcome result = run(join(all, " "));
+    BOOST_TEST(result.code == 0, result.output);
+  };
+  go({"schedule.name=cosine", "train.steps=4"});
+  go({"schedule.name=cosine", "train.epochs=0.2", "train.batch_size=8"});
+  const Outcome result = run("verify " + out.string() + " --steps 4..7");
+  BOOST_TEST(result.code == 0, result.output);
+  const int64_t last = apps::read_log(out).back().step;
+  const Outcome end = run("verify " + out.string() + " --steps 4.." + std::to_string(last));
+  BOOST_TEST(end.code == 0, end.output);
+}
+
 // Its losses before the segment, which a verification does not have, tell what a spike is.
 BOOST_AUTO_TEST_CASE(verify_looks_for_no_spikes) {
   const fs::path out = trained(
