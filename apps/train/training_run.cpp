@@ -127,8 +127,6 @@ void TrainingRun::open(const RunRecord& record) {
     const fs::path settings = out() / "config.resolved.toml";  // of a finished run they stay those that it had
     if (!complete() || !io::exists(settings)) io::write_file(settings.string(), record.comments() + resolved_config());
   });
-  for (const LogRow& row : files_.earlier_rows())
-    if (row.step > state_.comparable_after) patience_.add(row.step, row["val_loss"]);
   std::vector<double> losses{saves_.best_val_loss, patience_.lowest, double(patience_.step), double(patience_.since)};
   const size_t first = losses.size();
   for (const LogRow& row : files_.earlier_rows()) losses.push_back(row["loss"]);
@@ -163,6 +161,8 @@ void TrainingRun::open_log() {
   const bool row_lacks_values = !rows.empty() && rows.back().step == state_.step && std::isnan(rows.back()["val_loss"]);
   if (!state_.measured && due_or_finished(config_.eval.interval) && row_lacks_values)
     measured_.unfinished = rows.back();
+  for (const LogRow& row : rows)  // last: it tells whether the run is finished
+    if (row.step > state_.comparable_after) patience_.add(row.step, row["val_loss"]);
   // An older Braid wrote the weights that a step failed with as a checkpoint.
   const std::string failed = "failed-" + models::step_name(state_.step + 1) + ".txt";
   if (io::exists(out() / failed))
@@ -288,23 +288,22 @@ std::string TrainingRun::without_numerical_failure(const std::string& name, cons
 }
 
 void TrainingRun::measure(LogRow& row) {
-  state_.measured = measure(row, due_or_finished(config_.eval.interval), due_or_finished(config_.sample.interval));
+  state_.measured = measure(row, due_or_finished(config_.eval.interval), true);
   state_.val_loss = row["val_loss"];
-  if (state_.measured) patience_.add(row.step, row["val_loss"]);
 }
 
-bool TrainingRun::measure(LogRow& row, bool validate, bool sample) {
+bool TrainingRun::measure(LogRow& row, bool validate, bool lacks_sample) {
   bool complete = true;
   const auto work = [&] {
     std::optional<models::WholeParameters> whole;
     if (config_.run.strict) whole.emplace(*model_, nn::parameters(*model_), mesh_.tensor), whole->attach();
-    complete = measure_now(row, validate, sample);
+    complete = measure_now(row, validate, lacks_sample);
   };
-  if (validate || sample) trainer_.with_average(work);
+  if (validate || (lacks_sample && due_or_finished(config_.sample.interval))) trainer_.with_average(work);
   return complete;
 }
 
-bool TrainingRun::measure_now(LogRow& row, bool validate, bool sample) {
+bool TrainingRun::measure_now(LogRow& row, bool validate, bool lacks_sample) {
   if (validate) {
     const auto attempt = [&](const std::string& name, const std::function<void()>& work) {
       return without_numerical_failure(name, work).empty();
@@ -313,8 +312,9 @@ bool TrainingRun::measure_now(LogRow& row, bool validate, bool sample) {
     measured_.last["val_loss"] = row["val_loss"];
     for (const LogName measured : kMeasured) measured_.last[measured] = row[measured];
     measured_.val_step = row.step;
+    patience_.add(row.step, row["val_loss"]);  // may end the run, and its last step has a sample
   }
-  if (sample) {
+  if (lacks_sample && due_or_finished(config_.sample.interval)) {
     std::optional<std::string> text = "";
     const std::string failure = without_numerical_failure("sample", [&] { text = task_->sample(); });
     if (!text) return false;
@@ -327,11 +327,10 @@ bool TrainingRun::measure_now(LogRow& row, bool validate, bool sample) {
 bool TrainingRun::finish_measurements() {
   if (state_.measured) return true;
   const bool validate = mesh_.world.any(measured_.unfinished.has_value());
-  const bool sample = mesh_.world.any(!files_.has_sample(state_.step));
+  const bool lacks_sample = mesh_.world.any(!files_.has_sample(state_.step));
   LogRow row = measured_.unfinished.value_or(LogRow(state_.step));
-  state_.measured = measure(row, validate, sample && due_or_finished(config_.sample.interval));
+  state_.measured = measure(row, validate, lacks_sample);
   if (measured_.unfinished) files_.complete(row, state_.measured);
-  if (validate && state_.measured) patience_.add(row.step, row["val_loss"]);
   if (best_so_far(row)) saves_.checkpoints.mark_best(state_.step, mesh_.world), saves_.best_val_loss = row["val_loss"];
   return state_.measured;
 }
@@ -382,7 +381,8 @@ void TrainingRun::print_summary() {
       state_.elapsed_s < 10 ? human(state_.elapsed_s, 2) : std::to_string(std::llround(state_.elapsed_s));
   std::printf("trained %lld steps in %s s, loss %.4f", static_cast<long long>(state_.step), seconds.c_str(),
               measured_.last["loss"]);
-  if (measured_.last.has("val_loss")) std::printf(", validation loss %.6f", measured_.last["val_loss"]);
+  const std::string when = measured_.val_step == state_.step ? "" : str(" (at step ", measured_.val_step, ")");
+  if (measured_.last.has("val_loss")) std::printf(", validation loss %.6f%s", measured_.last["val_loss"], when.c_str());
   if (measured_.last.has("task_acc")) {
     std::printf(", task accuracy %.1f%%", 100 * measured_.last["task_acc"]);
     if (const std::optional<double> chance = task_->chance()) std::printf(" (guessing: %.1f%%)", 100 * *chance);

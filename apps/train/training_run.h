@@ -67,8 +67,8 @@ class TrainingRun {
   bool due(int64_t interval) const { return interval > 0 && state_.step % interval == 0; }
   bool due_or_finished(int64_t interval) const { return interval > 0 && (finished() || due(interval)); }
   bool root() const { return mesh_.world.rank() == 0; }
-  bool measure(LogRow& row, bool validate, bool sample);
-  bool measure_now(LogRow& row, bool validate, bool sample);
+  bool measure(LogRow& row, bool validate, bool lacks_sample);  // lacks_sample: there is none of this step
+  bool measure_now(LogRow& row, bool validate, bool lacks_sample);
   bool best_so_far(const LogRow& row) const {
     return config_.checkpoint.best && row["val_loss"] < saves_.best_val_loss;
   }

@@ -340,30 +340,6 @@ BOOST_AUTO_TEST_CASE(the_best_checkpoint_is_not_chosen_across_two_measures) {
   BOOST_TEST(slurp(out / "best") == "step-00000006\n");
 }
 
-BOOST_AUTO_TEST_CASE(a_run_ends_when_validation_no_longer_falls) {
-  std::vector<std::string> patient = {"eval.patience=2",      "eval.interval=1",   "train.steps=60",
-                                      "checkpoint.best=true", "optimizer.lr=0.05", "schedule.name=constant"};
-  const fs::path out = world().fresh();
-  const Outcome ended = train(out, patient);
-  BOOST_TEST(ended.code == 0, ended.output);
-  const std::vector<apps::LogRow> rows = apps::read_log(out);
-  const int64_t last = rows.back().step;
-  const auto lowest = std::ranges::min_element(rows, {}, [](const apps::LogRow& row) { return row["val_loss"]; });
-  BOOST_TEST(last < 60);
-  BOOST_TEST(lowest->step == last - 2);
-  BOOST_TEST(ended.output.find("at step " + std::to_string(lowest->step)) != std::string::npos, ended.output);
-  BOOST_TEST(fs::exists(step(out, static_cast<int>(last))));  // its weights are saved
-  const Outcome again = train(out, patient);
-  BOOST_TEST(again.code == 0, again.output);
-  BOOST_TEST(again.output.find("already finished (a larger eval.patience continues)") != std::string::npos);
-  patient[0] = "eval.patience=0";
-  patient[2] = "train.steps=" + std::to_string(last + 2);
-  BOOST_TEST(train(out, patient).code == 0);
-  BOOST_TEST(apps::read_log(out).back().step == last + 2);
-  const Outcome never = train(world().fresh(), {"eval.patience=2", "eval.interval=0"});
-  BOOST_TEST(never.code == 2, never.output);
-}
-
 BOOST_AUTO_TEST_CASE(checkpoints_by_the_clock) {
   const fs::path out = world().fresh();
   BOOST_TEST(train(out, {"checkpoint.minutes=1e-9"}).code == 0);
@@ -377,24 +353,6 @@ BOOST_AUTO_TEST_CASE(latest_is_corrected_after_a_kill_between_a_checkpoint_and_i
   write(out / "latest", "step-00000005\n");
   BOOST_TEST(train(out, {"checkpoint.interval=5"}).code == 0);  // the run is finished, nothing is saved
   BOOST_TEST(slurp(out / "latest") == "step-00000010\n");
-}
-
-BOOST_AUTO_TEST_CASE(a_finished_run_stays_as_it_is) {
-  const fs::path out = world().fresh();
-  train(out);
-  const Outcome again = train(out);
-  BOOST_TEST(again.code == 0);
-  BOOST_TEST(
-      again.output.find("already finished (a larger train.steps continues): trained 10 steps") != std::string::npos,
-      again.output);
-  BOOST_TEST(again.output.find("nan") == std::string::npos, again.output);
-  check_same(out);
-  const std::string settings = slurp(out / "config.resolved.toml");
-  const Outcome fewer = train(out, {"train.steps=5", "optimizer.lr=1"});
-  BOOST_TEST(fewer.code == 0);
-  BOOST_TEST(fewer.output.find("already finished") != std::string::npos, fewer.output);
-  BOOST_TEST(slurp(out / "config.resolved.toml") == settings);
-  check_same(out);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
