@@ -348,8 +348,10 @@ std::vector<NamedLog> read_logs(const fs::path& source) {
 std::optional<LogRow> last_row(const fs::path& source) {
   const std::string path = log_file(source).string();
   io::Reader file(path);
-  constexpr int64_t longest_header = 4096, first_window = 1 << 16, enough = 1 << 24;
-  const std::string begin = file.read_string(std::min(longest_header, file.size()));
+  constexpr int64_t first_window = 1 << 16, enough = 1 << 24;
+  std::string begin;
+  while (begin.find('\n') == std::string::npos && std::ssize(begin) < std::min(enough, file.size()))
+    begin += file.read_string(std::min(first_window, file.remaining()));
   const int64_t header = static_cast<int64_t>(begin.find('\n')) + 1;  // 0: none
   if (header == 0) return {};
   std::vector<std::string> names;

@@ -178,6 +178,25 @@ BOOST_AUTO_TEST_CASE(the_last_row_is_completed) {
   BOOST_TEST(json == slurp(whole / "log.jsonl"));
 }
 
+BOOST_AUTO_TEST_CASE(the_last_row_is_found_below_a_header_of_any_length) {
+  for (const int sources : {0, 300, 6000}) {
+    const Scratch scratch;
+    std::vector<std::string> columns;
+    for (int i = 0; i < sources; ++i) columns.push_back("loss.source-" + std::to_string(i));
+    {
+      RunLog log(scratch.path(), 0, "text", columns);
+      log.append(row(2)), log.append(row(3));
+    }
+    const auto last = last_row(scratch.path());
+    BOOST_REQUIRE(last.has_value());
+    BOOST_TEST(last->step == 3);
+    BOOST_TEST((*last)["val_loss"] == 0.1);
+  }
+  const Scratch scratch;
+  write(scratch / "log.csv", csv_header("text").substr(0, 10));
+  BOOST_TEST(!last_row(scratch.path()).has_value());
+}
+
 BOOST_AUTO_TEST_CASE(a_torn_header_is_repaired) {
   const Scratch scratch;
   write(scratch / "log.csv", csv_header("text").substr(0, 10));
