@@ -30,6 +30,19 @@ std::string no_view(const Shape& shape, const Shape& target) {
   return str("cannot view ", shape, " as ", target, ": there are ", numel(shape), " elements");
 }
 
+// Whether all elements of a view, whose first is number begin + offset, are below `elements`. No size is 0.
+bool lies_within(const Shape& shape, const Strides& strides, int64_t begin, int64_t offset, int64_t elements) {
+  int64_t first = 0, reach = 0;
+  bool overflow = __builtin_add_overflow(begin, offset, &first);
+  int64_t last = first;
+  for (int a = 0; a < shape.rank() && !overflow; ++a) {
+    overflow = __builtin_mul_overflow(shape[a] - 1, strides[a], &reach);
+    int64_t& end = reach < 0 ? first : last;
+    overflow = overflow || __builtin_add_overflow(end, reach, &end);
+  }
+  return !overflow && first >= 0 && last < elements;
+}
+
 // Integer types have the integers within their range.
 void check_number(const char* op, double value, DType dtype) {
   const double bits = dtype == DType::i64 ? 0x1p63 : 0x1p31;
@@ -140,6 +153,14 @@ Tensor Tensor::detach() const { return raw_view(shape(), strides(), 0); }
 
 Tensor Tensor::view(const Shape& new_shape, const Strides& new_strides, int64_t offset) const {
   check_raw("view", "braid::slice, braid::reshape or braid::permute");
+  check(new_strides.rank() == new_shape.rank(), "view",
+        [&] { return str("needs one stride per axis of ", new_shape, ", got ", new_strides); });
+  if (braid::numel(new_shape) == 0) return raw_view(new_shape, new_strides, 0);
+  const int64_t elements = impl().storage->bytes() / size_of(dtype());
+  check(lies_within(new_shape, new_strides, impl_->offset, offset, elements), "view", [&] {
+    return str(new_shape, " with strides ", new_strides, " and offset ", offset, " leaves the buffer of ", elements,
+               " elements, of which this tensor begins at number ", impl_->offset, ", counted from 0");
+  });
   return raw_view(new_shape, new_strides, offset);
 }
 

@@ -66,7 +66,7 @@ class Tensor {
   // The same elements without history.
   Tensor detach() const;
 
-  // Raw views of the same buffer.
+  // Raw views of the same buffer, in which all their elements lie.
   Tensor view(const Shape& shape, const Strides& strides, int64_t offset) const;  // offset relative to this view
   Tensor reshaped(const Shape& shape) const;  // one size may be -1; needs a contiguous tensor
   Tensor transposed(int axis0 = -2, int axis1 = -1) const;

@@ -77,6 +77,34 @@ BOOST_AUTO_TEST_CASE(impossible_views_are_rejected) {
   BOOST_TEST(throws_with([&] { arange(-1); }, "[arange] needs at least 0 elements, got -1"));
 }
 
+BOOST_AUTO_TEST_CASE(views_stay_within_their_buffer) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const Tensor x = counting({2, 3}), part = x.sliced(0, 1, 2);  // begins at element 3
+  BOOST_TEST(is_close(values(x.view({6}, {-1}, 5).clone()), {5, 4, 3, 2, 1, 0}, 0));
+  BOOST_TEST(is_close(values(part.view({2, 2}, {-3, 2}, 0).clone()), {3, 5, 0, 2}, 0));
+  BOOST_TEST(x.view({1, 2}, {kMost, 0}, 5).numel() == 2);  // a stride that is not followed
+  BOOST_TEST(x.view({3, 0}, {kMost, kMost}, kMost).numel() == 0);
+  BOOST_TEST(throws_with(
+      [&] {
+        zeros({4}).view({2, 2}, {3, 1}, 0);
+      },
+      "[view] (2, 2) with strides (3, 1) and offset 0 leaves the buffer of 4 elements"));
+  const auto outside = [](const Tensor& t, const Shape& shape, const Strides& strides, int64_t offset) {
+    return throws_with([&] { t.view(shape, strides, offset); }, "leaves the buffer of 6 elements");
+  };
+  BOOST_TEST(outside(x, {1}, {1}, 6));
+  BOOST_TEST(outside(x, {1}, {1}, -2));
+  BOOST_TEST(outside(x, {6}, {-1}, 4));
+  BOOST_TEST(outside(x, {2}, {kMost}, 1));
+  BOOST_TEST(outside(x, {3}, {kMost}, 0));
+  BOOST_TEST(outside(x, {kMost}, {1}, 0));
+  BOOST_TEST(outside(part, {4}, {1}, 0));
+  BOOST_TEST(outside(part, {1}, {1}, kMost));
+  BOOST_TEST(throws_with([&] { part.view({4}, {1}, 0); }, "of which this tensor begins at number 3"));
+  BOOST_TEST(throws_with([&] { x.view({2, 2}, {1}, 0); }, "[view] needs one stride per axis of (2, 2), got (1)"));
+  BOOST_TEST(throws_with([&] { x.view({-1}, {1}, 0); }, "a size is negative in (-1)"));
+}
+
 BOOST_AUTO_TEST_CASE(empty_and_single_tensors_are_contiguous) {
   BOOST_TEST(counting({4, 0}).transposed().is_contiguous());
   BOOST_TEST(counting({1, 5}).transposed().is_contiguous());
