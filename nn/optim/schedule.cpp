@@ -32,7 +32,7 @@ double learning_rate(const Schedule& s, int64_t step) {
     return str("warm-up must be between 0 and the ", s.steps, " steps of the schedule, found ", s.warmup);
   });
   bool wsd = s.kind == Schedule::Kind::wsd;
-  setting(!wsd || (s.decay_steps >= 0 && s.warmup + s.decay_steps <= s.steps), [&] {
+  setting(!wsd || (s.decay_steps >= 0 && s.decay_steps <= s.steps - s.warmup), [&] {
     return str("warm-up ", s.warmup, " and decay ", s.decay_steps, " do not fit into ", s.steps, " steps");
   });
   check(step >= 0, "learning_rate", [&] { return str("steps count from 0, got ", step); });

@@ -1,6 +1,7 @@
 #include "braid/nn/optim/schedule.h"
 
 #include <boost/test/unit_test.hpp>
+#include <limits>
 
 #include "tests/support/compare.h"
 
@@ -73,6 +74,9 @@ BOOST_AUTO_TEST_CASE(messages) {
   BOOST_TEST(
       throws_with([] { learning_rate({.kind = Schedule::Kind::wsd, .steps = 10, .warmup = 6, .decay_steps = 5}, 0); },
                   "warm-up 6 and decay 5 do not fit into 10 steps"));
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const Schedule longest{.kind = Schedule::Kind::wsd, .steps = kMost, .warmup = kMost, .decay_steps = kMost};
+  BOOST_TEST(throws_with([&] { learning_rate(longest, 0); }, "do not fit into 9223372036854775807 steps"));
   BOOST_TEST(throws_with([] { learning_rate({}, -1); }, "steps count from 0, got -1"));
   BOOST_TEST(
       throws_with([] { parse_schedule("step"); }, "unknown schedule 'step': expected cosine, linear, constant or wsd"));
