@@ -44,12 +44,13 @@ nn::SampleRandom sample_random(const Batch& batch) {
   return nn::SampleRandom(std::move(keys));
 }
 
-void check_sample_keys(const Batch& batch) {
-  if (!batch.has(kSampleKeys)) return;
-  const Tensor keys = batch.at(kSampleKeys);
-  const int64_t B = batch.samples();
-  check(keys.rank() == 1 && keys.dim(0) == B && keys.dtype() == DType::i64, ErrorKind::input,
-        [&] { return str("sample_keys must be i64 (", B, "), found ", keys.dtype(), " ", keys.shape()); });
+void check_keys_and_sources(const Batch& batch) {
+  for (const nn::NamedTensor& t : batch.tensors()) {
+    if (t.name != kSampleKeys && t.name != kSources) continue;
+    const int64_t B = batch.samples();
+    check(t.value.rank() == 1 && t.value.dim(0) == B && t.value.dtype() == DType::i64, ErrorKind::input,
+          [&] { return str(t.name, " must be i64 (", B, "), found ", t.value.dtype(), " ", t.value.shape()); });
+  }
 }
 
 Batch text_batch(const Tensor& input_ids, const Tensor& targets, const Tensor& positions) {

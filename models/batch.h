@@ -52,6 +52,6 @@ Batch text_batch(const Tensor& input_ids, const Tensor& targets, const Tensor& p
 
 // The random numbers of a training pass, by the sample_keys of the batch; none without them.
 nn::SampleRandom sample_random(const Batch& batch);
-void check_sample_keys(const Batch& batch);  // Error(input) unless they are i64 (B), or not there
+void check_keys_and_sources(const Batch& batch);  // of samples: Error(input) unless they are i64 (B), or not there
 
 }  // namespace braid::models

@@ -38,7 +38,7 @@ void ImageModel::check_batch(const Batch& batch) const {
     check(weights.rank() == 2 && weights.dim(0) == B && weights.dim(1) == classes(), ErrorKind::input,
           [&] { return str("label_weights must be (", B, ", ", classes(), "), found ", weights.shape()); });
   }
-  check_sample_keys(batch);
+  check_keys_and_sources(batch);
 }
 
 Tensor ImageModel::loss_of(const Tensor& logits, const Batch& batch) const {

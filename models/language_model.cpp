@@ -51,7 +51,7 @@ int64_t LanguageModel::count_targets(const Batch& batch) const {
 void LanguageModel::check_batch(const Batch& batch) const {
   check_ids("loss_sum", "token id", batch.at("input_ids"), vocab_size());
   check_ids("loss_sum", "target", batch.at("targets"), vocab_size(), true);
-  check_sample_keys(batch);
+  check_keys_and_sources(batch);
   if (!batch.has(kPositions)) return;
   check(separates_documents(), ErrorKind::setting, [&] {
     return "a model of type " + spec()->model_type() +

@@ -9,6 +9,7 @@
 #include "braid/models/training/stored_weights.h"
 #include "braid/models/training/trainer.h"
 #include "braid/nn/optim/registry.h"
+#include "braid/tensor/base/strings.h"
 
 namespace braid::models {
 
@@ -48,6 +49,10 @@ bool Trainer::is_trained(const std::string& parameter) const {
 }
 
 void Trainer::average_weights(double decay) {
+  check(decay >= 0 && decay < 1, ErrorKind::setting, [&] {
+    return "bad decay of an average of the weights: expected a number from 0 (none) to below 1, found " +
+           detail::shortest(decay);
+  });
   average_.reset();
   const bool wide = std::ranges::all_of(
       parallel_.pieces(), [](const auto& p) { return p.value.dtype() == accumulate_type(p.value.dtype()); });

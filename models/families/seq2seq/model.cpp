@@ -154,7 +154,7 @@ void Seq2Seq::check_batch(const Batch& batch) const {
   check_ids("seq2seq", "input symbol", input, config_.vocab_size);
   check_ids("seq2seq", "target", targets, config_.vocab_size, true);
   if (batch.has(kSourceLengths)) check_lengths(source_lengths(batch), source);
-  check_sample_keys(batch);
+  check_keys_and_sources(batch);
 }
 
 void Seq2Seq::observe(const Batch& batch, const nn::ActivationObserver& observer) const {

@@ -1,11 +1,13 @@
 // The moving average of the weights: its formula, what computes with it, checkpoints and resumes.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
+#include <cmath>
 #include <map>
 
 #include "braid/models/training/checkpoint/checkpoint_writer.h"
 #include "tests/models/support.h"
 #include "tests/support/compare.h"
+#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -63,6 +65,9 @@ BOOST_AUTO_TEST_CASE(it_is_its_formula) {
     BOOST_TEST((kept.at(name + ".unaveraged") == values), name);
     BOOST_TEST((t.averages().at(name) != values), name);
   }
+  for (const double decay : {-1.0, 1.0, 1.5, std::nan("")})
+    BRAID_CHECK_FAILS(t.trainer.average_weights(decay), ErrorKind::setting, "from 0 (none) to below 1, found ");
+  BOOST_TEST((t.averages() != now));  // it is still there
   Training without(0);
   without.steps(1, 6);
   BOOST_TEST((without.trained() == now));  // training itself knows nothing of it

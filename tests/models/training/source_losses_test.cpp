@@ -94,4 +94,17 @@ BOOST_AUTO_TEST_CASE(batches_must_name_known_sources) {
   BRAID_CHECK_FAILS(step({}, 1, 2), ErrorKind::input, "a sample is from source 2: expected 0 to 1");
 }
 
+BOOST_AUTO_TEST_CASE(batches_must_name_one_source_for_each_sample) {
+  const auto model = model_of({});
+  models::Trainer trainer(*model, {}, 1.0);
+  trainer.separate_sources(3);
+  const models::Batch good = batch();
+  for (const Tensor& sources :
+       {zeros({3}, DType::i64), zeros({5}, DType::i64), zeros({4, 1}, DType::i64), zeros({4}, DType::i32)}) {
+    models::Batch bad = models::text_batch(good.at("input_ids"), good.at("targets"));
+    bad.add({models::kSources, sources});
+    BRAID_CHECK_FAILS(trainer.forward_backward({bad}), ErrorKind::input, "sources must be i64 (4), found ");
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
