@@ -32,6 +32,7 @@ struct Loaded {
   std::string name;
   std::unique_ptr<models::LanguageModel> model;
   std::shared_ptr<const models::text::Tokenizer> tokenizer;
+  models::AnalysisRequest request = {};
 };
 
 Loaded load(const Arguments& arguments, const std::string& path) {
@@ -45,25 +46,25 @@ Loaded load(const Arguments& arguments, const std::string& path) {
 
 // At least `count` tokens of a file, or all that it has. No more of it is read than that needs: a token at the end of
 // what was read may be another than in the whole file, so some more are read.
-std::vector<int32_t> tokens_of_file(const Loaded& loaded, const std::string& file, int64_t count) {
+std::vector<int32_t> tokens_of_file(const Loaded& loaded, const std::string& file, int64_t count, bool parse_specials) {
   constexpr int64_t kMargin = 64;
   const auto found = io::path_status(file);
   const int64_t size = found && S_ISREG(found->st_mode) ? int64_t{found->st_size} : 0;
   for (int64_t bytes = 8 * (count + kMargin); bytes < size; bytes *= 4) {
     std::string text = io::Reader(file).read_string(bytes);
     while (!text.empty() && !valid_utf8(text) && static_cast<int64_t>(text.size()) > bytes - 4) text.pop_back();
-    std::vector<int32_t> tokens = encode_prompt(*loaded.tokenizer, *loaded.model, text, false);
+    std::vector<int32_t> tokens = encode_prompt(*loaded.tokenizer, *loaded.model, text, parse_specials);
     if (std::ssize(tokens) >= count + kMargin) return tokens;
   }
-  return encode_prompt(*loaded.tokenizer, *loaded.model, read_whole_text(file), false);
+  return encode_prompt(*loaded.tokenizer, *loaded.model, read_whole_text(file), parse_specials);
 }
 
 std::vector<int32_t> tokens_of(const Arguments& arguments, const Loaded& loaded) {
   const int64_t count = arguments.get_int("tokens");
-  std::vector<int32_t> tokens =
-      arguments.has("text")
-          ? tokens_of_file(loaded, arguments.get("text"), count)
-          : encode_prompt(*loaded.tokenizer, *loaded.model, prompt_text(arguments), arguments.has("parse-specials"));
+  const bool specials = arguments.has("parse-specials");
+  std::vector<int32_t> tokens = arguments.has("text")
+                                    ? tokens_of_file(loaded, arguments.get("text"), count, specials)
+                                    : encode_prompt(*loaded.tokenizer, *loaded.model, prompt_text(arguments), specials);
   if (std::ssize(tokens) > count) tokens.resize(static_cast<size_t>(count));
   return tokens;
 }
@@ -88,7 +89,7 @@ std::set<AnalysisSection> sections(const Arguments& arguments, const models::Lan
   return result;
 }
 
-// The request for one model; Error where its window does not fit the text or the model.
+// The request for one model; Error, with the model's name, where it does not fit the text or the model.
 models::AnalysisRequest request_of(const Arguments& arguments, const Loaded& loaded, int64_t longest) {
   models::AnalysisRequest r{.tokens = tokens_of(arguments, loaded), .sections = sections(arguments, *loaded.model)};
   const int64_t T = std::ssize(r.tokens);
@@ -101,10 +102,15 @@ models::AnalysisRequest request_of(const Arguments& arguments, const Loaded& loa
     r.window = T;
   }
   r.shown = std::min(arguments.get_int("show"), r.window);
+  try {
+    models::check_analysis(*loaded.model, r);
+  } catch (const Error& e) {
+    fail(e.kind(), loaded.name + ": " + e.what());
+  }
   return r;
 }
 
-AnalysedModel analysed(const Arguments& arguments, Loaded& loaded, int64_t longest) {
+AnalysedModel analysed(Loaded& loaded) {
   Progress progress(stderr);
   int shown = -1;
   const auto words = [&](double done, const std::string& what) {
@@ -112,8 +118,7 @@ AnalysedModel analysed(const Arguments& arguments, Loaded& loaded, int64_t longe
     progress.update(done, loaded.name + ": " + what, percent != shown && line_due(percent, 100));
     shown = percent;
   };
-  const models::AnalysisRequest request = request_of(arguments, loaded, longest);
-  return {loaded.name, models::analyze(*loaded.model, request, words), loaded.tokenizer};
+  return {loaded.name, models::analyze(*loaded.model, loaded.request, words), loaded.tokenizer};
 }
 
 int run_analyze(const Arguments& arguments) {
@@ -133,13 +138,14 @@ int run_analyze(const Arguments& arguments) {
   int64_t longest = loaded[0].model->max_sequence_length();
   for (const Loaded& l : loaded) longest = std::min(longest, l.model->max_sequence_length());
   if (loaded.size() == 2 && loaded[0].name == loaded[1].name) loaded[0].name += " (1)", loaded[1].name += " (2)";
+  for (Loaded& l : loaded) l.request = request_of(arguments, l, longest);
   io::make_folder(out / "figures");
 
   std::vector<AnalysedModel> models;
   std::set<AnalysisSection> shown;
   for (Loaded& l : loaded) {
-    models.push_back(analysed(arguments, l, longest));
-    shown.merge(sections(arguments, *l.model));
+    models.push_back(analysed(l));
+    shown.insert(l.request.sections.begin(), l.request.sections.end());
     l.model.reset();
   }
   std::vector<Figure> figures;

@@ -165,7 +165,9 @@ void diversity_by_layer(const std::vector<AnalysedModel>& models, const FigureSi
         .of = ""});
 }
 
+// A row of panels is a layer: where some layers compose, the others have the same panels.
 void pairwise(const AnalysedModel& model, const std::string& id, const FigureSink& sink) {
+  const bool composed = model.analysis.composed;
   std::vector<HeatPanel> cosines, divergences;
   Csv csv({"layer", "measure", "of", "head", "other", "value"});
   for (size_t i = 0; i < model.analysis.measures.size(); ++i) {
@@ -173,35 +175,34 @@ void pairwise(const AnalysedModel& model, const std::string& id, const FigureSin
     const std::string layer = str("layer ", i);
     const auto add = [&](std::vector<HeatPanel>& panels, const std::string& measure, const std::string& of,
                          const std::vector<double>& values, const std::string& title) {
-      panels.push_back({.title = l.composed ? title : layer + ": " + title,
+      panels.push_back({.title = composed ? title : layer + ": " + title,
                         .rows = static_cast<int>(l.heads),
                         .columns = static_cast<int>(l.heads),
                         .values = values,
                         .row_names = numbered("", l.heads),
                         .column_names = numbered("", l.heads),
-                        .row_axis = l.composed ? layer + ": head" : ""});
+                        .row_axis = composed ? layer + ": head" : ""});
       for (int64_t e = 0; e < l.heads * l.heads; ++e)
         csv.row({static_cast<int64_t>(i), measure, of, e / l.heads, e % l.heads, values[static_cast<size_t>(e)]});
     };
     for (const MapKind kind : kMapKinds) {
-      if (!l.composed && stage_name(kind)[0] == 'a') continue;
+      if (!composed && composed_only(kind)) continue;
       add(cosines, "cosine", name_of(kind), l.cosines[static_cast<size_t>(kind)],
-          l.composed       ? quantity_of(kind).name
+          composed         ? quantity_of(kind).name
           : is_score(kind) ? "scores"
                            : "probabilities");
     }
     for (const RowKind kind : kRowKinds)
-      if (l.composed || kind == RowKind::probs)
+      if (composed || !composed_only(kind))
         add(divergences, "jensen_shannon", name_of(kind), l.divergences[static_cast<size_t>(kind)],
-            l.composed ? quantity_of(kind).name : "probabilities");
+            composed ? quantity_of(kind).name : "probabilities");
   }
-  const int across = model.analysis.composed ? 4 : 2;
   sink({.section = models::AnalysisSection::diversity,
         .id = id + "cosines",
         .caption = "Cosine of the maps of two heads.",
         .chart = heat_chart({model.name + ": cosine of heads"}, cosines,
-                            {.across = across,
-                             .shared_rows = model.analysis.composed,
+                            {.across = composed ? 4 : 2,
+                             .shared_rows = composed,
                              .max = 1,
                              .row_axis = "head",
                              .column_axis = "head",
@@ -213,8 +214,8 @@ void pairwise(const AnalysedModel& model, const std::string& id, const FigureSin
         .id = id + "divergences",
         .caption = "Jensen-Shannon divergence of two heads, mean over queries; at most ln 2.",
         .chart = heat_chart({model.name + ": Jensen-Shannon divergence of heads"}, divergences,
-                            {.across = across == 4 ? 3 : 2,
-                             .shared_rows = model.analysis.composed,
+                            {.across = composed ? 3 : 2,
+                             .shared_rows = composed,
                              .row_axis = "head",
                              .column_axis = "head",
                              .unit = "divergence (nats)"}),

@@ -13,12 +13,13 @@ using models::MapKind, models::ShownLayer;
 
 constexpr double kMasked = std::numeric_limits<double>::quiet_NaN();
 
-// A head's triangle as a square; masked pairs are not finite.
-std::vector<double> square(const ShownLayer& layer, MapKind kind, int64_t head, int64_t t) {
+// A head's map as a square; masked pairs are not finite.
+std::vector<double> square(const models::Analysis& a, const ShownLayer& layer, MapKind kind, int64_t head) {
+  const int64_t t = std::ssize(a.shown);
   std::vector<double> map(static_cast<size_t>(t * t), kMasked);
-  size_t at = static_cast<size_t>(head * t * (t + 1) / 2);
+  auto at = static_cast<size_t>(head * (std::ssize(layer.maps[0]) / a.heads));
   for (int64_t i = 0; i < t; ++i)
-    for (int64_t j = 0; j <= i; ++j, ++at)
+    for (int64_t j = 0; j < a.keys_shown(i); ++j, ++at)
       if (std::isfinite(layer.maps[0][at]))  // the scores tell what is masked
         map[static_cast<size_t>(i * t + j)] = static_cast<double>(layer.maps[static_cast<size_t>(kind)][at]);
   return map;
@@ -55,13 +56,13 @@ Chart stage_chart(const AnalysedModel& model, const ShownLayer& layer, const std
                       .row_axis = rows});
   };
   for (int64_t n = 0; n < a.heads; ++n) {
-    const std::vector<double> before = square(layer, stage.before, n, side);
+    const std::vector<double> before = square(a, layer, stage.before, n);
     const std::string head = str("head ", n);
     if (!a.composed) {
       add(head, "query", before);
       continue;
     }
-    const std::vector<double> after = square(layer, stage.after, n, side);
+    const std::vector<double> after = square(a, layer, stage.after, n);
     std::vector<double> change(before.size());
     for (size_t e = 0; e < change.size(); ++e) change[e] = after[e] - before[e];
     add(stage.before == MapKind::probs ? "probability" : "score before", head + ": query", before);
@@ -85,7 +86,7 @@ std::string stage_csv(const AnalysedModel& model, const ShownLayer& layer, const
   size_t at = 0;
   for (int64_t n = 0; n < model.analysis.heads; ++n)
     for (int64_t i = 0; i < std::ssize(names); ++i)
-      for (int64_t j = 0; j <= i; ++j, ++at) {
+      for (int64_t j = 0; j < model.analysis.keys_shown(i); ++j, ++at) {
         const auto value = [&](MapKind kind) { return static_cast<double>(layer.maps[static_cast<size_t>(kind)][at]); };
         const double before = value(stage.before), after = value(stage.after);
         csv.row({n, i, j, before, after, after - before, names[static_cast<size_t>(i)], names[static_cast<size_t>(j)]});

@@ -9,6 +9,7 @@
 #include "apps/chart/svg.h"
 #include "apps/cli/text.h"
 #include "apps/serve/page/page_files.h"
+#include "braid/models/inspect/diversity.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/path_status.h"
 
@@ -42,7 +43,25 @@ std::string floats(const std::vector<float>& values) {
   return base64({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
 }
 
-nlohmann::json layer_data(const models::ShownLayer& layer, int64_t heads) {
+// Whether report.js finds the other maps of a layer from its scores: what Compose makes of these, the softmax of that
+// over the keys that are shown, and what Compose makes of it. Attention variants compute others, and of a model that
+// masks no keys some are not shown.
+bool follow_from_scores(const Analysis& a, const models::ShownLayer& layer) {
+  const std::vector<float>&composed = layer.maps[1], &probs = layer.maps[2];
+  if (layer.pre.empty() && composed != layer.maps[0]) return false;
+  auto row = composed.begin();
+  auto found = probs.begin();
+  for (int64_t n = 0; n < a.heads; ++n)
+    for (int64_t i = 0; i < std::ssize(a.shown); ++i) {
+      const std::vector<double> scores(row, row + a.keys_shown(i));
+      for (const double p : models::softmax_row(scores))
+        if (!(std::fabs(p - *found++) <= 1e-4)) return false;
+      row += std::ssize(scores);
+    }
+  return true;
+}
+
+nlohmann::json layer_data(const Analysis& a, const models::ShownLayer& layer) {
   nlohmann::json weights = nlohmann::json::object();
   for (const auto& [stage, w] : {std::pair{"dyn.pre", &layer.pre}, {"dyn.post", &layer.post}})
     for (const auto& [name, x] : {std::pair{".w", &w->base},
@@ -55,7 +74,11 @@ nlohmann::json layer_data(const models::ShownLayer& layer, int64_t heads) {
       if (*x)
         weights[str(stage, name)] = {{"shape", std::vector<int64_t>(x->shape().begin(), x->shape().end())},
                                      {"data", floats(x->to_vector<float>())}};
-  return {{"heads", heads}, {"scores", floats(layer.maps[0])}, {"weights", std::move(weights)}};
+  nlohmann::json data = {{"heads", a.heads}, {"scores", floats(layer.maps[0])}, {"weights", std::move(weights)}};
+  if (!follow_from_scores(a, layer))
+    for (const MapKind kind : {MapKind::scores_composed, MapKind::probs, MapKind::probs_composed})
+      data["maps"][name_of(kind)] = floats(layer.maps[static_cast<size_t>(kind)]);
+  return data;
 }
 
 std::string page_data(const std::vector<AnalysedModel>& models) {
@@ -64,7 +87,7 @@ std::string page_data(const std::vector<AnalysedModel>& models) {
     const Analysis& a = model.analysis;
     if (a.shown_layers.empty()) continue;
     nlohmann::json layers = nlohmann::json::array();
-    for (const models::ShownLayer& layer : a.shown_layers) layers.push_back(layer_data(layer, a.heads));
+    for (const models::ShownLayer& layer : a.shown_layers) layers.push_back(layer_data(a, layer));
     std::vector<std::string> tokens = texts_of(model, a.shown);
     for (std::string& token : tokens) token = detail::show_bidi_controls(token);
     data["models"].push_back({{"name", detail::show_bidi_controls(model.name)},
@@ -101,11 +124,9 @@ constexpr Heading kHeadings[] = {
      "from "
      "pair to pair have a small mean; their root mean square is in the tables."},
     {AnalysisSection::rank, "Rank of attention",
-     "A head of size d makes scores of rank d at most, however long the text is. Compose mixes the scores of all "
-     "heads, with "
-     "weights of the pair, and can exceed that. Scores are those of all pairs, future keys among them, because a mask "
-     "alone "
-     "changes the rank; attention weights are causal."},
+     "A head of size d makes scores of rank d at most, without a softcap, however long the text is. Compose mixes the "
+     "scores of all heads, with weights of the pair, and can exceed that. Scores are those of all pairs, future keys "
+     "among them, because a mask alone changes the rank; attention weights have the mask."},
     {AnalysisSection::diversity, "Diversity of heads", "Do heads look at the same tokens? Before Compose and after."},
     {AnalysisSection::patterns, "Heads with a known role",
      "Heads that copy rely on a head that looks at the previous token and one that finds the same token before "

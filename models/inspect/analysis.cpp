@@ -19,9 +19,9 @@ bool every_layer(int64_t) { return true; }
 class Analyzer {
  public:
   Analyzer(LanguageModel& model, const AnalysisRequest& request, const AnalysisProgress& progress)
-      : model_(model), r_(request), progress_(progress), norm_(model) {
+      : model_(model), r_(request), progress_(progress), norm_(model), scores_(score_options_of(model)) {
+    check_analysis(model, request);
     result_.layers = std::ssize(model.make_cache(1).layers);
-    check_request();
     result_.window = r_.window;
     result_.windows = std::ssize(r_.tokens) / r_.window;
     result_.measures.resize(static_cast<size_t>(result_.layers));
@@ -52,37 +52,17 @@ class Analyzer {
     if (progress_) progress_(std::min(1.0, done_ / total_), words);
   }
 
-  void check_request() const {
-    check(result_.layers > 0, ErrorKind::setting, [&] {
-      return "analysis is of attention: expected a model with attention layers, found a " + model_.spec()->model_type();
-    });
-    check(r_.window >= 2 && r_.window <= model_.max_sequence_length(), ErrorKind::setting, [&] {
-      return str("the window of the analysis: expected 2 to the model's longest sequence of ",
-                 model_.max_sequence_length(), " tokens, found ", r_.window);
-    });
-    check(std::ssize(r_.tokens) >= r_.window, ErrorKind::setting, [&] {
-      return str("the text is shorter than the window of the analysis: expected at least ", r_.window,
-                 " tokens, found ", r_.tokens.size(), "; give a longer text or a smaller window");
-    });
-  }
-
-  // Two tokens tell which layers mix heads, and of what there is nothing to say.
+  // Two tokens tell whether layers mix heads and mask keys, and of what there is nothing to say.
   void probe() {
     capture(model_, token_ids(model_, window(0).first(2)),
             {.maps = every_layer, .layer = [&](int64_t, const LayerTensors& layer) {
-               result_.heads = layer.at("attn_scores").dim(1);
+               const Tensor& scores = layer.at("attn_scores");  // (1, N, 2, 2)
+               result_.heads = scores.dim(1);
+               result_.causal &= !std::isfinite(scores.to_vector<double>()[1]);
                result_.composed |= mixes_heads(layer);
              }});
-    check(result_.composed || !has(AnalysisSection::mixing), ErrorKind::setting, [&] {
-      return "the analysis of mixing is of composed heads: expected a model with DCMHA, found a " +
-             model_.spec()->model_type() + " whose attention mixes no heads";
-    });
     if (has(AnalysisSection::lens) && !norm_.known())
       result_.left_out.push_back("logit lens: the model has no parameter norm.weight");
-    if (has(AnalysisSection::circuits) && head_weights(model_, 0).empty())
-      result_.left_out.push_back(
-          "circuits: the model has no parameters attention.wqkv.weight and attention.wo.weight, a norm behind "
-          "attention, or a variant that changes queries, keys or values");
   }
 
   void keep_shown(const LayerMaps& maps) {
@@ -91,7 +71,7 @@ class Analyzer {
     for (const MapKind kind : kMapKinds)
       for (int64_t n = 0; n < maps.heads; ++n)
         for (int64_t i = 0; i < t; ++i)
-          for (int64_t j = 0; j <= i; ++j)
+          for (int64_t j = 0; j < result_.keys_shown(i); ++j)
             shown.maps[static_cast<size_t>(kind)].push_back(
                 static_cast<float>(maps[kind][static_cast<size_t>((n * T + i) * T + j)]));
     const auto first = [&](const HeadMixing& w) {
@@ -115,7 +95,7 @@ class Analyzer {
     const size_t shown = result_.shown.size();
     for (int64_t w = 0; w < result_.windows; ++w) {
       const auto layer = [&](int64_t i, const LayerTensors& observed) {
-        const LayerMaps maps = layer_maps(observed, has(AnalysisSection::rank));
+        const LayerMaps maps = layer_maps(observed, has(AnalysisSection::rank) ? &scores_ : nullptr);
         result_.measures[static_cast<size_t>(i)].add(maps, has(AnalysisSection::rank));
         if (w == 0 && has(AnalysisSection::maps)) keep_shown(maps);
         done(4, str("window ", w + 1, "/", result_.windows, ", layer ", i));
@@ -157,7 +137,7 @@ class Analyzer {
     const std::vector<int32_t> tokens = repeated_tokens(pool, r_.window / 2, {.seed = 1, .stream = 0});
     capture(model_, token_ids(model_, tokens),
             {.maps = every_layer, .layer = [&](int64_t i, const LayerTensors& layer) {
-               result_.measures[static_cast<size_t>(i)].add_repeated(layer_maps(layer, false));
+               result_.measures[static_cast<size_t>(i)].add_repeated(layer_maps(layer));
              }});
   }
 
@@ -256,7 +236,10 @@ class Analyzer {
     for (int64_t i = 0; i < result_.layers; ++i) {
       std::vector<HeadWeights> heads = head_weights(model_, i);
       if (heads.empty()) {
-        result_.left_out.push_back(str("circuits from layer ", i, " on: its heads cannot be told by the parameters"));
+        result_.left_out.push_back(
+            str(i == 0 ? "circuits: the model" : str("circuits from layer ", i, " on: that layer"),
+                " has no parameters attention.wqkv.weight and attention.wo.weight, a norm "
+                "behind attention, or a variant that changes queries, keys or values"));
         return;
       }
       Circuits c;
@@ -290,6 +273,7 @@ class Analyzer {
   const AnalysisRequest& r_;
   const AnalysisProgress& progress_;
   FinalNorm norm_;
+  const SdpaOptions scores_;
   Analysis result_;
   std::vector<std::vector<double>> losses_;  // by window
   double done_ = 0, total_ = 1;
@@ -300,6 +284,24 @@ class Analyzer {
 const char* name_of(AnalysisSection section) {
   constexpr const char* names[] = {"maps", "mixing", "rank", "diversity", "patterns", "circuits", "ablation", "lens"};
   return names[static_cast<size_t>(section)];
+}
+
+void check_analysis(const LanguageModel& model, const AnalysisRequest& r) {
+  check(!model.make_cache(1).layers.empty(), ErrorKind::setting, [&] {
+    return "analysis is of attention: expected a model with attention layers, found a " + model.spec()->model_type();
+  });
+  check(r.window >= 2 && r.window <= model.max_sequence_length(), ErrorKind::setting, [&] {
+    return str("the window of the analysis: expected 2 to the model's longest sequence of ",
+               model.max_sequence_length(), " tokens, found ", r.window);
+  });
+  check(std::ssize(r.tokens) >= r.window, ErrorKind::setting, [&] {
+    return str("the text is shorter than the window of the analysis: expected at least ", r.window, " tokens, found ",
+               r.tokens.size(), "; give a longer text or a smaller window");
+  });
+  check(!r.sections.contains(AnalysisSection::mixing) || mixes_heads(model), ErrorKind::setting, [&] {
+    return "the analysis of mixing is of composed heads: expected a model with DCMHA, found a " +
+           model.spec()->model_type() + " whose attention mixes no heads";
+  });
 }
 
 Analysis analyze(LanguageModel& model, const AnalysisRequest& request, const AnalysisProgress& progress) {

@@ -35,7 +35,7 @@ struct AnalysisRequest {
 
 // A layer's maps and weights for the first `shown` tokens of the first window.
 struct ShownLayer {
-  // By MapKind: (N, t (t + 1) / 2), rows of the keys 0 ... i; masked scores are -inf.
+  // By MapKind: N heads, t queries i, the keys 0 ... Analysis::keys_shown(i) - 1; masked scores are -inf.
   std::array<std::vector<float>, kMapKinds.size()> maps;
   HeadMixing pre, post;  // f32, the first t positions
 };
@@ -66,6 +66,7 @@ struct Composition {
 struct Analysis {
   int64_t layers = 0, heads = 0, windows = 0, window = 0;
   bool composed = false;  // some layer mixes heads
+  bool causal = true;     // no query attends to a key behind it
   MeanAndError loss;      // over all windows
   std::vector<int32_t> shown;
   std::vector<double> shown_losses;  // (t - 1)
@@ -77,13 +78,18 @@ struct Analysis {
   std::vector<Circuits> circuits;  // L, or empty
   std::vector<Composition> composition;
   std::vector<std::string> left_out;  // sections that this model has nothing for, one reason each
+
+  int64_t keys_shown(int64_t query) const { return causal ? query + 1 : std::ssize(shown); }
 };
 
 // done in [0, 1]
 using AnalysisProgress = std::function<void(double done, const std::string& words)>;
 
 // Error(setting) for a request that does not fit the model: section mixing of a model that mixes no heads, a window
-// longer than its context, fewer tokens than one window. The model is as before afterwards.
+// longer than its context, fewer tokens than one window.
+void check_analysis(const LanguageModel& model, const AnalysisRequest& request);
+
+// Throws as check_analysis(). The model is as before afterwards.
 Analysis analyze(LanguageModel& model, const AnalysisRequest& request, const AnalysisProgress& progress = {});
 
 }  // namespace braid::models

@@ -57,19 +57,19 @@ std::vector<HeadWeights> head_weights(const LanguageModel& model, int64_t layer)
   std::vector<double> g = norm.to_vector<double>();
   if (setting_text(model, "norm_offset") == "true")
     for (double& gain : g) gain += 1;
-  const double score_dim = std::max(setting_of(model, "score_dim").value_or(0), 0.0);
+  const double scale = score_options_of(model).scale;
   std::vector<HeadWeights> heads;
   for (int64_t n = 0; n < N; ++n) {
     HeadWeights head{D, d, {}, {}, {}, {}};
     const int64_t shared = n / (N / kv), to = n / (N / written);  // the key/value head, and that of the output
-    const auto rows = [&](int64_t first, double scale) {
+    const auto rows = [&](int64_t first, double factor) {
       std::vector<double> result;
       for (int64_t r = first; r < first + d; ++r)
         for (int64_t c = 0; c < D; ++c)
-          result.push_back(w[static_cast<size_t>(r * D + c)] * g[static_cast<size_t>(c)] * scale);
+          result.push_back(w[static_cast<size_t>(r * D + c)] * g[static_cast<size_t>(c)] * factor);
       return result;
     };
-    head.q = rows(n * d, 1 / std::sqrt(score_dim > 0 ? score_dim : static_cast<double>(d)));
+    head.q = rows(n * d, scale > 0 ? scale : 1 / std::sqrt(static_cast<double>(d)));
     head.k = rows((N + shared) * d, 1);
     head.v = rows((N + kv + shared) * d, 1);
     for (int64_t r = to * d; r < (to + 1) * d; ++r)

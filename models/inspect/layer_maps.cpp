@@ -17,7 +17,7 @@ bool LayerMaps::unmasked(int64_t query, int64_t key) const {
   return std::isfinite((*this)[MapKind::scores][static_cast<size_t>(query * tokens + key)]);
 }
 
-LayerMaps layer_maps(const LayerTensors& observed, bool all_pairs) {
+LayerMaps layer_maps(const LayerTensors& observed, const SdpaOptions* all_pairs) {
   const NoGrad off;
   LayerMaps maps;
   const Tensor& scores = observed.at("attn_scores");  // (B, N, T, T)
@@ -31,8 +31,7 @@ LayerMaps layer_maps(const LayerTensors& observed, bool all_pairs) {
   maps.pre = MixingTerms(maps.pre_weights, maps.heads);
   maps.post = MixingTerms(maps.post_weights, maps.heads);
   if (!all_pairs) return maps;
-  DcmhaOptions options;
-  options.groups = maps.groups;
+  DcmhaOptions options{*all_pairs, maps.groups};
   options.mask.causal = false;
   const AttentionMaps all =
       attention_maps(observed.at("q"), observed.at("k"), maps.pre_weights, maps.post_weights, options);

@@ -80,7 +80,7 @@ const char* name_of(RowKind kind) {
 }
 
 void LayerMeasures::add(const LayerMaps& maps, bool ranks) {
-  heads = maps.heads, groups = maps.groups, rank = maps.rank, composed = maps.composed();
+  heads = maps.heads, groups = maps.groups, rank = maps.rank;
   ++windows;
   const int64_t N = heads, T = maps.tokens;
   for (const MapKind kind : kMapKinds) {

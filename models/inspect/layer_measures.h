@@ -20,7 +20,6 @@ struct LayerMeasures {
   using ByRow = std::array<T, kRowKinds.size()>;
 
   int64_t heads = 0, groups = 1, rank = 0, windows = 0;
-  bool composed = false;
   ByMap<std::vector<double>> effective_rank, stable_rank;  // (N), means over windows
   ByMap<std::vector<double>> spectrum;                     // (T): mean over heads and windows of s_k / s_1
   ByMap<std::vector<double>> cosines;                      // (N, N), means over windows

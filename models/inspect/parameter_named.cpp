@@ -1,5 +1,7 @@
 #include "braid/models/inspect/parameter_named.h"
 
+#include <cmath>
+
 #include "braid/models/model_spec.h"
 #include "braid/tensor/base/strings.h"
 
@@ -39,6 +41,14 @@ int64_t head_dim_of(const LanguageModel& model) { return whole(model, "head_dim"
 int64_t kv_heads_of(const LanguageModel& model) {
   const std::optional<double> value = setting_of(model, "n_kv_head");
   return value && *value >= 1 ? static_cast<int64_t>(*value) : heads_of(model);
+}
+
+SdpaOptions score_options_of(const LanguageModel& model) {
+  SdpaOptions options;
+  const double score_dim = setting_of(model, "score_dim").value_or(0);
+  if (score_dim > 0) options.scale = 1 / std::sqrt(score_dim);
+  options.softcap = setting_of(model, "attention_softcap").value_or(0);
+  return options;
 }
 
 }  // namespace braid::models

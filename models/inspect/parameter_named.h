@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "braid/autograd/dcmha.h"
 #include "braid/models/language_model.h"
 
 namespace braid::models {
@@ -19,5 +20,7 @@ std::string setting_text(const LanguageModel& model, const std::string& name);
 int64_t head_dim_of(const LanguageModel& model);
 int64_t heads_of(const LanguageModel& model);
 int64_t kv_heads_of(const LanguageModel& model);
+// The scale and the softcap of the scores, from score_dim and attention_softcap.
+SdpaOptions score_options_of(const LanguageModel& model);
 
 }  // namespace braid::models

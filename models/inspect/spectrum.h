@@ -5,7 +5,8 @@
 //   stable rank     = sum_k s_k^2 / s_1^2         never above the rank
 //   numerical rank  = number of s_k > tolerance s_1
 //
-// Scores q k^T of heads of size d have rank d at most, however many tokens there are: the low-rank bottleneck.
+// Scores q k^T of heads of size d have rank d at most, however many tokens there are: the low-rank bottleneck. A
+// softcap, c tanh(s / c) of each score, lifts that bound.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,5 +1,5 @@
 // The maps of a report: everything is in the page. The scores before Compose and the weights of Compose are stored; the
-// other three maps are computed from them.
+// other three maps are computed from them, or stored too where they do not follow.
 import {Choice} from './choice.js';
 import {forgetPalette, short} from './colors.js';
 import {mixed, mixing} from './compose.js';
@@ -10,19 +10,28 @@ const floats = (text) => {
   return Float32Array.from({length: bytes.length / 4}, (_, i) => view.getFloat32(4 * i, true));
 };
 
-// A layer of the data -> its four maps (N, T, T) and the weights; masked pairs are -Infinity.
-function unpack(layer, size) {
-  const N = layer.heads, T = size, maps = {};
-  for (const name of Object.keys(kinds)) maps[name] = new Float64Array(N * T * T).fill(-Infinity);
-  const triangle = floats(layer.scores), weights = new Map();
+// A layer of the data -> its four maps (N, T, T) and the weights; masked pairs are -Infinity. A query's row is stored
+// up to its own key, or whole.
+export function unpack(layer, size) {
+  const N = layer.heads, T = size, maps = {}, weights = new Map();
   for (const [name, {shape, data}] of Object.entries(layer.weights)) weights.set(name, {shape, data: floats(data)});
-  let at = 0;
-  for (let n = 0; n < N; n++)
-    for (let i = 0; i < T; i++) for (let j = 0; j <= i; j++) maps.attn_scores[(n * T + i) * T + j] = triangle[at++];
+  for (const name of Object.keys(kinds)) maps[name] = new Float64Array(N * T * T).fill(-Infinity);
+  for (const [name, text] of Object.entries({attn_scores: layer.scores, ...layer.maps})) {
+    const values = floats(text), whole = values.length === N * T * T;
+    let at = 0;
+    for (let row = 0; row < N * T; row++)
+      for (let j = 0; j < (whole ? T : row % T + 1); j++) maps[name][row * T + j] = values[at++];
+  }
+  if (!layer.maps) addOthers(maps, weights, N, T);
+  return {maps, weights};
+}
+
+// The maps that follow from the scores.
+function addOthers(maps, weights, N, T) {
   const compose = (stage) => {
     const [before, after] = stages[stage].map((name) => maps[name]), heads = new Float64Array(N);
     for (let i = 0; i < T; i++)
-      for (let j = 0; j <= i; j++) {
+      for (let j = 0; j < T; j++) {
         if (!Number.isFinite(maps.attn_scores[i * T + j])) continue;
         for (let n = 0; n < N; n++) heads[n] = before[(n * T + i) * T + j];
         const result = mixed(heads, mixing(weights, stage, i, j, N).total);
@@ -37,7 +46,6 @@ function unpack(layer, size) {
     for (let j = 0; j < T; j++) maps.attn_probs[row * T + j] = Math.exp(scores[j] - max) / sum;
   }
   compose('post');
-  return {maps, weights};
 }
 
 class Report extends LayerView {

@@ -69,7 +69,7 @@ export class LayerView {
     const {head, size, stage} = this.state, [a, b] = stages[stage].map((name) => this.value(name, head)), max = this.max(stage);
     let difference = 0;
     for (let i = 0; i < size; i++)
-      for (let j = 0; j <= i; j++) if (Number.isFinite(a(i, j))) difference = Math.max(difference, Math.abs(b(i, j) - a(i, j)));
+      for (let j = 0; j < size; j++) if (Number.isFinite(a(i, j))) difference = Math.max(difference, Math.abs(b(i, j) - a(i, j)));
     this.triple.set(size, a, b, max, difference || 1, head);
     legend(byId('triple-legend'), max, true, (stage === 'pre' ? 'score' : mixedWeight) + clipped);
   }

@@ -1,6 +1,8 @@
 // braid analyze: the report of small models, its numbers against braid dump, and what it says of bad use.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "braid/models/families/dcformer/model.h"
 #include "braid/models/folders/pretrained.h"
@@ -19,15 +21,12 @@ namespace fs = std::filesystem;
 namespace {
 
 // A model of bytes with a context of 40.
-std::string model_folder(const Scratch& scratch, const std::string& preset) {
-  const models::Dcformer model(models::configure(preset, {{"dim", "16"},
-                                                          {"n_layer", "2"},
-                                                          {"n_head", "4"},
-                                                          {"intermediate_size", "12"},
-                                                          {"vocab_size", "258"},
-                                                          {"block_size", "40"},
-                                                          {"initializer_std", "0.2"}}),
-                               {5, 0});
+std::string model_folder(const Scratch& scratch, const std::string& preset, const models::SettingTexts& more = {}) {
+  models::SettingTexts settings = {
+      {"dim", "16"},         {"n_layer", "2"},     {"n_head", "4"},           {"intermediate_size", "12"},
+      {"vocab_size", "258"}, {"block_size", "40"}, {"initializer_std", "0.2"}};
+  settings.insert(settings.end(), more.begin(), more.end());
+  const models::Dcformer model(models::configure(preset, settings), {5, 0});
   const fs::path folder = scratch / preset;
   io::make_folder(folder);
   const models::text::ByteTokenizer tokenizer;
@@ -40,6 +39,33 @@ std::vector<std::vector<std::string>> rows(const fs::path& csv) {
   for (const std::string& line : detail::split(slurp(csv), '\n'))
     if (!line.empty()) result.push_back(detail::split(line, ','));
   return result;
+}
+
+int64_t count(const std::string& text, const std::string& part) {
+  int64_t found = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++found;
+  return found;
+}
+
+// The layers of the first model in the data of the page.
+nlohmann::json layers_of_page(const fs::path& report) {
+  const std::string page = slurp(report / "index.html"), open = "id=\"data\">";
+  const size_t begin = page.find(open) + open.size();
+  return nlohmann::json::parse(page.substr(begin, page.find("</script>", begin) - begin))["models"][0]["layers"];
+}
+
+// f32 in base64
+std::vector<float> floats(const std::string& text) {
+  const std::string letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes;
+  uint32_t group = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    group = group << 6 | (text[i] == '=' ? 0 : static_cast<uint32_t>(letters.find(text[i])));
+    for (int shift = 16; i % 4 == 3 && shift >= 0; shift -= 8) bytes += static_cast<char>(group >> shift & 255);
+  }
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
 }
 
 int64_t files(const fs::path& folder) {
@@ -103,6 +129,63 @@ BOOST_AUTO_TEST_CASE(report_of_a_composed_model) {
   BOOST_TEST(files(scratch / "report" / "figures") == files(scratch / "again" / "figures"));
 }
 
+// The page computes maps from the scores where these give them; the others are stored, and are those of the figures. A
+// model that masks no keys has all keys of the shown tokens.
+BOOST_AUTO_TEST_CASE(maps_that_do_not_follow_from_the_scores) {
+  struct Case {
+    std::string preset;
+    models::SettingTexts settings;
+    bool stored;
+    size_t pairs;  // of a head's 12 tokens
+  };
+  const Case cases[] = {{"transformer-tiny", {}, false, 78},
+                        {"transformer-tiny", {{"attention_softcap", "1"}}, false, 78},
+                        {"dcformer-tiny", {{"window_size", "5"}}, false, 78},
+                        {"transformer-tiny", {{"attention", "sink"}}, true, 78},
+                        {"transformer-tiny", {{"attention", "iha"}}, true, 78},
+                        {"dcformer-tiny", {{"profile.causal", "false"}}, true, 144}};
+  for (const Case& c : cases) {
+    const Scratch scratch;
+    const fs::path report = scratch / "report";
+    const Outcome made = run("analyze " + model_folder(scratch, c.preset, c.settings) + " --prompt '" +
+                             kText.substr(0, 20) + "' --show 12 --sections maps -o " + report.string());
+    BOOST_REQUIRE_MESSAGE(made.code == 0, made.output);
+    const nlohmann::json layer = layers_of_page(report)[1];
+    BOOST_TEST(layer.contains("maps") == c.stored);
+    for (const size_t stage : {0u, 2u}) {
+      const auto table = rows(report / "figures" / (stage == 0 ? "maps-layer-1-scores.csv" : "maps-layer-1-probs.csv"));
+      BOOST_REQUIRE(table.size() == 1 + 4 * c.pairs);
+      for (const size_t column : {3u, 4u}) {
+        const std::string& name = table[0][column];
+        if (name != "attn_scores" && !c.stored) continue;
+        const nlohmann::json& text = name == "attn_scores" ? layer["scores"] : layer["maps"][name];
+        const std::vector<float> values = floats(text.get<std::string>());
+        BOOST_REQUIRE(values.size() == 4 * c.pairs);
+        for (size_t e = 0; e < values.size(); ++e)
+          BOOST_REQUIRE(values[e] == static_cast<float>(std::stod(table[e + 1][column])));
+      }
+    }
+  }
+}
+
+// A row of panels is a layer, also where only the last layer composes.
+BOOST_AUTO_TEST_CASE(pairs_of_heads_where_one_layer_composes) {
+  const Scratch scratch;
+  const std::string model = model_folder(scratch, "dcformer-tiny", {{"compose", "lightweight"}});
+  const fs::path report = scratch / "report";
+  const Outcome made =
+      run("analyze " + model + " --prompt '" + kText.substr(0, 20) + "' --sections diversity -o " + report.string());
+  BOOST_REQUIRE_MESSAGE(made.code == 0, made.output);
+  const std::string cosines = slurp(report / "figures" / "cosines.svg"),
+                    divergences = slurp(report / "figures" / "divergences.svg");
+  for (const std::string& svg : {cosines, divergences})
+    for (const char* row : {">layer 0: head<", ">layer 1: head<"}) BOOST_TEST(count(svg, row) == 1, row);
+  for (const char* title : {">scores before<", ">scores after<", ">probabilities before<", ">weights after<"})
+    BOOST_TEST(count(cosines, title) == 2, title);
+  for (const char* title : {">softmax of scores before<", ">probabilities before<", ">weights after<"})
+    BOOST_TEST(count(divergences, title) == 2, title);
+}
+
 // Maps have token labels, a color bar with its unit and what is clipped; composed maps are of weights, not
 // probabilities. On paper there is a PDF beside each SVG, and the page stays as it is.
 BOOST_AUTO_TEST_CASE(figures_for_paper) {
@@ -156,6 +239,17 @@ BOOST_AUTO_TEST_CASE(two_models_side_by_side) {
   BOOST_TEST(compared);
 }
 
+BOOST_AUTO_TEST_CASE(special_tokens_of_a_file) {
+  const Scratch scratch;
+  const std::string text = (scratch / "text").string();
+  write(text, "The fox<|endoftext|>reads");
+  const std::string command = "analyze " + model_folder(scratch, "transformer-tiny") + " --text " + text +
+                              " --sections maps -o " + (scratch / "report").string();
+  const Outcome parsed = run(command + " --parse-specials"), literal = run(command);
+  BOOST_TEST(has(parsed, "note: the text has 13 tokens"), parsed.output);
+  BOOST_TEST(has(literal, "note: the text has 25 tokens"), literal.output);
+}
+
 BOOST_AUTO_TEST_CASE(bad_use) {
   const Scratch scratch;
   const std::string composed = model_folder(scratch, "dcformer-tiny"),
@@ -164,9 +258,11 @@ BOOST_AUTO_TEST_CASE(bad_use) {
     const Outcome o = run("analyze " + arguments);
     BOOST_TEST(o.code == 2, o.output);
     BOOST_TEST(o.output.find(message) != std::string::npos, o.output);
-    BOOST_TEST(!fs::exists(scratch / "report" / "index.html"));
+    BOOST_TEST(!fs::exists(scratch / "report"));
   };
   says(plain + " --prompt abc --sections mixing" + out, "the analysis of mixing is of composed heads");
+  says(composed + " --compare " + plain + " --prompt abc --sections mixing" + out,
+       "transformer-tiny: the analysis of mixing is of composed heads");
   says(composed + " --prompt abc --window 8" + out, "the text is shorter than the window of the analysis");
   says(composed + " --prompt '" + kText + "' --window 41" + out, "expected 2 to the model's longest sequence of 40");
   says(composed + " --prompt a" + out, "expected at least 2 tokens, found 1");

@@ -11,6 +11,7 @@
 #include "braid/models/families/dcformer/model.h"
 #include "braid/models/inspect/diversity.h"
 #include "braid/models/inspect/parameter_named.h"
+#include "braid/models/inspect/spectrum.h"
 #include "tests/support/compare.h"
 #include "tests/support/random.h"
 #include "tests/support/throws.h"
@@ -144,6 +145,38 @@ BOOST_AUTO_TEST_CASE(compose_lifts_the_rank_of_scores) {
     }
 }
 
+// Scores of all pairs are c tanh(q k^T / sqrt(score_dim) / c), as in the model; their rank is not bounded by d.
+BOOST_AUTO_TEST_CASE(rank_of_scores_with_a_softcap) {
+  Dcformer model = make_model("dcformer-tiny", {{"attention_softcap", "0.5"}, {"score_dim", "9"}});
+  AnalysisRequest r = everything(true);
+  r.sections = {AnalysisSection::rank};
+  const Analysis a = analyze(model, r);
+  for (size_t layer = 0; layer < 2; ++layer) {
+    const std::string prefix = "layers." + std::to_string(layer) + ".";
+    std::vector<double> want(N);
+    for (int64_t w = 0; w < 2; ++w) {
+      auto all = observed(model, w);
+      const Tensor keys = all[prefix + "k"];
+      const int64_t d = keys.dim(3), Nkv = keys.dim(2);
+      const std::vector<double> q = all[prefix + "q"].to_vector<double>(), k = keys.to_vector<double>();
+      for (int64_t n = 0; n < N; ++n) {
+        std::vector<double> s;
+        for (int64_t i = 0; i < T; ++i)
+          for (int64_t j = 0; j < T; ++j) {
+            double sum = 0;
+            for (int64_t e = 0; e < d; ++e)
+              sum += q[static_cast<size_t>((i * N + n) * d + e)] *
+                     k[static_cast<size_t>((j * Nkv + n / (N / Nkv)) * d + e)];
+            s.push_back(0.5 * std::tanh(sum / 3 / 0.5));
+          }
+        want[static_cast<size_t>(n)] += effective_rank(singular_values(s, T, T)) / 2;
+      }
+    }
+    BOOST_TEST(is_close(a.measures[layer].effective_rank[0], want, 1e-9));
+    BOOST_TEST(a.measures[layer].spectrum[0][5] > 1e-6);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(ablations_equal_models_without_the_part) {
   Dcformer model = composed_model();
   const double whole = loss_of(model);
@@ -189,6 +222,35 @@ BOOST_AUTO_TEST_CASE(lens_and_shown_tokens) {
   BOOST_REQUIRE(triangle.size() == N * 21u);
   BOOST_TEST(triangle[2 * 21 + 15 + 3] == all[(2 * T + 5) * T + 3]);  // head 2, query 5, key 3
   BOOST_TEST(a.shown_layers[1].pre.q_up.dim(1) == 6);
+  BOOST_TEST(a.causal);
+}
+
+// A model that masks no keys keeps all keys of the shown tokens.
+BOOST_AUTO_TEST_CASE(keys_behind_the_query_are_shown) {
+  Dcformer model = make_model("dcformer-tiny", {{"profile.causal", "false"}});
+  AnalysisRequest r = everything(true);
+  r.sections = {AnalysisSection::maps};
+  const Analysis a = analyze(model, r);
+  BOOST_TEST(!a.causal);
+  const std::vector<float> all = observed(model, 0)["layers.1.attn_probs_composed"].to_vector<float>();
+  BOOST_REQUIRE(a.shown_layers.size() == 2u);
+  const std::vector<float>& square = a.shown_layers[1].maps[3];
+  BOOST_REQUIRE(square.size() == N * 36u);
+  BOOST_TEST(square[(2 * 6 + 1) * 6 + 5] == all[(2 * T + 1) * T + 5]);  // head 2, query 1, key 5
+}
+
+// Why a model has no circuits is said once, also where only later layers have none.
+BOOST_AUTO_TEST_CASE(circuits_that_cannot_be_told) {
+  for (const std::string layers : {"all", "odd"}) {
+    Dcformer model = make_model("transformer-tiny", {{"attention", "iha"}, {"attention_layers", layers}});
+    AnalysisRequest r = everything(false);
+    r.sections = {AnalysisSection::circuits};
+    const Analysis a = analyze(model, r);
+    BOOST_REQUIRE(a.left_out.size() == 1u);
+    BOOST_TEST(a.left_out[0].starts_with(layers == "all" ? "circuits: " : "circuits from layer 1 on: "));
+    BOOST_TEST(a.left_out[0].find("a variant that changes queries") != std::string::npos);
+    BOOST_TEST(a.circuits.size() == (layers == "all" ? 0u : 1u));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(plain_attention) {

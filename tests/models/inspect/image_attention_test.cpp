@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(weights_are_those_of_the_queries_before_and_after_compose) 
         std::map<std::string, Tensor> of_layer;
         for (const auto& [name, x] : seen)
           if (name.starts_with(prefix)) of_layer[name.substr(prefix.size())] = x;
-        const models::LayerMaps maps = models::layer_maps(of_layer, false);
+        const models::LayerMaps maps = models::layer_maps(of_layer);
         DcmhaOptions options;
         options.mask.causal = false;
         const AttentionMaps all =
