@@ -1,9 +1,11 @@
 #include "braid/autograd/recompute.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "braid/autograd/detail/segment.h"
 #include "braid/tensor/base/recording.h"
+#include "braid/tensor/trace_device.h"
 
 namespace braid {
 
@@ -20,14 +22,18 @@ void detail::TensorsUsed::note(Inputs inputs) {
   }
 }
 
-Tensor recompute(Segment f, const std::vector<Tensor>& inputs) {
+Tensor recompute(Segment f, const std::vector<Tensor>& inputs, SegmentCost cost) {
   if (!detail::recording) return f(inputs);
   Tensor y;
+  TracedFlops once;
   std::vector<Tensor> captured, all = inputs;
   {
     NoGrad off;
     const detail::TensorsUsed used;
+    const TracedApart first;
     y = f(inputs);
+    once = first.flops();
+    first.add(once, 1);
     detail::TensorsUsed::note({&y, 1});  // f may return what it was given or captured
     for (const Tensor& t : used.list()) {
       const bool is_input = std::any_of(inputs.begin(), inputs.end(),
@@ -36,7 +42,9 @@ Tensor recompute(Segment f, const std::vector<Tensor>& inputs) {
     }
   }
   all.insert(all.end(), captured.begin(), captured.end());
-  return record("recompute", y, all, [f = std::move(f), inputs, captured](const Tensor& dy) -> Grads {
+  return record("recompute", y, all, [f = std::move(f), inputs, captured, cost, once](const Tensor& dy) -> Grads {
+    std::optional<TracedApart> apart;
+    if (cost == SegmentCost::twice) apart.emplace().add(once, 2);
     std::vector<Tensor> leaves;
     for (const Tensor& x : inputs) {
       leaves.push_back(x ? x.detach() : Tensor());

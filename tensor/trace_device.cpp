@@ -87,12 +87,13 @@ void TraceDevice::release(void* data, int64_t bytes) noexcept {
   areas_.erase(at);
 }
 
-void TracedFlops::add_attention(const DcmhaInputs& x, double passes) {
-  const int64_t B = x.q.dim(0), T = x.q.dim(1), N = x.q.dim(2), d = x.q.dim(3), S = x.k.dim(1);
+void TracedFlops::add_attention(const DcmhaInputs& x, double passes, double of_scores) {
+  const int64_t B = x.q.dim(0), T = x.q.dim(1), N = x.q.dim(2), d = x.q.dim(3), S = x.k.dim(1), dv = x.v.dim(3);
   double pairs = 0;  // of a query and an unmasked key
   for (int64_t t = 0; t < T; ++t) pairs += double(std::max<int64_t>(0, x.mask.end(t, S) - x.mask.first(t)));
+  if (of_scores > 0) attention += passes * pairs * (of_scores / (double(T) * double(S)));
   pairs *= double(B) * double(N) * passes;
-  attention += pairs * 4 * double(d);
+  attention += pairs * 2 * double(d + dv);
   for (const HeadMixing* mixing : {&x.pre, &x.post}) {
     for (const Tensor* down : {&mixing->q_down, &mixing->k_down})
       if (*down) low_rank += pairs * 4 * double(down->dim(3));
@@ -100,6 +101,24 @@ void TracedFlops::add_attention(const DcmhaInputs& x, double passes) {
       if (*gate) diagonal += pairs * 2;
     if (mixing->base) static_proj += pairs * 2 * double(mixing->base.dim(-1));
   }
+}
+
+TracedApart::TracedApart() : trace_(TraceDevice::current() ? detail::counted_flops : nullptr) {
+  if (trace_) detail::counted_flops = &flops_;
+}
+TracedApart::~TracedApart() {
+  if (trace_) detail::counted_flops = trace_;
+}
+
+void TracedApart::add(const TracedFlops& flops, double times) const {
+  if (!trace_) return;
+  for (double TracedFlops::*part : {&TracedFlops::products, &TracedFlops::attention, &TracedFlops::low_rank,
+                                    &TracedFlops::diagonal, &TracedFlops::static_proj})
+    trace_->*part += times * (flops.*part);
+}
+
+void TracedApart::add_attention(const DcmhaInputs& x, double passes, double of_scores) const {
+  if (trace_) trace_->add_attention(x, passes, of_scores);
 }
 
 }  // namespace braid

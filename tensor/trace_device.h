@@ -20,17 +20,18 @@ struct DcmhaInputs;
 class Tensor;
 
 // A multiply-add is 2; elementwise work and softmax are not counted. Backward, attention counts twice its forward pass,
-// whatever its kernel computes again.
+// whatever its kernel or its ops compute again.
 struct TracedFlops {
   double products = 0;
-  double attention = 0;  // q k and p v over unmasked keys
+  double attention = 0;  // q k and p v over unmasked keys, and what else multiplies these scores
   double low_rank = 0;   // of Compose over unmasked keys, as the next two
   double diagonal = 0;
   double static_proj = 0;
   double total() const { return products + attention + low_rank + diagonal + static_proj; }
   TracedFlops operator-(const TracedFlops& before) const;
   void add_product(int64_t results, int64_t depth) { products += 2.0 * double(results) * double(depth); }
-  void add_attention(const DcmhaInputs& x, double passes);
+  // of_scores: FLOPs of further products with the scores of all keys, of which those of unmasked keys count.
+  void add_attention(const DcmhaInputs& x, double passes, double of_scores = 0);
 };
 namespace detail {
 // Where kernels that this thread calls add their FLOPs, whether they compute or not; null: nowhere.
@@ -75,6 +76,25 @@ class TraceDevice final : private Allocator {
   char* open_ = nullptr;         // end of the area that tensors come from
   char* large_ = nullptr;        // of tensors that are larger than an area
   int64_t large_bytes_ = 0;
+};
+
+// While it lives, what this thread computes is no part of a trace but counted here: for ops that compute masked keys,
+// or once more what they had computed, and then add to the trace what a kernel would. Without a trace it does nothing.
+class TracedApart {
+ public:
+  TracedApart();
+  ~TracedApart();
+  TracedApart(const TracedApart&) = delete;
+  TracedApart& operator=(const TracedApart&) = delete;
+
+  const TracedFlops& flops() const { return flops_; }
+  // These add to the trace.
+  void add(const TracedFlops& flops, double times) const;
+  void add_attention(const DcmhaInputs& x, double passes, double of_scores = 0) const;
+
+ private:
+  TracedFlops flops_;
+  TracedFlops* trace_;
 };
 
 }  // namespace braid

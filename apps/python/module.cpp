@@ -119,8 +119,9 @@ void bind_derivatives(nb::module_& m) {
         return tap(x, [f = std::move(f)](const Tensor& g) { return f(g).value_or(Tensor()); });
       },
       "x"_a, "f"_a, "x, whose gradient f sees in a backward pass, and may replace by what it returns.");
-  m.def("recompute", recompute, "f"_a, "inputs"_a, nb::call_guard<Unlocked>(),
-        "f(inputs), computed again in backward() instead of kept.");
+  m.def(
+      "recompute", [](Segment f, const std::vector<Tensor>& inputs) { return recompute(std::move(f), inputs); }, "f"_a,
+      "inputs"_a, nb::call_guard<Unlocked>(), "f(inputs), computed again in backward() instead of kept.");
   const auto check_of = [&](const char* name,
                             GradcheckResult (*run)(const Function&, const std::vector<Tensor>&, double)) {
     m.def(

@@ -3,6 +3,7 @@
 
 #include "braid/autograd/ops.h"
 #include "braid/autograd/ops/attention_call.h"
+#include "braid/tensor/trace_device.h"
 
 namespace braid::attention {
 
@@ -43,8 +44,12 @@ Tensor chunked(const Call& call, const std::vector<CallPart>& parts, int64_t chu
   using enum AttentionRole::Positions;
   {
     const NoGrad off;
-    for (const CallPart& block : blocks)
-      block.part(y, queries).copy_(attention_reference(part_of(x, block), part_of(call.extras, x, block)));
+    for (const CallPart& block : blocks) {
+      const DcmhaInputs inputs = part_of(x, block);
+      const TracedApart ops;  // a trace counts what a kernel would compute
+      ops.add_attention(inputs, 1);
+      block.part(y, queries).copy_(attention_reference(inputs, part_of(call.extras, x, block)));
+    }
   }
   auto backward_pass = [x, extras = call.extras, required = call.required, blocks, parts,
                         histories = call.histories](const Tensor& dy) -> Grads {
@@ -64,6 +69,8 @@ Tensor chunked(const Call& call, const std::vector<CallPart>& parts, int64_t chu
           leaves, gradients);
       if (bias_gradient) require_grad(block_extras.bias);
       const EnableGrad on;
+      const TracedApart ops;
+      ops.add_attention(leaves, 2);
       backward(attention_reference(leaves, block_extras), block.part(dy, queries).contiguous());
       for_each_tensor(
           [&](const AttentionRole& role, const Tensor& leaf, Tensor& gradient) {

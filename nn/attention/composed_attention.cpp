@@ -6,6 +6,8 @@
 #include "braid/autograd/math.h"
 #include "braid/autograd/ops.h"
 #include "braid/autograd/recompute.h"
+#include "braid/tensor/kernels/attention.h"
+#include "braid/tensor/trace_device.h"
 
 namespace braid::nn {
 
@@ -36,10 +38,13 @@ Tensor by_blocks(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
     const int64_t end = std::min(T, t + rows), first = mask.first(t), last = mask.end(end - 1, S);
     const AttentionMask of_block{mask.causal, mask.window, mask.offset + t - first};
     const auto block = [=](const std::vector<Tensor>& in) {
+      const TracedApart ops;
       const Tensor p = composed.probabilities(composed.scores(in[0], in[1], scores, of_block), of_block);
+      ops.add_attention({.q = in[0], .k = in[1], .v = in[2], .mask = of_block}, 1, ops.flops().total());
       return cast(contiguous(permute(matmul(p, heads_first(in[2], N)), {0, 2, 1, 3})), in[0].dtype());
     };
-    ys.push_back(recompute(block, {slice(q, 1, t, end), slice(k, 1, first, last), slice(v, 1, first, last)}));
+    ys.push_back(recompute(block, {slice(q, 1, t, end), slice(k, 1, first, last), slice(v, 1, first, last)},
+                           SegmentCost::twice));
   }
   return ys.size() == 1 ? ys[0] : concat(ys, 1);
 }
@@ -47,6 +52,7 @@ Tensor by_blocks(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
 }  // namespace
 
 Tensor attention_scores(const Tensor& q, const Tensor& k, const DcmhaOptions& options) {
+  const TracedApart product;  // add_attention() has it
   const double factor = options.scale > 0 ? options.scale : 1 / std::sqrt(static_cast<double>(q.dim(3)));
   const Tensor s =
       matmul(scale(heads_first(q, q.dim(2)), factor), transpose(heads_first(slice(k, 3, 0, q.dim(3)), q.dim(2))));

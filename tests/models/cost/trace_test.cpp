@@ -13,6 +13,7 @@
 #include "braid/models/training/checkpoint/checkpoint_writer.h"
 #include "braid/models/training/trainer.h"
 #include "braid/nn/attention/variant.h"
+#include "braid/tensor/kernels/kernel_meter.h"
 #include "braid/tensor/memory.h"
 #include "tests/support/compare.h"
 #include "tests/support/sanitizer.h"
@@ -258,10 +259,20 @@ BOOST_AUTO_TEST_CASE(a_gpu_keeps_more_and_holds_scores) {
   BOOST_TEST(gpu.working > scores);
 }
 
-// FLOPs by hand: tests/models/families/*. Every product has two more in the backward pass, attention counts twice.
+// FLOPs by hand: tests/models/families/*. Every product has two more in the backward pass, attention counts twice, also
+// where it runs as ops, which compute scores once more.
 BOOST_AUTO_TEST_CASE(the_backward_pass_costs_twice_the_forward_pass) {
+  for (const nn::AttentionVariantRule& rule : nn::attention_variants()) {
+    const auto spec = spec_of({"transformer-tiny", joined(text, {{"attention", rule.name}})});
+    const Batch batch = blank_batch(*spec, 1, 40);
+    BOOST_TEST(training_flops(*spec, batch).total() == 3 * forward_flops(*spec, batch).total(), rule.name);
+  }
+  const SettingTexts capped = joined(text, {{"attention_softcap", "5"}});
   for (const Variant& v :
-       {Variant{"dcformer-tiny", text}, Variant{"pythia-tiny", text}, Variant{"dc-seq2seq-tiny", pair}}) {
+       {Variant{"dcformer-tiny", text}, Variant{"pythia-tiny", text}, Variant{"dc-seq2seq-tiny", pair},
+        Variant{"dcformer-tiny", capped}, Variant{"transformer-tiny", joined(capped, {{"window_size", "4"}})},
+        Variant{"transformer-tiny", joined(text, {{"attention", "sink"}})},
+        Variant{"transformer-tiny", joined(text, {{"attention", "mta"}, {"window_size", "4"}})}}) {
     const auto spec = spec_of(v);
     const Batch batch = blank_batch(*spec, 1, 40);
     const TracedFlops forward = forward_flops(*spec, batch);
@@ -274,17 +285,61 @@ BOOST_AUTO_TEST_CASE(the_backward_pass_costs_twice_the_forward_pass) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(attention_within_documents_counts_its_own_keys) {
-  const auto spec = spec_of({"dcformer-tiny", joined(text, {{"window_size", "null"}})});
-  const Batch blank = blank_batch(*spec, 1, 12);
-  std::vector<int32_t> places;
-  double apart = 0;
-  for (const int n : {5, 1, 6}) {
-    for (int i = 0; i < n; ++i) places.push_back(i);
-    apart += forward_flops(*spec, n).total();
+// What the kernels of a forward pass compute. Where no key is masked it is all that counts, but for scores of earlier
+// queries, which a block computes once more.
+BOOST_AUTO_TEST_CASE(flops_are_those_of_the_products_where_no_key_is_masked) {
+  constexpr int64_t B = 2, T = 24;
+  const auto computed = [](const ModelSpec& spec) {
+    const std::unique_ptr<Model> model = spec.make({1, 0}, {});
+    const Batch batch = model->blank_batch(B, T);
+    const NoGrad off;
+    double flops = 0;
+    for (const KernelCall& call : record_kernel_calls([&] { model->loss_sum(batch); })) flops += call.flops;
+    return flops;
+  };
+  const SettingTexts unmasked = joined(text, {{"profile.causal", "false"}});
+  const auto capped = spec_of({"transformer-tiny", joined(unmasked, {{"attention_softcap", "5"}})});
+  BOOST_TEST(forward_flops(*capped, blank_batch(*capped, B, T)).total() == computed(*capped));
+  for (const nn::AttentionVariantRule& rule : nn::attention_variants()) {
+    const auto spec = spec_of({"transformer-tiny", joined(unmasked, {{"attention", rule.name}})});
+    const double earlier = 3.0 * B * 2 * 64 * T * static_cast<double>(rule.earlier_queries);  // L B 2 D T of each
+    BOOST_TEST(forward_flops(*spec, blank_batch(*spec, B, T)).total() + earlier == computed(*spec), rule.name);
   }
-  const Batch documents = text_batch(blank.at("input_ids"), blank.at("targets"), from_vector(places, {1, 12}));
-  BOOST_TEST(forward_flops(*spec, documents).total() == apart);
+}
+
+BOOST_AUTO_TEST_CASE(a_bound_of_scores_costs_no_flops) {
+  const SettingTexts windows = joined(text, {{"window_size", "5"}});
+  for (const Variant& v : {Variant{"transformer-tiny", windows},
+                           Variant{"dcformer-tiny", joined(windows, {{"profile.static_proj", "true"}})}}) {
+    const auto flops = [&](const SettingTexts& more) {
+      return forward_flops(*spec_of({v.preset, joined(v.settings, more)}), 40);
+    };
+    const TracedFlops plain = flops({}), capped = flops({{"attention_softcap", "5"}});
+    BOOST_TEST(capped.products == plain.products, v.preset);
+    BOOST_TEST(capped.attention == plain.attention, v.preset);
+    BOOST_TEST(capped.low_rank == plain.low_rank, v.preset);
+    BOOST_TEST(capped.diagonal == plain.diagonal, v.preset);
+    BOOST_TEST(capped.static_proj == plain.static_proj, v.preset);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(attention_within_documents_counts_its_own_keys) {
+  const SettingTexts global = joined(text, {{"window_size", "null"}});
+  for (const Variant& v :
+       {Variant{"dcformer-tiny", global}, Variant{"dcformer-tiny", joined(global, {{"attention_softcap", "5"}})},
+        Variant{"transformer-tiny", joined(global, {{"attention", "sink"}})},
+        Variant{"transformer-tiny", joined(global, {{"attention", "mta"}})}}) {
+    const auto spec = spec_of(v);
+    const Batch blank = blank_batch(*spec, 1, 12);
+    std::vector<int32_t> places;
+    double apart = 0;
+    for (const int n : {5, 1, 6}) {
+      for (int i = 0; i < n; ++i) places.push_back(i);
+      apart += forward_flops(*spec, n).total();
+    }
+    const Batch documents = text_batch(blank.at("input_ids"), blank.at("targets"), from_vector(places, {1, 12}));
+    BOOST_TEST(forward_flops(*spec, documents).total() == apart, v.preset << " " << v.settings.back().second);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_trace_takes_no_memory_and_leaves_nothing) {

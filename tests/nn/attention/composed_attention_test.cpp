@@ -6,6 +6,7 @@
 
 #include "braid/autograd.h"
 #include "braid/tensor/memory.h"
+#include "braid/tensor/trace_device.h"
 #include "tests/support/compare.h"
 
 using namespace braid;
@@ -102,6 +103,23 @@ BOOST_AUTO_TEST_CASE(scores_of_one_block_are_all_that_is_kept) {
   BOOST_TEST(memory_stats(kCpu).current - before < scores / 50);
   backward(sum(y));
   BOOST_TEST(memory_stats(kCpu).peak - before < scores / 2);
+}
+
+// As fused attention, whatever the blocks are.
+BOOST_AUTO_TEST_CASE(a_trace_counts_unmasked_keys_and_nothing_again) {
+  const TraceDevice trace;
+  for (const AttentionMask& mask : {AttentionMask{}, AttentionMask{.causal = false}, AttentionMask{.window = 100}}) {
+    const Operands x(1, 1000, 1000, 8, 4, DType::f32);
+    double pairs = 0;
+    for (int64_t t = 0; t < 1000; ++t) pairs += static_cast<double>(mask.end(t, 1000) - mask.first(t));
+    const double forward = 8 * pairs * 4 * 4;  // N pairs (2 d + 2 d)
+    const TracedFlops before = trace.flops();
+    const Tensor y = nn::composed_attention({x.q, x.k, x.v, {}, {}, nullptr, softmax_of_products()}, with(mask));
+    BOOST_TEST((trace.flops() - before).attention == forward);
+    backward(sum(y));
+    BOOST_TEST((trace.flops() - before).attention == 3 * forward);
+    BOOST_TEST((trace.flops() - before).total() == 3 * forward);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

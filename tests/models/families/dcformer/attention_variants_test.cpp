@@ -156,9 +156,14 @@ BOOST_AUTO_TEST_CASE(products_of_a_variant_are_counted) {
   BOOST_TEST(flops("iha").projections - plain.projections == L * 3 * N * P * 2 * N * d);
   BOOST_TEST(flops("iha").attention > 3.5 * plain.attention);
   BOOST_TEST(flops("iha").attention <= 4 * plain.attention);
-  const double sums = L * 2 * 6 * 11 * N * 64;  // of 6 x 11 neighbours, for each score of 64 keys
-  BOOST_TEST(flops("mta").projections - flops("sink").projections > sums);
-  BOOST_TEST(flops("mta").projections - flops("sink").projections < 1.2 * sums);
+  for (const char* of_ops : {"sink", "off-by-one"}) {
+    BOOST_TEST(flops(of_ops).projections == plain.projections, of_ops);
+    BOOST_TEST(flops(of_ops).attention == plain.attention, of_ops);
+    BOOST_TEST(flops(of_ops).forward() == plain.forward(), of_ops);
+  }
+  // Sums of 6 x 11 neighbours and of 2 heads, for each score of an unmasked key; a gate of each head.
+  BOOST_TEST(flops("mta").attention - plain.attention == L * 2 * (6 * 11 + 2) * N * (64 + 1) / 2);
+  BOOST_TEST(flops("mta").projections - plain.projections == L * 2 * N * d);
   BOOST_TEST(flops("value-residual").projections == plain.projections);
   BOOST_TEST(flops("xsa").logits == plain.logits);
   BOOST_TEST(flops("knocking").logits == plain.logits);
