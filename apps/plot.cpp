@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
+#include <set>
 
 #include "apps/chart/chart_files.h"
 #include "apps/chart/group.h"
@@ -79,7 +81,7 @@ std::string data_csv(const std::vector<Run>& runs, int64_t window) {
   return text;
 }
 
-// "demo" for out/demo and out/demo/log.csv; with the parent's name where several runs would be called the same.
+// "demo" for out/demo and out/demo/log.csv; with names of parents where several folders would be called the same.
 std::vector<std::string> run_names(const std::vector<std::string>& sources) {
   std::vector<fs::path> folders;
   for (const std::string& source : sources) {
@@ -88,14 +90,32 @@ std::vector<std::string> run_names(const std::vector<std::string>& sources) {
     if (!path.has_filename()) path = path.parent_path();
     folders.push_back(path.filename() == "log.csv" ? path.parent_path() : path);
   }
+  const auto end_of = [](const fs::path& folder, int64_t parts) {
+    fs::path end;
+    for (auto at = std::prev(folder.end(), std::min(parts, std::distance(folder.begin(), folder.end())));
+         at != folder.end(); ++at)
+      end /= *at;
+    return end;
+  };
   std::vector<std::string> names;
   for (const fs::path& folder : folders) {
-    const auto same = std::count_if(folders.begin(), folders.end(),
-                                    [&](const fs::path& other) { return other.filename() == folder.filename(); });
-    names.push_back(same > 1 ? (folder.parent_path().filename() / folder.filename()).string()
-                             : folder.filename().string());
+    int64_t parts = 1;
+    const auto same = [&](const fs::path& other) {
+      return other != folder && end_of(other, parts) == end_of(folder, parts);
+    };
+    while (std::ranges::any_of(folders, same)) ++parts;
+    names.push_back(end_of(folder, parts).string());
   }
   return names;
+}
+
+// The chart and its numbers tell runs apart by their names.
+void number_equal_names(std::vector<Run>& runs) {
+  std::set<std::string> names;
+  for (Run& run : runs) {
+    const std::string name = run.name;
+    for (int n = 2; !names.insert(run.name).second; ++n) run.name = str(name, " (", n, ")");
+  }
 }
 
 bool has_loss(const std::vector<LogRow>& rows) {
@@ -141,6 +161,7 @@ std::vector<Run> read_runs(const std::vector<std::string>& sources, const std::v
     return str("nothing to plot: expected a run with at least one finite loss, found none in ", sources.size(),
                " runs");
   });
+  number_equal_names(runs);
   return runs;
 }
 

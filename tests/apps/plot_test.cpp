@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <boost/test/unit_test.hpp>
+#include <sstream>
 
 #include "apps/chart/group.h"
 #include "apps/train/log/log.h"
@@ -249,6 +250,34 @@ BOOST_AUTO_TEST_CASE(its_own_numbers_are_the_same_runs_again) {
   BOOST_TEST(slurp(scratch / "p.csv") == slurp(scratch / "q.csv"));
   BOOST_TEST(run("plot " + here + "/p.csv " + here + "/a -o " + here + "/r.svg").output.find("p.csv/z ") !=
              std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(runs_of_one_name_are_told_apart) {
+  const Scratch scratch;
+  const std::string here = scratch.path().string();
+  for (const char* folder : {"x/a/run", "y/a/run", "y/b/run"}) make_run(scratch / folder, 20, 1);
+  const auto names = [](const std::string& csv) {  // in their order
+    std::vector<std::string> found;
+    std::istringstream lines(csv);
+    std::string line;
+    std::getline(lines, line);
+    while (std::getline(lines, line)) {
+      const std::string name = line.substr(1, line.find("\",") - 1);
+      if (found.empty() || found.back() != name) found.push_back(name);
+    }
+    return found;
+  };
+  const auto plotted = [&](const std::string& arguments, const std::vector<std::string>& expected) {
+    BOOST_TEST(run("plot " + arguments + " -o " + here + "/p.svg").code == 0);
+    BOOST_TEST(names(slurp(scratch / "p.csv")) == expected, boost::test_tools::per_element());
+    BOOST_TEST(run("plot " + here + "/p.csv -o " + here + "/q.svg").code == 0);
+    BOOST_TEST(slurp(scratch / "p.csv") == slurp(scratch / "q.csv"));
+  };
+  const std::string first = here + "/x/a/run", second = here + "/y/a/run", third = here + "/y/b/run";
+  plotted(first + " " + second + " " + third, {"x/a/run", "y/a/run", "b/run"});
+  plotted(second + " " + third, {"a/run", "b/run"});
+  plotted(first + " " + first + "/log.csv " + second, {"x/a/run", "x/a/run (2)", "y/a/run"});
+  plotted(first + " " + second + " --name r --name r", {"r", "r (2)"});
 }
 
 BOOST_AUTO_TEST_CASE(long_runs_stay_small) {
