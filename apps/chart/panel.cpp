@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "apps/chart/group.h"
+#include "apps/chart/legend.h"
 #include "apps/chart/style.h"
+#include "braid/tensor/error.h"
 
 namespace braid::apps {
 namespace {
@@ -84,25 +86,31 @@ std::pair<double, double> value_range(const std::vector<Run>& runs, const Panel&
     if (all.front() > low - 0.3 * span) include(all.front());
     if (all.back() < high + 0.3 * span) include(all.back());
   }
-  if (panel.max > low) high = std::min(high, panel.max);
-  return {low, high};
+  if (std::isnan(panel.max) || low > high) return {low, high};
+  check(panel.max > low, ErrorKind::setting, [&] {
+    return "bad value for --y-max: expected more than " + shown(low, 4) + ", the smallest loss, found " +
+           shown(panel.max, 4);
+  });
+  return {low, panel.max};
 }
 
-Axis value_axis(std::pair<double, double> range, bool from_zero, bool log, double top, double bottom) {
+// max: of the axis; NaN: a little above the values.
+Axis value_axis(std::pair<double, double> range, bool from_zero, bool log, double max, double top, double bottom) {
   auto [low, high] = range;
   Axis axis{.low = bottom, .high = top};
   // Values that differ in their last digits only are drawn as equal: no axis could label them.
   const bool equal = !(high - low > 1e-12 * std::max(std::fabs(low), std::fabs(high)));
   if (log && low > 0) {
     const double pad = std::pow(10, 0.04 * (std::log10(high) - std::log10(low))) * (equal ? 1.1 : 1.0);
-    axis.log = true, axis.min = std::max(low / pad, DBL_MIN), axis.max = std::min(high * pad, DBL_MAX);
+    axis.log = true, axis.min = std::max(low / pad, DBL_MIN);
+    axis.max = std::isnan(max) ? std::min(high * pad, DBL_MAX) : max;
     return axis;
   }
   if (from_zero) low = std::min(low, 0.0);
   const bool flat = equal && !(from_zero && low < high);
   const double span = !flat ? high - low : high == 0 ? 1 : std::fabs(high);  // all equal, perhaps all zero
   axis.min = from_zero && low == 0 ? 0 : low - 0.05 * span;
-  axis.max = high + 0.08 * span;
+  axis.max = std::isnan(max) ? high + 0.08 * span : max;
   return axis;
 }
 
@@ -146,7 +154,7 @@ void draw_panel(Drawing& drawing, const Frame& f, const std::vector<Run>& runs, 
   xs.low = f.x, xs.high = f.x + f.width;
   std::pair<double, double> range = value_range(runs, panel, xs, log, window);
   if (log && range.first > range.second) log = false, range = value_range(runs, panel, xs, log, window);
-  const Axis ys = value_axis(range, panel.from_zero, log, f.y, f.y + f.height);
+  const Axis ys = value_axis(range, panel.from_zero, log, panel.max, f.y, f.y + f.height);
   draw_axes(drawing, f, xs, ys, panel.title + (ys.log ? ", log scale" : ""), x_name, title_x);
   const auto placed = [&](const Run& run, const std::vector<double>& values) {
     Points points;

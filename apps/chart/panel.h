@@ -26,10 +26,10 @@ struct Panel {
   bool from_zero;  // a quantity whose zero means something
   double scale = 1;
   std::optional<LogName> points;  // measured now and then, drawn as circles
-  // Vertical range: without the first twentieth of each run, in which a loss falls from log(V), and at most this.
+  // Vertical range: without the first twentieth of each run, in which a loss falls from log(V), and up to this.
   bool skips_beginning = false;
-  double max = not_measured;
-  std::string source = "";  // the columns of this source of a mixture, in place of those of all
+  double max = not_measured;  // NaN: up to the largest value
+  std::string source = "";    // the columns of this source of a mixture, in place of those of all
 };
 
 // Exponential moving average with a memory of `window` rows, but at first of no more than an eighth of the rows so far:

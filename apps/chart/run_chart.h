@@ -25,7 +25,8 @@ struct RunLook {
 };
 
 // On a screen with a table of the runs and panels of all that the logs have; on paper with names instead of the table,
-// and without learning rate, gradient norm and throughput. Error(setting) where `from` is beyond the runs.
+// and without learning rate, gradient norm and throughput. Error(setting) where `from` is beyond the runs, and,
+// from the chart, where y_max is not above the smallest loss.
 Chart run_chart(std::vector<Run> runs, RunLook look);
 
 // The columns of sources that any run has, in the order of the logs.

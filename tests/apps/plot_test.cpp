@@ -106,6 +106,13 @@ BOOST_AUTO_TEST_CASE(a_part_of_the_axes) {
   BOOST_TEST(label("--from 20", "22"));
   BOOST_TEST(label("--y-max 1.3", "1.30"));
   BOOST_TEST(!label("--y-max 1.3", "2.25"));
+  for (const std::string log : {"", " --log-y"}) {
+    BOOST_TEST(!label(log, "8"));
+    BOOST_TEST(label("--y-max 9" + log, "8"));  // above all losses
+  }
+  const auto low = run("plot " + folder + " --y-max 1");
+  BOOST_TEST(low.code == 2);
+  BOOST_TEST(low.output.find("--y-max: expected more than 1.1000, the smallest loss") != std::string::npos, low.output);
   const auto late = run("plot " + folder + " --from 40");
   BOOST_TEST(late.code == 2);
   BOOST_TEST(late.output.find("--from: expected less than 40.00") != std::string::npos, late.output);
