@@ -23,12 +23,8 @@ void add_normalised(const Image& p, const ModelInput& input, double share, float
   }
 }
 
-// A number from Gamma(a, 1), a > 0 (Marsaglia and Tsang 2000).
+// A number from Gamma(a, 1), a >= 1 (Marsaglia and Tsang 2000).
 double gamma_draw(RandomStream& stream, double a) {
-  if (a < 1) {
-    const double u = stream.unit();
-    return gamma_draw(stream, a + 1) * std::pow(u, 1 / a);
-  }
   const double d = a - 1.0 / 3, c = 1 / std::sqrt(9 * d);
   for (;;) {
     const double u = stream.unit(), v = stream.unit();
@@ -37,9 +33,13 @@ double gamma_draw(RandomStream& stream, double a) {
   }
 }
 
+// A number from Beta(a, a), a > 0: x / (x + y) of two from Gamma(a, 1). For a < 1 these are x = g u^(1/a) and
+// y = h v^(1/a), g and h from Gamma(a + 1, 1). Where a is so small that both are 0 in f64, y / x is not.
 double beta_draw(RandomStream& stream, double a) {
-  const double x = gamma_draw(stream, a), y = gamma_draw(stream, a);
-  return x + y > 0 ? x / (x + y) : 0.5;
+  const double u = a < 1 ? stream.unit() : 1, g = gamma_draw(stream, a < 1 ? a + 1 : a);
+  const double v = a < 1 ? stream.unit() : 1, h = gamma_draw(stream, a < 1 ? a + 1 : a);
+  const double x = g * std::pow(u, 1 / a), y = h * std::pow(v, 1 / a);
+  return x + y > 0 ? x / (x + y) : 1 / (1 + h / g * std::exp((std::log(v) - std::log(u)) / a));
 }
 
 // An image of a step: which one, and the key of all that happens to it.

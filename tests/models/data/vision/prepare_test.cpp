@@ -231,4 +231,20 @@ BOOST_AUTO_TEST_CASE(batches_of_a_step) {
   BOOST_TEST(is_close(plain.at("pixel_values").sliced(0, 0, 1), read.at("pixel_values"), 0));
 }
 
+BOOST_AUTO_TEST_CASE(mixup_of_a_small_alpha_hardly_mixes) {
+  const TempFolder scratch;
+  prepare_images({.inputs = {Idx(50).write(scratch, "train")}, .output = scratch / "d", .val_fraction = 0});
+  const ImageDataset data(scratch / "d", Split::train);
+  const models::text::Sampler sampler(data.size(), 3);
+  const auto weights = [&](double alpha) {
+    const TrainingImages options{.seed = 3, .mixup = alpha};
+    return step_batches(data, sampler, 0, 8, 1, {}, options)[0].at("label_weights").to_vector<double>();
+  };
+  for (const double alpha : {1e-300, 1e-4})
+    for (const double w : weights(alpha)) BOOST_TEST(std::fmin(w, 1 - w) < 1e-6);
+  // Larger ones draw what earlier versions drew: a run resumes with it.
+  BOOST_TEST(std::fabs(weights(0.4)[5] - 0.0339600655) < 1e-6);
+  BOOST_TEST(std::fabs(weights(1.5)[5] - 0.0751516155) < 1e-6);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
