@@ -110,28 +110,26 @@ void Reading::inputs(TextSource& source, const std::function<void(const Piece&)>
 void Reading::make_validation(const TextSource& source, double fraction) {
   SplitWriter &train = splits_.train, &drawn = splits_.drawn, &val = splits_.val;
   val.append(drawn.info);
-  val.info.documents = drawn.info.documents;
   std::vector<FileStart> files = splits_.files;
   files.push_back({0, train.info.tokens, train.info.documents, drawn.info.tokens, drawn.info.documents});
   std::vector<TokenSpan> tails;
   for (size_t i = 0; i + 1 < files.size(); ++i) {
     const TokenSpan span{files[i].train_tokens, files[i + 1].train_tokens};
     const int64_t n = span.end - span.begin;
-    const bool tail =
-        n > 1 && files[i].val_documents == files[i + 1].val_documents && (each_file_ || drawn.info.documents == 0);
+    const bool tail =  // of one token and its end, at least
+        n > 2 && files[i].val_documents == files[i + 1].val_documents && (each_file_ || drawn.info.documents == 0);
     if (tail) {
       const auto share = static_cast<int64_t>(std::llround(static_cast<double>(n) * fraction));
-      tails.push_back({train.tail_begin(span, std::clamp<int64_t>(share, 1, n - 1), tokenizer_), span.end});
+      tails.push_back({train.tail_begin(span, std::clamp<int64_t>(share, 2, n - 1)), span.end});
     }
     const int64_t tokens = tail ? tails.back().end - tails.back().begin : files[i + 1].val_tokens - files[i].val_tokens;
     if (tokens > 0) validation_files.push_back({source.path(files[i].file), tokens, tail});
   }
   if (!tails.empty()) {
-    train.move(tails, tokenizer_.eos_id(), val);
+    train.move(tails, val);
     each_file_ = true;
   }
   train.close();
-  val.info.documents += static_cast<int64_t>(tails.size());
   val.close();
 }
 

@@ -12,13 +12,17 @@ namespace {
 constexpr int64_t copy_tokens = 1 << 16;
 constexpr int64_t reach_of_lines = 4096;  // tokens after a cut in which the end of a line is looked for
 
-void copy(const ShardReader& from, int64_t first, int64_t last, SplitWriter& to) {
+// Returns how many of the tokens are `eos`.
+int64_t copy(const ShardReader& from, int64_t first, int64_t last, int32_t eos, SplitWriter& to) {
+  int64_t ends = 0;
   std::vector<int32_t> tokens;
   for (; first < last; first += copy_tokens) {
     tokens.resize(static_cast<size_t>(std::min(copy_tokens, last - first)));
     from.read(first, tokens);
     to.write(tokens);
+    ends += std::count(tokens.begin(), tokens.end(), eos);
   }
+  return ends;
 }
 
 }  // namespace
@@ -84,7 +88,7 @@ void SplitWriter::append(const SplitInfo& parts) {
   for (const ShardInfo& part : parts.shards) {
     const ShardReader from(folder_.file(part.file));
     if (part.marks.empty()) {
-      copy(from, 0, part.tokens, *this);
+      info.documents += copy(from, 0, part.tokens, tokenizer_->eos_id(), *this);
       continue;
     }
     const ShardReader marks_from(folder_.file(part.marks));
@@ -126,25 +130,26 @@ std::vector<std::string> SplitWriter::files() const {
   return names;
 }
 
-int64_t SplitWriter::tail_begin(TokenSpan span, int64_t tokens, const Tokenizer& tokenizer) const {
-  const int64_t cut = span.end - tokens;
-  const int64_t reach = std::min(reach_of_lines, tokens / 2);
-  int64_t start = 0;
-  for (const ShardInfo& s : info.shards) {
-    if (cut < start + s.tokens) {
-      std::vector<int32_t> near(static_cast<size_t>(std::min(reach, start + s.tokens - cut)));
-      ShardReader(folder_.file(s.file)).read(cut - start, near);
-      const auto ends_line = [&](int32_t token) { return tokenizer.token_bytes(token).ends_with('\n'); };
-      const auto found = std::find_if(near.begin(), near.end(), ends_line);
-      return found == near.end() ? cut : cut + (found - near.begin()) + 1;
-    }
-    start += s.tokens;
-  }
-  return cut;
+std::vector<int32_t> SplitWriter::in_one_shard(int64_t first, int64_t tokens) const {
+  auto s = info.shards.begin();
+  for (; first >= s->tokens; ++s) first -= s->tokens;
+  std::vector<int32_t> read(static_cast<size_t>(std::min(tokens, s->tokens - first)));
+  ShardReader(folder_.file(s->file)).read(first, read);
+  return read;
 }
 
-void SplitWriter::move(const std::vector<TokenSpan>& spans, int32_t eos, SplitWriter& other) {
+int64_t SplitWriter::tail_begin(TokenSpan span, int64_t tokens) const {
+  const int64_t cut = span.end - tokens;
+  const std::vector<int32_t> near = in_one_shard(cut, std::min({reach_of_lines, tokens / 2, tokens - 2}));
+  const auto ends_line = [&](int32_t token) { return tokenizer_->token_bytes(token).ends_with('\n'); };
+  const auto found = std::find_if(near.begin(), near.end(), ends_line);
+  const int64_t begin = found == near.end() ? cut : cut + (found - near.begin()) + 1;
+  return in_one_shard(begin, 1).at(0) == tokenizer_->eos_id() ? begin + 1 : begin;
+}
+
+void SplitWriter::move(const std::vector<TokenSpan>& spans, SplitWriter& other) {
   close();
+  const int32_t eos = tokenizer_->eos_id();
   const std::vector<ShardInfo> shards = std::move(info.shards);
   info.shards.clear();
   info.tokens = there_ = 0;
@@ -164,13 +169,16 @@ void SplitWriter::move(const std::vector<TokenSpan>& spans, int32_t eos, SplitWr
     while (at < end) {
       const bool inside = span != spans.end() && at >= span->begin;
       const int64_t stop = span == spans.end() ? end : std::min(end, inside ? span->end : span->begin);
-      copy(reader, at - start, stop - start, inside ? other : *this);
+      const int64_t ends = copy(reader, at - start, stop - start, eos, inside ? other : *this);
+      if (inside) other.info.documents += ends, info.documents -= ends;
       at = stop;
       if (inside && at == span->end) ++span;
-      if (!inside && span != spans.end() && at == span->begin) {
-        shard_->write({&eos, 1});  // in the shard of the token before it, even if that is full
-        ++info.tokens;
-      }
+      if (inside || span == spans.end() || at < span->begin) continue;
+      int32_t before = 0;
+      reader.read(at - 1 - start, {&before, 1});
+      if (before == eos) continue;  // the cut lies between two documents
+      shard_->write({&eos, 1});     // in the shard of the token before it, even if that is full
+      ++info.tokens, ++info.documents;
     }
   }
 }

@@ -33,7 +33,7 @@ class SplitWriter {
   // tokens, in prefix-marks-00000.tok, ...
   void write(const Sample& sample);
   void close();  // the present shard; later tokens begin a new one
-  // Writes what the shards of `parts` hold.
+  // Writes what the shards of `parts` hold, and counts its documents.
   void append(const SplitInfo& parts);
 
   // Takes a finished shard of an earlier call as its next one. Error(input) when it is not there.
@@ -41,13 +41,14 @@ class SplitWriter {
   // The next tokens to come are again those from token `tokens` on: what the shards have of them is passed over.
   void rewind(int64_t tokens);
 
-  // Where the tail of a span begins when it should have about `tokens` tokens, 1 <= tokens < end - begin: at the
-  // beginning of a line where one is near, in the same shard. Call close() first.
-  int64_t tail_begin(TokenSpan span, int64_t tokens, const Tokenizer& tokenizer) const;
-  // Moves these spans, in order and apart from each other, to `other`, and ends what stays before each with `eos`: a
-  // document is cut in two there. No span begins at token 0. The shards that change stay under set_aside() until they
-  // are removed, so that another process can begin the move again.
-  void move(const std::vector<TokenSpan>& spans, int32_t eos, SplitWriter& other);
+  // Where the tail of a span begins when it should have about `tokens` tokens, 2 <= tokens < end - begin: at the
+  // beginning of a line where one is near, in the same shard, and never with the end of a document. Call close() first.
+  int64_t tail_begin(TokenSpan span, int64_t tokens) const;
+  // Moves these spans, in order and apart from each other, and the count of their documents to `other`. What stays
+  // before each ends with the token that ends a document: where there is none, a document is cut in two. No span begins
+  // at token 0. The shards that change stay under set_aside() until they are removed, so that another process can begin
+  // the move again.
+  void move(const std::vector<TokenSpan>& spans, SplitWriter& other);
 
   static std::string set_aside(const std::string& file) { return "moved-" + file; }
   std::vector<std::string> files() const;  // names of the finished shards
@@ -59,6 +60,8 @@ class SplitWriter {
  private:
   void begin_shard(bool marks);
   std::string name(const char* kind) const;  // of the shard at hand
+  // Tokens from `first` on, at most so many, and only those in the finished shard of the first one.
+  std::vector<int32_t> in_one_shard(int64_t first, int64_t tokens) const;
 
   const PreparedFolder& folder_;
   std::string prefix_;
