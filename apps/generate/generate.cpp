@@ -67,7 +67,7 @@ ReplySpeed print_samples(ReplySettings settings, const std::string& prompt, cons
     text.append(tokens);
     const models::Generated reply = print_reply(settings, text, before);
     speed.add(reply);
-    if (root) note_full(settings, reply);
+    if (root) note_full(settings.model, reply);
     ++settings.sampling.seed;
   }
   return speed;
@@ -120,7 +120,8 @@ std::vector<int32_t> id_prompt(const Arguments& arguments, const models::Languag
 
 // The prompt's ids and the new ones, a line for each of --count samples, for a model without a tokenizer.
 ReplySpeed print_ids(const models::LanguageModel& model, const std::vector<int32_t>& prompt,
-                     models::SamplingOptions options, const std::vector<int32_t>& ends, const Arguments& arguments) {
+                     models::SamplingOptions options, const std::vector<int32_t>& ends, const Arguments& arguments,
+                     bool root) {
   check(!arguments.has("stop"), ErrorKind::setting,
         "--stop is a text, and the model has no tokenizer: expected it without --stop, or with --tokenizer FOLDER");
   ReplySpeed speed;
@@ -132,6 +133,7 @@ ReplySpeed print_ids(const models::LanguageModel& model, const std::vector<int32
     for (const int32_t id : made.tokens) ids.push_back(std::to_string(id));
     std::printf("%s\n", join(ids, ",").c_str());
     speed.add(made);
+    if (root) note_full(model, made);
   }
   return speed;
 }
@@ -211,7 +213,7 @@ int generate(const Arguments& arguments, const Job& job) {
   std::vector<int32_t> ends;
   if (!arguments.has("ignore-eos")) ends = ends_of_text(loaded, model->vocab_size(), tokenizer.get());
   if (!tokenizer && arguments.has("ids")) {
-    const ReplySpeed speed = print_ids(*model, id_prompt(arguments, *model), options, ends, arguments);
+    const ReplySpeed speed = print_ids(*model, id_prompt(arguments, *model), options, ends, arguments, root);
     if (root && arguments.has("stats")) print_statistics(*model, load_seconds, speed);
     return 0;
   }

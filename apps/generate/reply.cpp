@@ -65,10 +65,10 @@ models::Generated print_reply(const ReplySettings& settings, models::Conversatio
   return reply;
 }
 
-void note_full(const ReplySettings& settings, const models::Generated& reply) {
+void note_full(const models::LanguageModel& model, const models::Generated& reply) {
   if (reply.reason == models::StopReason::context_full)
     std::fprintf(stderr, "note: stopped at the model's longest sequence of %lld tokens\n",
-                 static_cast<long long>(settings.model.max_sequence_length()));
+                 static_cast<long long>(model.max_sequence_length()));
 }
 
 ReplySpeed converse(const ReplySettings& settings, const std::vector<int32_t>& first, const dist::Communicator& world,
@@ -96,7 +96,7 @@ ReplySpeed converse(const ReplySettings& settings, const std::vector<int32_t>& f
     if (more > 0) text.append(tokens);
     const models::Generated reply = print_reply(settings, text);
     speed.add(reply);
-    if (root) note_full(settings, reply);
+    if (root) note_full(model, reply);
   }
   return speed;
 }

@@ -33,7 +33,7 @@ models::Generated print_reply(const ReplySettings& settings, models::Conversatio
                               const std::string& before = "");
 
 // On stderr, where the model's longest sequence cut the reply.
-void note_full(const ReplySettings& settings, const models::Generated& reply);
+void note_full(const models::LanguageModel& model, const models::Generated& reply);
 
 // One prompt a line of standard input (read by rank 0), one reply for each; the text and its cache stay. Where the
 // model's longest sequence is reached, the oldest tokens are dropped. `first`: tokens that the text begins with.

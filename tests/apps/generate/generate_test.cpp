@@ -201,6 +201,20 @@ BOOST_AUTO_TEST_CASE(a_conversation_drops_its_oldest_tokens) {
   BOOST_TEST(run("generate " + all().bytes + " -i -p - < /dev/null").code == 2);
 }
 
+BOOST_AUTO_TEST_CASE(ids_of_a_model_without_tokenizer_note_its_longest_sequence) {
+  const fs::path bare = all().scratch / "bare";
+  fs::create_directories(bare);
+  models::save_model(*byte_model(), nullptr, bare);
+  std::string ids = "97";
+  for (int i = 1; i < 62; ++i) ids += ",97";
+  const std::string command = "generate " + bare.string() + " --ids " + ids + " -t 0 --ignore-eos -n ";
+  const Outcome cut = run(command + "30"), whole = run(command + "2");
+  BOOST_TEST((cut.code == 0 && whole.code == 0), cut.output << whole.output);
+  const std::string note = "note: stopped at the model's longest sequence of 64 tokens\n";
+  BOOST_TEST(has(cut, note), cut.output);
+  BOOST_TEST(!has(whole, note), whole.output);
+}
+
 BOOST_AUTO_TEST_CASE(statistics_go_to_stderr) {
   const std::string command = "generate " + all().bytes + " -p foo -n 9 -t 0 --count 2 --stats";
   const Outcome result = run(command);
