@@ -240,14 +240,17 @@ void print_batch(const Arguments& arguments, const TrainConfig& config, models::
   for (const models::EarlierLength& e : earlier) read += e.sequences;
   check(first >= read, ErrorKind::setting, [&] {
     return str("bad value for --batch: the run read the first ", read, " sequences at another data.seq_len: expected ",
-               "at least ", (read + B - 1) / B + 1, ", found ", arguments.get_int("batch"));
+               "at least ", (read + B - 1) / B + 1, " with train.batch_size = ", B, ", found ",
+               arguments.get_int("batch"));
   });
   if (!earlier.empty()) order.continue_after(earlier);
   const int64_t epoch = earlier.empty() ? first / order.size() : static_cast<int64_t>(order.epochs(first)[0]);
-  std::printf("micro-batch %lld of the order of run.seed = %lld: %lld of %lld sequences of %lld tokens, epoch %lld\n",
-              static_cast<long long>(arguments.get_int("batch")), static_cast<long long>(config.run.seed),
-              static_cast<long long>(B), static_cast<long long>(order.size()), static_cast<long long>(T),
-              static_cast<long long>(epoch + 1));
+  std::printf(
+      "micro-batch %lld of the order of run.seed = %lld: %lld of %lld sequences of %lld tokens, epoch %lld, "
+      "places %lld to %lld\n",
+      static_cast<long long>(arguments.get_int("batch")), static_cast<long long>(config.run.seed),
+      static_cast<long long>(B), static_cast<long long>(order.size()), static_cast<long long>(T),
+      static_cast<long long>(epoch + 1), static_cast<long long>(first + 1), static_cast<long long>(first + B));
   for (int64_t i = 0; i < order.sources(); ++i)
     if (const std::string words = words_about_samples(order.data(i), config); !words.empty())
       std::printf("%s\n", words.c_str());
@@ -271,10 +274,12 @@ void print_pairs(const Arguments& arguments, const TrainConfig& config, const mo
   const int64_t B = config.train.batch_size, first = first_of_batch(arguments, B);
   const models::text::Sampler order(data.size(), static_cast<uint64_t>(config.run.seed));
   const Dataset& sequences = data.sequences();
-  std::printf("micro-batch %lld of the order of run.seed = %lld: %lld of %lld pairs of sequences of %lld tokens\n",
-              static_cast<long long>(arguments.get_int("batch")), static_cast<long long>(config.run.seed),
-              static_cast<long long>(B), static_cast<long long>(data.size()),
-              static_cast<long long>(sequences.seq_len()));
+  std::printf(
+      "micro-batch %lld of the order of run.seed = %lld: %lld of %lld pairs of sequences of %lld tokens, "
+      "places %lld to %lld\n",
+      static_cast<long long>(arguments.get_int("batch")), static_cast<long long>(config.run.seed),
+      static_cast<long long>(B), static_cast<long long>(data.size()), static_cast<long long>(sequences.seq_len()),
+      static_cast<long long>(first + 1), static_cast<long long>(first + B));
   for (int64_t place = first; place < first + B; ++place) {
     const int64_t pair = order.at(place), chosen = data.first_sequence(pair);
     for (const auto& [what, number] : {std::pair{"chosen", chosen}, {"rejected", chosen + 1}}) {
@@ -355,7 +360,7 @@ Command inspect_command() {
                 integer_flag("documents", "N", "documents or samples to show", "3", 0, 1e6),
                 integer_flag("first", "N", "the first of them, from 1", "1", 1),
                 integer_flag("tokens", "N", "most tokens to show of each", "200", 1, 1e9),
-                integer_flag("batch", "N", "show the N-th micro-batch that a run reads, from 1", "", 1, 1e12),
+                integer_flag("batch", "N", "show the N-th micro-batch of the order of a run, from 1", "", 1, 1e12),
                 {.name = "table", .help = "with --batch: a line for each token with its position, id and target"}},
       .overrides =
           "with --batch: settings of braid train, such as data.seq_len, train.batch_size, run.seed, "
@@ -366,7 +371,8 @@ Command inspect_command() {
           "--batch shows the same sequences as training with the same settings, in the same order: the first of\n"
           "process 1 and so on when several processes share a micro-batch. Without data.seq_len and without the\n"
           "settings of a run sequences have 128 tokens. Of RUN/config.resolved.toml it is the order of that run,\n"
-          "also after a change of data.seq_len.",
+          "also after a change of data.seq_len. N counts in the present train.batch_size, though the run may have had\n"
+          "others; at place P is what it reads after P - 1 sequences: train.batch_size=1 --batch P.",
       .examples = {"braid inspect data/books", "braid inspect data/chats --documents 5 --first 100",
                    "braid inspect out/run/config.resolved.toml --batch 3",
                    "braid inspect data/chats --batch 1 data.seq_len=256 data.packing=in_order --table",

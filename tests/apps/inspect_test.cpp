@@ -68,7 +68,12 @@ BOOST_AUTO_TEST_CASE(batches_are_those_of_training) {
   shows(data().text + " --batch 1 data.seq_len=32 train.batch_size=1",
         {"32 of 32 targets are counted", "first\\n\nline"});
   shows(data().text + " --batch 2 data.seq_len=8 train.batch_size=2 data.documents=separate",
-        {"2 of 4 sequences of 8 tokens, epoch 1", "  document 1, tokens 0 to "});
+        {"2 of 4 sequences of 8 tokens, epoch 1, places 3 to 4\n", "  document 1, tokens 0 to "});
+  // A place has the same sequence whatever the batches are.
+  const std::string pair = run("inspect " + data().text + " --batch 2 data.seq_len=8 train.batch_size=2").output;
+  const std::string one = run("inspect " + data().text + " --batch 4 data.seq_len=8 train.batch_size=1").output;
+  BOOST_TEST(one.find(", places 4 to 4\n") != std::string::npos, one);
+  BOOST_TEST(pair.ends_with(one.substr(one.find("\nsequence "))), pair << one);
 }
 
 BOOST_AUTO_TEST_CASE(bad_use) {
@@ -116,8 +121,10 @@ BOOST_AUTO_TEST_CASE(runs_and_checkpoints) {
   const std::string settings = run_folder + "/config.resolved.toml";
   const Outcome before = run("inspect " + settings + " --batch 1");
   BOOST_TEST(before.code == 2, before.output);
-  BOOST_TEST(before.output.find("first 1 sequences at another data.seq_len: expected at least 2") != std::string::npos,
-             before.output);
+  BOOST_TEST(
+      before.output.find("first 1 sequences at another data.seq_len: expected at least 2 with train.batch_size = 1") !=
+          std::string::npos,
+      before.output);
   shows(settings + " --batch 2", {"1 of 4 sequences of 8 tokens, epoch 1"});
   shows(settings + " --batch 4", {"1 of 4 sequences of 8 tokens, epoch 2"});
 }
