@@ -198,6 +198,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_supported_is_named) {
        {"bad value of 'minLength': expected an integer from 0 to 1000000000"}},
       {R"({"type": "string", "minLength": 3, "maxLength": 2})", {"'minLength' is above 'maxLength'"}},
       {R"({"type": "number", "minimum": 0.5})", {"'minimum' that is not supported: expected an integer"}},
+      {R"({"type": "number", "maximum": 1000000000})", {"a number from -999999999 to 999999999"}},
       {R"({"type": "integer", "minimum": "a"})", {"bad value of 'minimum': expected a number from"}},
       {R"({"type": "integer", "minimum": 9007199254740993})", {"a number from -9007199254740991 to 9007199254740991"}},
       {R"({"type": "integer", "exclusiveMinimum": 9007199254740992})", {"bad value of 'exclusiveMinimum'"}},
