@@ -200,14 +200,18 @@ static BenchModel image_bench(std::unique_ptr<const models::ModelSpec> spec, con
           true};
 }
 
-BenchModel bench_model(const Arguments& arguments) {
+static std::unique_ptr<const models::ModelSpec> bench_spec(const Arguments& arguments) {
   TrainConfig config;
   config.model.preset = arguments.get("preset");
   for (const std::string& item : arguments.overrides()) {
     size_t equal = item.find('=');
     config.model.values[item.substr(0, equal)] = item.substr(equal + 1);
   }
-  auto spec = model_spec(config, 0);
+  return model_spec(config, 0);
+}
+
+BenchModel bench_model(const Arguments& arguments) {
+  auto spec = bench_spec(arguments);
   const std::unique_ptr<models::Model> shape_only = spec->make_shape_only();
   if (dynamic_cast<const models::ImageModel*>(shape_only.get()))
     return image_bench(std::move(spec), dynamic_cast<const models::ImageModel&>(*shape_only), arguments);
@@ -233,13 +237,16 @@ BenchModel bench_model(const Arguments& arguments) {
 static std::vector<std::string> memory_ways(const Arguments& arguments) {
   const std::string what = arguments.get("WHAT");
   const bool decode = what == "decode", comm = what == "comm";
-  const std::string types = smaller_types(arguments.get("dtype"), decode && device_of(arguments) == kCpu);
+  const std::string types = smaller_types(arguments, decode);
   std::vector<std::string> ways;
   if (comm) ways.emplace_back("a smaller --megabytes");
   if (!decode && !comm && !arguments.has("recompute")) ways.emplace_back("--recompute");
   if (!comm && !types.empty()) ways.push_back("--dtype " + types);
   if (arguments.get_int("batch") > 1 && (!decode || arguments.has("batch"))) ways.emplace_back("a smaller --batch");
-  ways.insert(ways.end(), {decode ? "a smaller --context" : "a smaller --seq-len", "a smaller model"});
+  if (decode) ways.emplace_back("a smaller --context");
+  const auto model = decode ? nullptr : bench_spec(arguments)->make_shape_only();
+  if (dynamic_cast<const models::LanguageModel*>(model.get())) ways.emplace_back("a smaller --seq-len");
+  ways.emplace_back("a smaller model");
   return ways;
 }
 

@@ -15,6 +15,7 @@
 #include "apps/cli/version.h"
 #include "braid/distributed/comm/mpi_session.h"
 #include "braid/tensor/base/float_mode.h"
+#include "braid/tensor/device.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/file_system.h"
 
@@ -266,7 +267,9 @@ int report_error(int code, const std::string& message) {
   return code;
 }
 
-std::string smaller_types(const std::string& dtype, bool bits) {
+std::string smaller_types(const Arguments& arguments, bool bits) {
+  const std::string dtype = arguments.get("dtype"), device = arguments.get("device");
+  bits = bits && !device.starts_with("cuda") && parse_device(device) == kCpu;
   if (dtype == "int4" || (dtype == "bf16" && !bits)) return "";
   return dtype == "int8" ? "int4" : dtype == "bf16" ? "int8 or int4" : bits ? "bf16, int8 or int4" : "bf16";
 }
@@ -275,10 +278,11 @@ static std::vector<std::string> memory_ways(const Command& command, const Argume
   std::vector<std::string> ways;
   for (const Flag& flag : command.flags) {
     const bool bits = std::ranges::count(flag.rule.choices, "int4") > 0;
-    const std::string types = flag.name == "dtype" ? smaller_types(arguments.get("dtype"), bits) : "";
+    const std::string types = flag.name == "dtype" ? smaller_types(arguments, bits) : "";
     if (!types.empty()) ways.insert(ways.begin(), "--dtype " + types);
-    if (flag.name == "sequences" || flag.name == "positions" || flag.name == "batch" || flag.name == "tokens")
-      ways.push_back("a smaller --" + flag.name);
+    const bool of_memory =
+        flag.name == "sequences" || flag.name == "positions" || flag.name == "batch" || flag.name == "tokens";
+    if (of_memory && arguments.get_int(flag.name) != 1) ways.push_back("a smaller --" + flag.name);
   }
   ways.emplace_back("a smaller model");
   return ways;

@@ -91,8 +91,9 @@ struct Command {
 Arguments parse_arguments(const Command& command, const std::vector<std::string>& arguments);
 // A message of the library, which writes its options as `val_fraction`, with the flags of the command in their places.
 std::string with_flags(const Command& command, std::string message);
-// "bf16, int8 or int4": the types that take less than `dtype`; "": none. bits: whether weights may have 8 and 4.
-std::string smaller_types(const std::string& dtype, bool bits);
+// "bf16, int8 or int4": the types that take less than --dtype; "": none. bits: whether weights may have 8 and 4, which
+// is for a --device that is the CPU.
+std::string smaller_types(const Arguments& arguments, bool bits);
 // "; it takes less with ...": what to do where memory ran out, by the flags that the command has and by those of this
 // call. Empty for training, which knows more by itself.
 std::string memory_advice(const Command& command, const Arguments& arguments);

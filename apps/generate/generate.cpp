@@ -286,6 +286,16 @@ std::vector<Flag> generate_flags() {
   return flags;
 }
 
+// --batch is of --prompts alone.
+std::vector<std::string> memory_ways(const Arguments& arguments) {
+  std::vector<std::string> ways;
+  if (const std::string types = smaller_types(arguments, true); !types.empty()) ways.push_back("--dtype " + types);
+  if (arguments.has("prompts") && arguments.get_int("batch") > 1) ways.emplace_back("a smaller --batch");
+  if (arguments.get_int("tokens") > 1) ways.emplace_back("a smaller --tokens");
+  ways.emplace_back("a smaller model");
+  return ways;
+}
+
 }  // namespace
 
 Command generate_command() {
@@ -315,6 +325,7 @@ Command generate_command() {
                    "braid generate out/demo --prompts questions.txt --batch 32 -t 0 -o answers.jsonl --stats",
                    "braid generate out/demo -i -e --template 'Question: {prompt}\\nAnswer:' --stop '\\n'"},
       .run = run_generate,
+      .memory_ways = memory_ways,
       .shared = [](const Arguments&) { return true; },
   };
 }

@@ -208,21 +208,34 @@ BOOST_AUTO_TEST_CASE(advice_on_memory_names_flags_that_the_command_has) {
   const auto advice = [](const Command& command, const std::vector<std::string>& words) {
     return memory_advice(command, parse_arguments(command, words));
   };
-  const std::string generate = advice(generate_command(), {"m"}), serve = advice(serve_command(), {"m"});
-  BOOST_TEST(generate ==
-             "; it takes less with --dtype bf16, int8 or int4, a smaller --batch, a smaller --tokens, a smaller model");
+  const std::string serve = advice(serve_command(), {"m", "--device", "cpu"});
   BOOST_TEST(
       serve.find("--dtype bf16, int8 or int4, a smaller --sequences, a smaller --positions") != std::string::npos,
       serve);
   BOOST_TEST(advice(dump_command(), {"m"}) == "; it takes less with --dtype bf16, a smaller model");
   BOOST_TEST(advice(dump_command(), {"m", "--dtype", "bf16"}) == "; it takes less with a smaller model");
   BOOST_TEST(advice(train_command(), {}) == "");
+  // A number of 1 is not lowered, --batch of generate is for --prompts, and 8 and 4 bits are for the CPU.
+  BOOST_TEST(advice(serve_command(), {"m", "--sequences", "1"}).find("--sequences") == std::string::npos);
+  const auto of_generate = [&](const std::vector<std::string>& words) { return advice(generate_command(), words); };
+  BOOST_TEST(of_generate({"m", "--device", "cpu", "-p", "x"}) ==
+             "; it takes less with --dtype bf16, int8 or int4, a smaller --tokens, a smaller model");
+  BOOST_TEST(of_generate({"m", "--device", "cpu", "--prompts", "x", "--dtype", "int8"}) ==
+             "; it takes less with --dtype int4, a smaller --batch, a smaller --tokens, a smaller model");
+  BOOST_TEST(of_generate({"m", "--device", "cuda", "--prompts", "x", "--batch", "1"}) ==
+             "; it takes less with --dtype bf16, a smaller --tokens, a smaller model");
+  BOOST_TEST(of_generate({"m", "--device", "cuda:1", "--tokens", "1", "--dtype", "bf16"}) ==
+             "; it takes less with a smaller model");
+  BOOST_TEST(advice(eval_command(), {"m", "recall", "--batch", "1", "--dtype", "int4"}) ==
+             "; it takes less with a smaller model");
   // bench names what its call does not have yet.
   const auto of_bench = [&](const std::vector<std::string>& words) { return advice(bench_command(), words); };
   BOOST_TEST(of_bench({}) ==
              "; it takes less with --recompute, --dtype bf16, a smaller --batch, a smaller --seq-len, a smaller model");
   BOOST_TEST(of_bench({"step", "--recompute", "--dtype", "bf16", "--batch", "1"}) ==
              "; it takes less with a smaller --seq-len, a smaller model");
+  BOOST_TEST(of_bench({"step", "--preset", "dc-vit-28"}) ==
+             "; it takes less with --recompute, --dtype bf16, a smaller --batch, a smaller model");
   BOOST_TEST(of_bench({"comm"}) ==
              "; it takes less with a smaller --megabytes, a smaller --batch, a smaller --seq-len, a smaller model");
   const std::string decode = "; it takes less with --dtype ", rest = "a smaller --context, a smaller model";
@@ -230,6 +243,7 @@ BOOST_AUTO_TEST_CASE(advice_on_memory_names_flags_that_the_command_has) {
   BOOST_TEST(of_bench({"decode", "--device", "cpu", "--dtype", "bf16", "--batch", "2"}) ==
              decode + "int8 or int4, a smaller --batch, " + rest);
   BOOST_TEST(of_bench({"decode", "--device", "cpu", "--dtype", "int4"}) == "; it takes less with " + rest);
+  BOOST_TEST(of_bench({"decode", "--device", "cuda"}) == decode + "bf16, " + rest);
   // Such an error of a command gets it.
   Command command = generate_command();
   command.run = [](const Arguments&) -> int { throw OutOfMemory("out of memory: x"); };
