@@ -76,6 +76,12 @@ bool is_same(const fs::path& a, const fs::path& b, ErrorKind kind) {
 }
 
 fs::path real_path(const fs::path& path, ErrorKind kind) {
+  fs::path above;
+  for (const fs::path& part : path) {  // weakly_canonical strikes out MISSING/.., which leads nowhere
+    check(part != ".." || above.empty() || is_folder(above, kind), kind,
+          [&] { return "cannot look up " + path.string() + ": " + above.string() + " is no folder; check the path"; });
+    above /= part;
+  }
   std::error_code error;
   fs::path real = fs::weakly_canonical(path, error);
   if (error)

@@ -22,7 +22,7 @@ bool is_folder(const std::filesystem::path& path, ErrorKind kind = ErrorKind::in
 bool is_link(const std::filesystem::path& path, ErrorKind kind = ErrorKind::input);
 // Both paths lead to one file or folder.
 bool is_same(const std::filesystem::path& a, const std::filesystem::path& b, ErrorKind kind = ErrorKind::input);
-// Absolute and without links, as far as the path exists.
+// Absolute and without links, as far as the path exists. Error(kind) where `..` follows what is no folder.
 std::filesystem::path real_path(const std::filesystem::path& path, ErrorKind kind = ErrorKind::input);
 
 // What the folder holds, sorted by name; empty when there is no such folder.

@@ -109,7 +109,7 @@ std::string PreparedFolder::file(const std::string& name) const { return (fs::pa
 void PreparedFolder::commit() {
   std::string replaced;  // the folder of the data before it
   io::sync_folder(building_);
-  check_target(target_);  // a long time has passed
+  check_target(io::target_folder(target_).string());  // a long time has passed
   // A new or empty target is one rename. Older data is exchanged in one step, so that at no moment there is none; it
   // then lies in building_ and is removed.
   if (std::rename(building_.c_str(), target_.c_str()) != 0) {

@@ -204,7 +204,7 @@ class Preparation {
         named.insert(io::real_path(file.path));
       }
     for (const std::string& input : options_.inputs)
-      check(!named.contains(io::real_path(input)), ErrorKind::setting,
+      check(!io::exists(input) || !named.contains(io::real_path(input)), ErrorKind::setting,
             [&] { return input + " is given to train on and as `val_inputs` to validate on; name it once"; });
     return files;
   }

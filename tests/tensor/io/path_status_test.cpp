@@ -33,7 +33,13 @@ BOOST_AUTO_TEST_CASE(what_is_there_and_what_is_not) {
   }
   BOOST_TEST(io::is_same(file, folder.path / "around/file"));
   BOOST_TEST(!io::is_same(file, folder.path));
-  BOOST_TEST(io::real_path(folder.path / "around/none") == fs::canonical(folder.path) / "none");
+  const fs::path real = fs::canonical(folder.path);
+  BOOST_TEST(io::real_path(folder.path / "around/none") == real / "none");
+  BOOST_TEST(io::real_path(folder.path / "around/../none") == real.parent_path() / "none");
+  BOOST_TEST(io::real_path("../none") == fs::canonical("..") / "none");
+  for (const std::string name : {"none", "file", "dangling"})
+    BRAID_CHECK_FAILS(io::real_path(folder.path / name / "../x", ErrorKind::output), ErrorKind::output,
+                      "/" + name + " is no folder");
 }
 
 BOOST_AUTO_TEST_CASE(folders_are_listed_by_name) {

@@ -1,3 +1,5 @@
+#include "braid/models/data/prepare/output_folder.h"
+
 #include <boost/test/unit_test.hpp>
 
 #include "tests/models/data/prepare/support.h"
@@ -29,6 +31,24 @@ BOOST_AUTO_TEST_CASE(a_path_through_a_link_leads_where_the_system_says) {
   const auto progress = [&](const models::text::PrepareProgress&) { read = true; };
   BRAID_CHECK_FAILS(models::text::prepare(o, progress), ErrorKind::setting, "dangling: it is a link to nothing");
   BOOST_TEST(!read);
+}
+
+// The system knows no MISSING/.. either.
+BOOST_AUTO_TEST_CASE(a_path_back_from_a_missing_folder_is_refused) {
+  TempFolder folder;
+  PrepareOptions o;
+  o.inputs = {folder.write("in.txt", "some text\n")};
+  o.output = folder / "missing/../out";
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::output, "missing is no folder");
+  BOOST_TEST(folder.entries() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_appears_meanwhile_is_not_replaced) {
+  TempFolder folder;
+  models::text::PreparedFolder prepared(folder / "out");
+  folder.write("out", "mine");
+  BRAID_CHECK_FAILS(prepared.commit(), ErrorKind::setting, "expected a folder, found a file");
+  BOOST_TEST(folder.read("out") == "mine");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -49,6 +49,17 @@ BOOST_AUTO_TEST_CASE(documents_are_split_whole_and_deterministically) {
   BOOST_TEST(Dataset(o.output, Split::train, 8).fingerprint() != m.fingerprint);
 }
 
+BOOST_AUTO_TEST_CASE(a_pattern_may_lead_back_from_a_folder) {
+  TempFolder folder;
+  folder.write("sub/other.txt", "other\n"), folder.write("in.txt", "some text\n");
+  PrepareOptions o;
+  o.inputs = {folder / "s*/../in.txt"};
+  o.output = folder / "out";
+  o.val_fraction = 0;
+  models::text::prepare(o);
+  BOOST_TEST(text_of(o.output, Split::train) == "some text\n|");
+}
+
 BOOST_AUTO_TEST_CASE(named_bytes_that_are_no_text_are_taken_and_noted) {
   TempFolder folder;
   PrepareOptions o;
