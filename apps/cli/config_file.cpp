@@ -76,9 +76,12 @@ Value list(const toml::array& array, std::string& problem) {
   const auto other = std::ranges::find_if(items, [](const Value& item) {
     return !std::holds_alternative<int64_t>(item) && !std::holds_alternative<std::string>(item);
   });
-  const std::string text = other == items.end() ? "" : models::value_text(*other);
-  problem = "expected a list of only integers or only strings, found " +
-            (text.empty() ? "a mixed one" : text + " in it; as a string it is \"" + text + "\"");
+  std::string text = other == items.end() ? "a mixed one" : models::value_text(*other);
+  const bool number = other != items.end() && std::holds_alternative<double>(*other);
+  if (number && text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";  // 1 is an integer in TOML
+  problem = "expected a list of only integers or only strings, found " + text;
+  if (other != items.end()) problem += " in it";
+  if (number) problem += "; as a string it is \"" + text + "\"";
   return false;
 }
 

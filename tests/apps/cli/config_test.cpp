@@ -172,6 +172,9 @@ BOOST_AUTO_TEST_CASE(wrong_values_name_key_place_and_what_is_allowed) {
   BOOST_TEST(load_failure("[model]\ndim = [1, 0.01]\n") ==
              "bad value for model.dim in run.toml line 2: expected a list of only integers or only strings, found 0.01 "
              "in it; as a string it is \"0.01\"");
+  BOOST_TEST(load_failure("[model]\ndim = [1.0, 2]\n").ends_with(", found 1.0 in it; as a string it is \"1.0\""));
+  BOOST_TEST(load_failure("[model]\ndim = [1e30, 2]\n").ends_with(", found 1e+30 in it; as a string it is \"1e+30\""));
+  BOOST_TEST(load_failure("[model]\ndim = [true]\n").ends_with("only strings, found true in it"));
   BOOST_TEST(load_failure("[run]\nout = \"a\\u0000b\"\n").find("expected a string without U+0000") !=
              std::string::npos);
   BOOST_TEST(load_failure("", {"train.steps"}) == "bad override 'train.steps': expected key=value");
