@@ -66,5 +66,13 @@ class FashionStudy(unittest.TestCase):
         self.assertFalse(os.path.exists(os.path.join(self.out, "dc-vit-1")))  # no other run is begun
         self.check_resumed()
 
+    def test_an_ignored_ctrl_c_stops_nothing(self):
+        with subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) as process:
+            while process.poll() is None and not os.path.exists(os.path.join(self.out, "vit-1")):
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            self.assertIn("vit with seed 1 failed", process.stderr.read())  # by itself
+
 
 unittest.main(argv=sys.argv[:1])

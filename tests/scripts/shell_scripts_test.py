@@ -107,6 +107,18 @@ class ShellScripts(unittest.TestCase):
         self.assertIn("a.cpp:2-4: 2 not", self.script("coverage", "--table", "--of", "tensor/", "--branches", "50"))
         self.script("coverage", "--table", "--of", "tensor/", "--branches", "51", code=1)
         self.assertIn("there are no counts of no/", self.script("coverage", "--table", "--of", "no/", code=2))
+        self.assertEqual(self.script("coverage", "--table", "--of", code=2),
+                         "scripts/coverage: --of expects a part of a path\n")
+        # Sources that changed since: one is shorter, one is gone.
+        self.write("tensor/io/a.cpp", "one\n")
+        os.remove(os.path.join(self.root, "nn/b.h"))
+        rows = [row.split() for row in self.script("coverage", "--table").splitlines()]
+        self.assertIn("all 4 50.0% 2 2 50.0%".split(), rows)
+        with open(os.path.join(self.root, "build/coverage/uncovered.txt")) as places:
+            self.assertEqual(places.read(), "tensor/io/a.cpp:2-4: 2 not passed: \n"
+                                            "tensor/io/a.cpp:1: 1 of 2 ways not passed: one\n")
+        os.remove(os.path.join(self.root, "tensor/io/a.cpp"))
+        self.assertIn("there are no counts of anything", self.script("coverage", "--table", code=2))
 
     def course(self):
         self.write("course/chapters.cmake", "set(COURSE_CHAPTERS\n  01_tensor\n)\n")
@@ -123,10 +135,23 @@ class ShellScripts(unittest.TestCase):
 
     def test_course_starts_where_configs_is_there_already(self):
         self.course()
-        own = self.write("work/configs/own.toml", "mine")
+        self.write("configs/b.svg", "")
+        own = [self.write(f"work/configs/{name}", "mine") for name in ("own.toml", "b.svg")]
         self.assertIn("the course is in work", self.script("course", "--start", "work"))
-        for path in (own, "work/configs/a.svg", "work/course/chapters.cmake", "work/scripts/course"):
+        for path in ("work/configs/a.svg", "work/course/chapters.cmake", "work/scripts/course"):
             self.assertTrue(os.path.exists(os.path.join(self.root, path)), path)
+        for path in own:
+            with open(path) as file:
+                self.assertEqual(file.read(), "mine")
+
+    def test_course_leaves_no_part_of_it_where_a_copy_fails(self):
+        self.course()
+        full = self.write("full/cp", "#!/bin/sh\ncommand -p cp \"$@\"\nexit 1\n")  # as on a full disk
+        os.chmod(full, 0o755)
+        path = os.path.dirname(full) + os.pathsep + os.environ["PATH"]
+        self.assertEqual(self.script("course", "--start", "work", code=1, PATH=path), "")
+        self.assertFalse(os.path.exists(os.path.join(self.root, "work/course")))
+        self.assertIn("the course is in work", self.script("course", "--start", "work"))
 
     def test_course_makes_nothing_where_a_part_of_it_is_there_already(self):
         self.course()
