@@ -226,7 +226,8 @@ BOOST_AUTO_TEST_CASE(queries_keys_and_values_are_matrices_of_their_own) {
   }
 }
 
-// muon.bf16 rounds u over its largest element and O, and nothing else: also where u itself lies beyond bf16.
+// muon.bf16 takes the steps in bf16, and divides u by its largest element before it rounds: also where u itself lies
+// beyond bf16.
 BOOST_AUTO_TEST_CASE(updates_may_be_orthogonalised_in_bf16) {
   using Case = std::pair<DType, int>;
   for (const auto& [type, power] : {Case{DType::f32, 0}, Case{DType::f32, 100}, Case{DType::f64, 0},
