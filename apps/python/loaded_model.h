@@ -1,8 +1,9 @@
 // A model folder in memory, as braid.load() gives it.
 #pragma once
+#include <array>
 #include <filesystem>
+#include <map>
 #include <memory>
-#include <set>
 
 #include "apps/cli/text_model.h"
 #include "apps/python/bindings.h"
@@ -10,13 +11,16 @@
 
 namespace braid::python {
 
+// Device, inode, size and time of the last write: a file of the same stamp still has the same bytes.
+using FileStamp = std::array<int64_t, 5>;
+
 struct LoadedModel {
   std::string folder;
   std::shared_ptr<models::Model> model;
   std::shared_ptr<models::text::Tokenizer> tokenizer;  // null: the folder has none
   std::vector<int32_t> ends;                           // tokens that end a text
   std::vector<std::string> notes;
-  std::set<std::filesystem::path> saved;  // where save() wrote it
+  std::map<std::filesystem::path, FileStamp> saved;  // files of weights that save() put there
 
   // Error(misuse) for a model of another kind.
   template <class Kind>

@@ -12,6 +12,7 @@
 #include "braid/models/inspect/capture.h"
 #include "braid/nn/inference/gather_weights.h"
 #include "braid/tensor/io/atomic_folder.h"
+#include "braid/tensor/io/path_status.h"
 
 namespace braid::python {
 
@@ -151,6 +152,13 @@ std::vector<Tensor> attention(const LoadedModel& m, const Tensor& ids) {
   return maps;
 }
 
+FileStamp stamp_of(const fs::path& file) {
+  const auto found = io::path_status(file, ErrorKind::output);
+  if (!found) return {};
+  return {static_cast<int64_t>(found->st_dev), static_cast<int64_t>(found->st_ino), found->st_size,
+          found->st_mtim.tv_sec, found->st_mtim.tv_nsec};
+}
+
 }  // namespace
 
 void bind_models(nb::module_& m, nb::module_& layers) {
@@ -172,18 +180,23 @@ void bind_models(nb::module_& m, nb::module_& layers) {
       "save",
       [](LoadedModel& self, const fs::path& folder) {
         io::AtomicFolder draft(folder, "config.json");
-        const bool again = self.saved.contains(draft.target());
+        const char* name = "model.safetensors";
+        const fs::path weights = draft.target() / name;
+        const auto known = self.saved.find(weights);
+        const bool ours = known != self.saved.end() && known->second == stamp_of(weights);
+        FileStamp written = {};
         {
           const Unlocked unlocked;
           models::save_model(*self.model, self.tokenizer.get(), draft.path());
           models::check_replaces_no_model(folder, draft.path());
-          draft.commit(again ? "model.safetensors" : "");
+          written = stamp_of(draft.path() / name);
+          draft.commit(ours ? name : "");
         }
-        self.saved.insert(draft.target());
+        if (stamp_of(weights) == written) self.saved[weights] = written;  // else the same bytes were there already
       },
       "folder"_a,
       "Writes a model folder with config.json, weights and tokenizer, all or nothing. It must hold no other model; "
-      "weights that this object saved there before are replaced.");
+      "weights there are replaced only while they are those that this object has put there.");
   bind_generation(m, c);
   c.def(
       "score", [](const LoadedModel& self, nb::object text) { return score(self, one_text(self, text)); }, "text"_a,

@@ -4,6 +4,7 @@ what ops of the module make of the model's own parts."""
 import concurrent.futures
 import math
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -241,6 +242,32 @@ class Models(unittest.TestCase):
         (FOLDER / "changed/config.json").write_text("{}")
         with self.assertRaisesRegex(braid.Error, "already holds a model"):
             model.save(FOLDER / "changed")
+
+    def test_weights_that_another_object_has_saved_stay(self):
+        def filled(model, value):
+            for weight in model.module.parameters().values():
+                weight.fill_(value)
+            return model
+
+        def refused(model):
+            with self.assertRaisesRegex(braid.Error, "already holds model.safetensors, which would be replaced"):
+                model.save(folder)
+
+        folder = FOLDER / "shared"
+        first = RUN.model()
+        first.save(folder)
+        second = braid.load(str(folder))
+        second.save(folder)  # the same bytes: nothing is written
+        (folder / "tokenizer.json").unlink()
+        second.save(folder)  # its tokenizer beside the weights of the first
+        refused(filled(second, 0.5))
+        first.save(folder)
+        filled(first, 0.25).save(folder)  # its own, also after a call that wrote nothing
+        shutil.rmtree(folder)
+        third = filled(RUN.model(), 0.75)
+        third.save(folder)
+        refused(filled(first, 1.0))
+        filled(third, 0.5).save(folder)
 
     def test_a_model_learns_from_python(self):
         net = braid.nn.make_model("dcformer-tiny", key=3, settings={"n_layer": "1"})
