@@ -120,7 +120,7 @@ int study_with(const Arguments& arguments, const Job& job) {
       const Paces paces = planned_paces(study, paces_of(results_of(study, pace)), formula);
       auto [code, all, searched] = search_with(study, paces, [](const auto&) { return 0; });
       for (StudyRun& run : main_runs(study, best_rates(study, searched), paces)) all.push_back(std::move(run));
-      check_runs(study, all, true);
+      check_runs(study, all);
       std::fputs(study_plan(study, all, formula).c_str(), stdout);
     });
     return 0;
@@ -136,7 +136,8 @@ int study_with(const Arguments& arguments, const Job& job) {
   const std::vector<StudyResult> paced = results_of(study, pace);
   if (paced.size() < pace.size() && !report_only) return wait_for_others("that measure a step", paced, pace);
   const Paces paces = paces_of(paced);
-  if (!report_only) at_root(job.world(), [&] { check_runs(study, all_runs(study, paces)); });  // their steps are known
+  if (!report_only && !pace.empty())
+    at_root(job.world(), [&] { check_runs(study, all_runs(study, paces)); });  // their steps are known
   const auto [stopped, search, searched] = search_with(study, paces, [&](const std::vector<StudyRun>& runs) {
     return report_only ? 0 : run_part(study, runs, part, job, arguments.line());
   });

@@ -26,7 +26,7 @@ struct Study {
   std::vector<int64_t> seeds;
   std::string budget_unit;  // tokens_per_parameter (of the baseline's), tokens, steps or minutes
   std::vector<double> budgets;
-  double warmup_fraction = 0;  // of the steps, where nothing sets schedule.warmup; 0: none
+  double warmup_fraction = 0;  // of the steps, where no section sets schedule.warmup; 0: none
   bool families = false;       // in-context accuracy by family at every checkpoint of a run
   bool bits_per_byte = false;  // the unit of losses in the report; else nats per token
   std::string fingerprint;     // of the data that it is defined on; "": any

@@ -5,6 +5,8 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
 
 #include "apps/chart/csv.h"
 #include "apps/cli/text.h"
@@ -12,6 +14,7 @@
 #include "apps/study/metric.h"
 #include "apps/train/config/data_sources.h"
 #include "apps/train/log/log.h"
+#include "apps/train/plan/memory.h"
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/run_data.h"
 #include "apps/train/task/task.h"
@@ -144,17 +147,21 @@ RunCost cost_of(const RunSettings& settings) {
           samples * static_cast<double>(trained_tokens(config, *run.spec)), samples * run.sample.training()};
 }
 
-void check_runs(const Study& study, const std::vector<StudyRun>& runs, bool planned) {
+void check_runs(const Study& study, const std::vector<StudyRun>& runs) {
+  std::set<std::tuple<std::string, std::string, std::optional<double>>> traced;  // one step for all seeds and budgets
   for (const StudyRun& run : runs) {
     RunSettings settings(study, run.settings);
     TrainConfig& config = settings.config;
     if (!run.steps_known) config.train.steps = std::max(config.train.steps, config.schedule.warmup);
-    (planned ? check_relations : check_together)(config);
+    check_relations(config);
     check(config.eval.interval > 0, ErrorKind::setting,
           "a study compares validation losses: expected eval.interval above 0, found 0");
     check(config.eval.patience == 0, ErrorKind::setting, [&] {
       return str("a study compares runs of equal length: expected eval.patience = 0, found ", config.eval.patience);
     });
+    if (!traced.emplace(run.size, run.variant, run.rate).second) continue;
+    const auto model = model_here(config);
+    memory_needed(config, *model, sequence_length(config, *model));  // makes the optimizer of a step and its groups
   }
 }
 
@@ -164,6 +171,7 @@ void open_study(const Study& study, const std::vector<StudyRun>& runs) {
   std::map<std::string, std::string> data;
   for (const StudyRun& run : runs) {
     const RunSettings settings(study, run.settings);
+    check_names_data(settings.config);
     check_metric(study, settings.config);
     check(!study.families || io::exists(held_out_items(settings.config)), ErrorKind::setting, [&] {
       return "study.families needs held-out tasks: expected " + held_out_items(settings.config).string() +

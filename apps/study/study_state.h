@@ -40,11 +40,11 @@ struct StudyResult {
   std::vector<ActivationSize> coordinates;
 };
 
-// Error(setting) where braid train would reject the settings of a run, but for a warmup of unknown steps, or where
-// losses could not be compared. `planned`: no data are needed.
-void check_runs(const Study& study, const std::vector<StudyRun>& runs, bool planned = false);
-// Checks the runs, then makes the folder, or checks that it is this study's and that the data are those it began with.
-// Error(setting).
+// Error(setting) where braid train would reject the settings of a run, or the step that it makes of them, but for a
+// warmup of unknown steps; and where losses could not be compared. No data are needed.
+void check_runs(const Study& study, const std::vector<StudyRun>& runs);
+// Checks the runs and their data, then makes the folder, or checks that it is this study's and that the data are those
+// it began with. Error(setting).
 void open_study(const Study& study, const std::vector<StudyRun>& runs);
 // After a run of the search that ended with NaN or a spike of the loss: its result is an infinite loss.
 void finish_diverged(const Study& study, const StudyRun& run);

@@ -321,9 +321,13 @@ void check_relations(const TrainConfig& c) {
   });
 }
 
-void check_together(const TrainConfig& c) {
+void check_names_data(const TrainConfig& c) {
   check(names_data(c), ErrorKind::setting,
         "data.path is not set: expected a folder written by braid prepare; add data.path=FOLDER");
+}
+
+void check_together(const TrainConfig& c) {
+  check_names_data(c);
   check_relations(c);
 }
 

@@ -134,10 +134,10 @@ struct TrainConfig {
 
 // The table; it points into `config`, which must outlive it. `model_keys`: settings allowed below `model.`.
 Schema train_schema(TrainConfig& config, const std::vector<models::ModelSetting>& model_keys);
-// Conditions between settings, checked after loading. Error(setting). check_together() also requires data, without
-// which a run can be planned.
+// Conditions between settings, checked after loading. Error(setting).
 void check_relations(const TrainConfig& config);
-void check_together(const TrainConfig& config);
+void check_names_data(const TrainConfig& config);  // without data a run can be planned
+void check_together(const TrainConfig& config);    // both
 // Every data rank has a sample of each micro-batch. Error(setting).
 void check_batch(const TrainConfig& config, int64_t data_ranks);
 

@@ -120,6 +120,10 @@ BOOST_AUTO_TEST_CASE(all_runs_are_checked_before_the_first_one) {
   const fs::path file = file_of(text + "schedule.warmup = 1000000\n");  // of the second variant
   const std::string words = "schedule.warmup is longer than the run: expected at most train.steps = ";
   for (const char* flags : {"", " --dry-run", " --budget 0.3s --dry-run"}) check_rejected(file, words, flags);
+  for (const auto& [group, why] : {std::pair{"zzz* lr=0.5", "optimizer.groups: no name matches 'zzz*'"},
+                                   {"* update=matrix", "needs a rule that updates whole matrices, found adamw"}})
+    for (const char* flags : {"", " --dry-run"})
+      check_rejected(file_of(text + "optimizer.groups = [\"" + group + "\"]\n"), why, flags);
   BOOST_TEST(!fs::exists(out));
   const Outcome timed = run("study " + file.string() + " --budget 0.3s");
   BOOST_TEST(timed.code == 2, timed.output);
