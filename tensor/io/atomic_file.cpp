@@ -193,8 +193,8 @@ void AtomicFile::commit() {
   check(!closed_, "atomic_file", [&] { return "commit of a file that is closed: " + path_; });
   flush();
   if (!through_) {
-    if (uninterrupted([&] { return ::fsync(fd_); }) != 0) give_up("write", size_);
     if (rights_) ::fchmod(fd_, *rights_);
+    if (uninterrupted([&] { return ::fsync(fd_); }) != 0) give_up("write", size_);
     // While it is locked; closing it tells nothing new after fsync.
     if (std::rename(temporary_.c_str(), path_.c_str()) != 0) give_up("rename the finished file to", size_);
     temporary_.clear();
@@ -211,7 +211,9 @@ void remove_leftovers(const std::string& path) {
     const std::filesystem::path target = path;
     for (const std::filesystem::path& entry : list_folder(folder_of(path), ErrorKind::output)) {
       if (!is_temporary(entry.filename().string(), target.filename().string())) continue;
-      const int fd = open_file(entry.string(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+      constexpr int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+      int fd = open_file(entry.string(), O_WRONLY | flags);
+      if (fd < 0 && errno == EACCES) fd = open_file(entry.string(), O_RDONLY | flags);  // complete, and read-only
       if (fd < 0) continue;
       if (uninterrupted([&] { return ::flock(fd, LOCK_EX | LOCK_NB); }) == 0) ::unlink(entry.c_str());
       ::close(fd);

@@ -5,7 +5,7 @@
 //
 // The temporary is "NAME.tmp-PID-RANDOM", made anew and locked, with the rights of the file that it replaces; until it
 // is complete its owner may write it in any case. One without a lock is of a process that was killed: the next
-// AtomicFile of that name, which opens it for writing, removes it.
+// AtomicFile of that name removes it, where it may write it or, once complete, read it.
 #pragma once
 #include <sys/types.h>
 

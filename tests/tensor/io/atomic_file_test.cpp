@@ -138,6 +138,8 @@ BOOST_AUTO_TEST_CASE(what_a_killed_process_has_left_beside_a_read_only_file_is_r
         return true;
       });
     if (folder.entries() != 2) return false;  // that of the first is gone already
+    const std::string complete = folder.write("a.bin.tmp-9-00000000", "killed before the rename");
+    std::filesystem::permissions(complete, std::filesystem::perms(0444));
     io::write_file(path, "new");
     return true;
   }));
