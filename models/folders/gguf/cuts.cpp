@@ -98,7 +98,7 @@ const Cut& cut_of(const json& root) {
   reject(str("its words are cut in another way (ignore_merges ", ignore_merges ? "true" : "false", ")"));
 }
 
-bool begins_with_space(const json& root) {
+Spaces spaces_of(const json& root) {
   const json &normalizer = member(root, "normalizer"), &pre = member(root, "pre_tokenizer");
   const json prepend = {{"type", "Prepend"}, {"prepend", kSpace}},
              replace = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpace}};
@@ -107,28 +107,24 @@ bool begins_with_space(const json& root) {
   if (member(normalizer, "type") == "Sequence") steps = member(normalizer, "normalizers");
   const bool uncut = pre.is_null() || (member(pre, "type") == "Split" && member(pre, "invert") != true &&
                                        member(pre, "pattern") == replace["pattern"]);  // no space is left
-  if (uncut && steps == json::array({replace})) return false;
-  if (uncut && steps == json::array({prepend, replace})) return true;
+  if (uncut && steps == json::array({replace})) return {.prefix = false, .note = ""};
+  if (uncut && steps == json::array({prepend, replace})) return {.prefix = true, .note = ""};
   if (!steps.empty() || member(pre, "type") != "Metaspace" || member(pre, "replacement") != kSpace ||
       member(pre, "split") != false)
     reject("its normalizer or pre_tokenizer does more than put U+2581 for spaces and before a text");
-  return member(pre, "prepend_scheme") != "never";
-}
-
-std::string note_on_spaces(const json& root) {
-  const json& pre = member(root, "pre_tokenizer");
-  if (member(pre, "type") != "Metaspace" || !begins_with_space(root)) return "";
-  return str("the file gives other ids for texts that begin with a space or ", kSpace,
-             member(pre, "prepend_scheme") == "first" ? ", and for any text behind an added token"
-                                                      : ", also behind an added token",
-             ": GGUF puts ", kSpace, " before every text");
+  const json& scheme = member(pre, "prepend_scheme");
+  if (scheme == "never") return {.prefix = false, .note = ""};
+  return {.prefix = true,
+          .note = str("the file gives other ids for texts that begin with a space or ", kSpace,
+                      scheme == "first" ? ", and for any text behind an added token" : ", also behind an added token",
+                      ": GGUF puts ", kSpace, " before every text")};
 }
 
 void check_expressible(const json& root, bool pieces) {
   const json &model = member(root, "model"), &normalizer = member(root, "normalizer");
-  const json nothing = "";
+  const json none[] = {nullptr, ""};
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
-    if (!member(model, key).is_null() && member(model, key) != nothing) reject(str("its ", key));
+    if (std::ranges::count(none, member(model, key)) == 0) reject(str("its ", key));
   if (pieces && member(model, "ignore_merges") == true) reject("ignore_merges beside byte_fallback");
   for (unsigned byte = 0; byte < 256 && (pieces || !member(model, "unk_token").is_null()); ++byte) {
     char piece[8];
@@ -141,7 +137,7 @@ void check_expressible(const json& root, bool pieces) {
     // Matched in the text as it is: the same where the normalizer leaves these characters and their neighbours.
     const bool spaces = content.find_first_not_of(' ') == std::string::npos;
     const bool plain = content.find(' ') == std::string::npos && content.find(kSpace) == std::string::npos;
-    const bool same = normalizer.is_null() || (pieces ? plain && !begins_with_space(root) : spaces);
+    const bool same = normalizer.is_null() || (pieces ? plain && !spaces_of(root).prefix : spaces);
     for (const char* key : {"single_word", "lstrip", "rstrip", "normalized"})
       if (member(token, key) == true && !(same && std::string_view(key) == "normalized"))
         reject(str("its added token '", detail::preview(content), "' has ", key));

@@ -26,11 +26,13 @@ const nlohmann::json& member(const nlohmann::json& object, const char* name);
 
 // The cut of a tokenizer.json with byte-level BPE. Error(setting): there is none that gives the same words.
 const Cut& cut_of(const nlohmann::json& root);
-// add_space_prefix of one with SentencePiece's BPE. Error(setting) where the text is changed or cut in another way than
-// that spaces become kSpace.
-bool begins_with_space(const nlohmann::json& root);
-// Names the texts for which that is another tokenizer, for the user; "": there are none.
-std::string note_on_spaces(const nlohmann::json& root);
+// What one with SentencePiece's BPE does with spaces. Error(setting) where the text is changed or cut in another way
+// than that they become kSpace.
+struct Spaces {
+  bool prefix = false;  // add_space_prefix
+  std::string note;     // on texts for which that is another tokenizer, for the user; "": there are none
+};
+Spaces spaces_of(const nlohmann::json& root);
 // Error(setting) for added tokens and settings of BPE that no file can say; pieces: SentencePiece's.
 void check_expressible(const nlohmann::json& root, bool pieces);
 

@@ -131,12 +131,12 @@ std::string save_gguf(const Model& model, const text::Tokenizer* tokenizer, cons
   });
   const auto config = io::parse_json(spec->config_json(), "config.json");
   gguf::WrittenConfig written = gguf::write_config(config, *architecture);
-  std::string note;
+  gguf::WrittenTokenizer words;
   if (tokenizer)
-    for (auto& pair : gguf::write_tokenizer(*tokenizer, spec->vocab_size(), &note))
-      written.metadata.push_back(std::move(pair));
+    words = gguf::write_tokenizer(*tokenizer, spec->vocab_size());
   else
-    written.metadata.emplace_back("tokenizer.ggml.model", std::string("none"));  // llama.cpp reads no file without
+    words.metadata.emplace_back("tokenizer.ggml.model", std::string("none"));  // llama.cpp reads no file without
+  std::ranges::move(words.metadata, std::back_inserter(written.metadata));
   const auto there = [&](const std::string& token) {
     const auto key = [](const auto& pair) { return pair.first; };
     return std::ranges::count(written.metadata, "tokenizer.ggml." + token, key) > 0;
@@ -193,7 +193,7 @@ std::string save_gguf(const Model& model, const text::Tokenizer* tokenizer, cons
     }
   }
   io::write_gguf(path.string(), written.metadata, tensors);
-  return note;
+  return words.note;
 }
 
 }  // namespace braid::models

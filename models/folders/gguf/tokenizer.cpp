@@ -196,7 +196,7 @@ void write_ends(const std::vector<int32_t>& ends, Metadata& metadata) {
   for (size_t i = 0; i < ends.size(); ++i) metadata.emplace_back(str(kKey, kEnds[i], "_token_id"), int64_t{ends[i]});
 }
 
-Metadata write_tokenizer(const text::Tokenizer& tokenizer, int64_t size, std::string* note) {
+WrittenTokenizer write_tokenizer(const text::Tokenizer& tokenizer, int64_t size) {
   const std::vector<text::TokenizerFile> files = tokenizer.files();
   const auto file_of = [&](const char* name) -> const std::string* {
     const auto at = std::ranges::find(files, name, &text::TokenizerFile::name);
@@ -233,6 +233,7 @@ Metadata write_tokenizer(const text::Tokenizer& tokenizer, int64_t size, std::st
                                        : merge.at(0).get<std::string>() + " " + merge.at(1).get<std::string>());
 
   Metadata metadata;
+  Spaces spaces;
   const auto add = [&](const std::string& name, io::GgufValue value) {
     metadata.emplace_back(kKey + name, std::move(value));
   };
@@ -257,8 +258,8 @@ Metadata write_tokenizer(const text::Tokenizer& tokenizer, int64_t size, std::st
     }
     if (const std::string other = what_scores_change(merges, parts); !other.empty()) reject(other);
     add("scores", scores);
-    add("add_space_prefix", begins_with_space(root));
-    if (note) *note = note_on_spaces(root);
+    spaces = spaces_of(root);
+    add("add_space_prefix", spaces.prefix);
   } else {
     add("merges", merges);
   }
@@ -288,7 +289,7 @@ Metadata write_tokenizer(const text::Tokenizer& tokenizer, int64_t size, std::st
     if (member(named, "name") == "default") chat = member(named, "template");
   if (const std::string* jinja = file_of("chat_template.jinja")) chat = *jinja;
   if (chat.is_string()) metadata.emplace_back("tokenizer.chat_template", chat.get<std::string>());
-  return metadata;
+  return {std::move(metadata), std::move(spaces.note)};
 }
 
 }  // namespace braid::models::gguf

@@ -15,10 +15,12 @@ namespace braid::models::gguf {
 // tokenizer that Braid has no equal of.
 std::map<std::string, std::string> read_tokenizer(const io::GgufFile& file);
 
-// Metadata with `size` tokens. Error(setting) for a tokenizer that the format has no name for. note: of the texts with
-// other ids, for the user; "": none.
-std::vector<std::pair<std::string, io::GgufValue>> write_tokenizer(const text::Tokenizer& tokenizer, int64_t size,
-                                                                   std::string* note = nullptr);
+struct WrittenTokenizer {
+  std::vector<std::pair<std::string, io::GgufValue>> metadata;
+  std::string note;  // on texts with other ids, for the user; "": there are none
+};
+// With `size` tokens. Error(setting) for a tokenizer that the format has no name for.
+WrittenTokenizer write_tokenizer(const text::Tokenizer& tokenizer, int64_t size);
 
 // The tokens that end a text, in and out. Error(setting) for more than the format has names for.
 std::vector<int64_t> read_ends(const io::GgufFile& file);

@@ -21,7 +21,7 @@ namespace {
 
 std::unique_ptr<models::text::Tokenizer> through_metadata(const models::text::Tokenizer& tokenizer, int64_t size) {
   TempFolder folder;
-  io::write_gguf(folder / "t.gguf", models::gguf::write_tokenizer(tokenizer, size), {});
+  io::write_gguf(folder / "t.gguf", models::gguf::write_tokenizer(tokenizer, size).metadata, {});
   return models::text::tokenizer_of_files(models::gguf::read_tokenizer(io::GgufFile(folder / "t.gguf")), "t.gguf");
 }
 
@@ -141,9 +141,7 @@ BOOST_AUTO_TEST_CASE(forms_of_the_same_tokenizer_survive) {
     const auto read = through_metadata(given, given.vocab_size());
     for (const char* text : {"hello world", "the  2025 words\n\tof Caf\u00e9", "x", " hello", "hello</s>world"})
       BOOST_TEST(read->encode(text, true) == given.encode(text, true), boost::test_tools::per_element());
-    std::string note;
-    models::gguf::write_tokenizer(given, given.vocab_size(), &note);
-    BOOST_TEST(note == "");
+    BOOST_TEST(models::gguf::write_tokenizer(given, given.vocab_size()).note == "");
   };
   check_same(*changed("llama2_metaspace", [&](json& root) {
     root["pre_tokenizer"]["prepend_scheme"] = "never";
@@ -157,7 +155,7 @@ BOOST_AUTO_TEST_CASE(forms_of_the_same_tokenizer_survive) {
   }));
   const auto merged = changed("llama3", [](json& root) { root["model"]["ignore_merges"] = false; });
   check_same(*merged);
-  for (const auto& [key, value] : models::gguf::write_tokenizer(*merged, merged->vocab_size()))
+  for (const auto& [key, value] : models::gguf::write_tokenizer(*merged, merged->vocab_size()).metadata)
     if (key == "tokenizer.ggml.pre") BOOST_TEST(std::get<std::string>(value) == "dbrx");
 }
 
@@ -176,8 +174,7 @@ BOOST_AUTO_TEST_CASE(a_note_names_the_texts_with_other_ids) {
       for (const char* text : {"hello world", "the  2025 words\n\tof Caf\u00e9", "x", "x </s>"}) BOOST_TEST(same(text));
       for (const char* text : {" hello", "\u2581x", "hello</s> world"}) BOOST_TEST(!same(text));
       BOOST_TEST(same("hello</s>world") == (scheme != "first"));
-      std::string note;
-      models::gguf::write_tokenizer(*given, given->vocab_size(), &note);
+      const std::string note = models::gguf::write_tokenizer(*given, given->vocab_size()).note;
       BOOST_TEST(note == "the file gives other ids for texts that begin with a space or \u2581, " +
                              std::string(scheme == "first" ? "and for any text" : "also") +
                              " behind an added token: GGUF puts \u2581 before every text");
@@ -193,7 +190,7 @@ BOOST_AUTO_TEST_CASE(the_token_of_the_beginning_survives) {
     const auto given = models::text::tokenizer_of_files(
         {{"tokenizer.json", root.dump()}, {"tokenizer_config.json", config.dump()}}, "llama2");
     int64_t id = -1;
-    for (const auto& [key, value] : models::gguf::write_tokenizer(*given, given->vocab_size())) {
+    for (const auto& [key, value] : models::gguf::write_tokenizer(*given, given->vocab_size()).metadata) {
       if (key == "tokenizer.ggml.bos_token_id") id = std::get<int64_t>(value);
       if (key == "tokenizer.ggml.add_bos_token") BOOST_TEST(!std::get<bool>(value));
     }
@@ -289,7 +286,7 @@ BOOST_AUTO_TEST_CASE(what_no_file_can_say_is_refused) {
 BOOST_AUTO_TEST_CASE(words_that_are_cut_in_an_unknown_way_are_refused) {
   const TempFolder folder;
   const auto given = models::text::tokenizer_of_files({{"tokenizer.json", golden_text("gpt2/tokenizer.json")}}, "gpt2");
-  auto metadata = models::gguf::write_tokenizer(*given, given->vocab_size());
+  auto metadata = models::gguf::write_tokenizer(*given, given->vocab_size()).metadata;
   for (auto& [key, value] : metadata)
     if (key == "tokenizer.ggml.pre") value = std::string("of-tomorrow");
   io::write_gguf(folder / "t.gguf", metadata, {});
