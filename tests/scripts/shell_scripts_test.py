@@ -73,6 +73,7 @@ class ShellScripts(unittest.TestCase):
         for other in (["--text", b], []):
             self.assertEqual(self.upcycle(*other, code=2),
                              "scripts/upcycle: the runs in out/upcycle are of another text; delete it to start again\n")
+            self.assertNotIn("data.now", os.listdir(os.path.join(self.root, "out/upcycle")))
 
     def test_upcycle_notices_that_the_text_of_the_repository_changed(self):
         self.upcycle()
