@@ -10,8 +10,8 @@ namespace braid::nn {
 
 // y (B, T, N, d) of `composed` operands, in the type of q; 16-bit types compute in f32. Of the options it reads mask,
 // documents, scale and softcap. It works on blocks of query rows, and backward computes each block again: memory for
-// the scores of one block. A trace counts it as a kernel, over unmasked keys, and what the functions
-// multiply of these.
+// the scores of one block. A trace counts it as a kernel, over unmasked keys, and the products of the variants with
+// these scores.
 Tensor composed_attention(const AttentionOperands& x, const DcmhaOptions& options);
 
 // scale q k^T with its softcap, in accumulate_type of q; of each key the first d elements.

@@ -183,8 +183,8 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"muon.steps", &c.muon.steps,
                "Newton-Schulz steps; fewer take less time and lift small singular values less", between(1, 20)},
               {"muon.normalise", &c.muon.normalise,
-               "after it, bring the rows of an update to one length, or its columns, or these and then those; an "
-               "update keeps its norm",
+               "bring the rows of an orthogonalised update to one length, or its columns, or both: columns, then rows; "
+               "it keeps its norm",
                one_of({"none", "rows", "columns", "both"})},
               {"muon.heads", &c.muon.heads,
                "orthogonalise queries and keys by so many heads, the last group by what is left: 1 = each head, 2 = "

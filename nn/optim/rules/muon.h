@@ -20,7 +20,7 @@ namespace braid::nn {
 //
 // O is computed in the type of u, or in bf16 where muon.bf16 says so: its elements are up to 9 % of the largest one
 // off, and processors that multiply bf16 take half the time or less. The rows of O have one length where R <= C, its
-// columns where R >= C; the others have not, unless `normalise` makes it so (Muon+, arXiv 2602.21545).
+// columns where R >= C; the others have not, unless `normalise` makes it so (after Muon+, arXiv 2602.21545).
 //
 // State: m as ".momentum" in the shape of the parameter, of all others AdamW's ".first" and ".second". Options: those
 // of AdamW, muon.momentum in [0, 1), muon.steps at least 1, muon.heads at least 0, muon.nesterov, muon.scale,
