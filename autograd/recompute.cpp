@@ -44,6 +44,7 @@ Tensor recompute(Segment f, const std::vector<Tensor>& inputs, SegmentCost cost)
   all.insert(all.end(), captured.begin(), captured.end());
   return record("recompute", y, all, [f = std::move(f), inputs, captured, cost, once](const Tensor& dy) -> Grads {
     std::optional<TracedApart> apart;
+    if (cost == SegmentCost::once) TracedApart().add(once, -1);
     if (cost == SegmentCost::twice) apart.emplace().add(once, 2);
     std::vector<Tensor> leaves;
     for (const Tensor& x : inputs) {

@@ -14,9 +14,10 @@ namespace braid {
 // usual. Dropout inside f is fine: it is a function of its key. Costs one more forward pass of f.
 using Segment = std::function<Tensor(const std::vector<Tensor>& inputs)>;
 
-// The FLOPs of the derivative in a trace (tensor/trace_device.h): those that it computes, with f again, or twice those
-// counted of f, for a segment that stands for an op and captures parameters alone.
-enum class SegmentCost : uint8_t { computed, twice };
+// The FLOPs of the derivative in a trace (tensor/trace_device.h): those that it computes, with f again; less those
+// of f, for a segment that always recomputes; or twice those of f, for one that stands for an op and captures
+// parameters alone.
+enum class SegmentCost : uint8_t { computed, once, twice };
 Tensor recompute(Segment f, const std::vector<Tensor>& inputs, SegmentCost cost = SegmentCost::computed);
 
 }  // namespace braid

@@ -43,7 +43,7 @@ Tensor sequence_losses(const LanguageModel& model, const Tensor& input_ids, cons
     const Segment of_one = [&model, own = targets.sliced(0, i, i + 1)](const std::vector<Tensor>& in) {
       return reshape(model.loss_of_hidden(in[0], own), {1});
     };
-    losses.push_back(recompute(of_one, {slice(hidden, 0, i, i + 1)}));
+    losses.push_back(recompute(of_one, {slice(hidden, 0, i, i + 1)}, SegmentCost::once));
   }
   return concat(losses, 0);
 }

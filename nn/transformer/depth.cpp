@@ -64,7 +64,7 @@ std::vector<Tensor> weighted_sums(const Tensor& w, const std::vector<Tensor>& x)
         for (size_t j = 1; j < in.size(); ++j) rows.push_back(unsqueeze(in[j], 2));
         return matmul(in[0], concat(rows, 2));
       },
-      inputs);
+      inputs, SegmentCost::once);
   std::vector<Tensor> sums;
   for (const Tensor& sum : split(y, std::vector<int64_t>(static_cast<size_t>(w.dim(2)), 1), 2))
     sums.push_back(contiguous(squeeze(sum, 2)));

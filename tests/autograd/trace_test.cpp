@@ -8,6 +8,7 @@
 #include "braid/autograd/record.h"
 #include "braid/tensor/kernels/kernel_meter.h"
 #include "braid/tensor/layer_scope.h"
+#include "braid/tensor/trace_device.h"
 
 using namespace braid;
 
@@ -53,6 +54,26 @@ BOOST_AUTO_TEST_CASE(nothing_is_kept_while_it_is_off) {
   BOOST_TEST(stop_trace().size() == 1);
   exp(ones({2}));
   BOOST_TEST(stop_trace().empty());
+}
+
+// y = a b (2 x 3 by 3 x 4) costs 48 FLOPs, its derivative twice that.
+BOOST_AUTO_TEST_CASE(a_segment_counts_what_its_cost_says) {
+  const auto product = [](const std::vector<Tensor>& in) { return matmul(in[0], in[1]); };
+  for (const auto& [cost, derivative] : {std::pair{SegmentCost::computed, 144.0}, std::pair{SegmentCost::once, 96.0},
+                                         std::pair{SegmentCost::twice, 96.0}}) {
+    const TraceDevice device;
+    Tensor a = ones({2, 3}), b = ones({3, 4});
+    require_grad(a), require_grad(b);
+    const Tensor y = recompute(product, {a, b}, cost);
+    BOOST_TEST(device.flops().products == 48);
+    backward(sum(y));
+    BOOST_TEST(device.flops().products - 48 == derivative);
+  }
+  const TraceDevice device;
+  Tensor a = ones({2, 3});
+  require_grad(a);
+  backward(sum(recompute(product, {a, ones({3, 4})}, SegmentCost::once)));
+  BOOST_TEST(device.flops().products == 96);  // b needs none
 }
 
 // Also of a segment that is computed again.

@@ -11,6 +11,7 @@
 #include "braid/autograd.h"
 #include "braid/models/registry.h"
 #include "braid/models/training/checkpoint/checkpoint_writer.h"
+#include "braid/models/training/preferences.h"
 #include "braid/models/training/trainer.h"
 #include "braid/nn/attention/variant.h"
 #include "braid/tensor/kernels/kernel_meter.h"
@@ -282,6 +283,19 @@ BOOST_AUTO_TEST_CASE(the_backward_pass_costs_twice_the_forward_pass) {
     BOOST_TEST(again.flops.attention == 4 * forward.attention);
     BOOST_TEST(again.flops.total() > 3 * forward.total());
     BOOST_TEST(again.flops.total() <= 4 * forward.total());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_always_recomputes_costs_no_more) {
+  const TrainingSetup preferences{.objective = std::make_shared<PreferenceObjective>(PreferenceOptions())};
+  const auto costs = [&](const SettingTexts& settings, const TrainingSetup& setup) {
+    const auto spec = spec_of({"dcformer-tiny", joined(text, settings)});
+    const Batch batch = setup.objective->blank_batch(*spec->make_shape_only(), 1, 40);
+    return training_flops(*spec, batch, setup).total() / forward_flops(*spec, batch, setup).total();
+  };
+  for (const char* residual : {"plain", "mudd", "mhc", "attnres"}) {
+    BOOST_TEST(costs({{"residual", residual}}, {}) == 3, residual);
+    BOOST_TEST(costs({{"residual", residual}}, preferences) == 3, residual);
   }
 }
 
