@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "apps/analyze/images.h"
 #include "apps/analyze/page.h"
@@ -59,12 +60,19 @@ std::vector<int32_t> tokens_of_file(const Loaded& loaded, const std::string& fil
   return encode_prompt(*loaded.tokenizer, *loaded.model, read_whole_text(file), parse_specials);
 }
 
-std::vector<int32_t> tokens_of(const Arguments& arguments, const Loaded& loaded) {
+// The text, where it is no file: the prompt, or standard input, which can be read once.
+std::optional<std::string> given_text(const Arguments& arguments) {
+  if (arguments.has("prompt")) return prompt_text(arguments);
+  if (arguments.get("text") == "-") return read_whole_text("-");
+  return std::nullopt;
+}
+
+std::vector<int32_t> tokens_of(const Arguments& arguments, const std::optional<std::string>& text,
+                               const Loaded& loaded) {
   const int64_t count = arguments.get_int("tokens");
   const bool specials = arguments.has("parse-specials");
-  std::vector<int32_t> tokens = arguments.has("text")
-                                    ? tokens_of_file(loaded, arguments.get("text"), count, specials)
-                                    : encode_prompt(*loaded.tokenizer, *loaded.model, prompt_text(arguments), specials);
+  std::vector<int32_t> tokens = text ? encode_prompt(*loaded.tokenizer, *loaded.model, *text, specials)
+                                     : tokens_of_file(loaded, arguments.get("text"), count, specials);
   if (std::ssize(tokens) > count) tokens.resize(static_cast<size_t>(count));
   return tokens;
 }
@@ -90,8 +98,10 @@ std::set<AnalysisSection> sections(const Arguments& arguments, const models::Lan
 }
 
 // The request for one model; Error, with the model's name, where it does not fit the text or the model.
-models::AnalysisRequest request_of(const Arguments& arguments, const Loaded& loaded, int64_t longest) {
-  models::AnalysisRequest r{.tokens = tokens_of(arguments, loaded), .sections = sections(arguments, *loaded.model)};
+models::AnalysisRequest request_of(const Arguments& arguments, const std::optional<std::string>& text,
+                                   const Loaded& loaded, int64_t longest) {
+  models::AnalysisRequest r{.tokens = tokens_of(arguments, text, loaded),
+                            .sections = sections(arguments, *loaded.model)};
   const int64_t T = std::ssize(r.tokens);
   check(T >= 2, ErrorKind::setting,
         [&] { return str("the text of the analysis: expected at least 2 tokens, found ", T, "; give a longer text"); });
@@ -138,7 +148,8 @@ int run_analyze(const Arguments& arguments) {
   int64_t longest = loaded[0].model->max_sequence_length();
   for (const Loaded& l : loaded) longest = std::min(longest, l.model->max_sequence_length());
   if (loaded.size() == 2 && loaded[0].name == loaded[1].name) loaded[0].name += " (1)", loaded[1].name += " (2)";
-  for (Loaded& l : loaded) l.request = request_of(arguments, l, longest);
+  const std::optional<std::string> text = given_text(arguments);
+  for (Loaded& l : loaded) l.request = request_of(arguments, text, l, longest);
   io::make_folder(out / "figures");
 
   std::vector<AnalysedModel> models;

@@ -239,6 +239,22 @@ BOOST_AUTO_TEST_CASE(two_models_side_by_side) {
   BOOST_TEST(compared);
 }
 
+BOOST_AUTO_TEST_CASE(both_models_read_standard_input) {
+  const Scratch scratch;
+  write(scratch / "text", kText.substr(0, 20));
+  const std::string models = model_folder(scratch, "dcformer-tiny") + " --compare " +
+                             model_folder(scratch, "transformer-tiny"),
+                    rest = " --sections patterns -o " + (scratch / "report").string() + " < " +
+                           (scratch / "text").string();
+  for (const char* from : {" --prompt -", " --text -"}) {
+    const Outcome made = run("analyze " + models + from + rest);
+    BOOST_TEST(made.code == 0, made.output);
+    const size_t first = made.output.find("note: the text has 20 tokens");
+    BOOST_TEST(first != std::string::npos, made.output);
+    BOOST_TEST(made.output.find("note: the text has 20 tokens", first + 1) != std::string::npos, made.output);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(special_tokens_of_a_file) {
   const Scratch scratch;
   const std::string text = (scratch / "text").string();
