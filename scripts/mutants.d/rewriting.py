@@ -22,6 +22,8 @@ class Source:
         self.bytes = path.read_bytes()
         unit = clang.Index.create().parse(self.path, flags, options=1)
         for problem in unit.diagnostics:
+            if problem.severity == clang.Diagnostic.Fatal:  # nothing behind it is in the tree
+                sys.exit(f"{name}: {problem.spelling}")
             if problem.severity >= clang.Diagnostic.Error and problem.location.file and \
                     problem.location.file.name == self.path:
                 print(f"{name}:{problem.location.line}: {problem.spelling}", file=sys.stderr)
