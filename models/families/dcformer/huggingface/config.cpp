@@ -249,8 +249,34 @@ std::vector<std::string> dialect_notes(const Dialect& d, const json& object, con
   return notes;
 }
 
+// Settings that the folders store nowhere, or whose parameters they have no names for.
+static void check_stored(const Dialect& d, const DcformerConfig& c) {
+  DcformerConfig usual;
+  set_family(usual, d.model_type);
+  const auto check_usual = [&](bool stored, const char* name) {
+    const std::string expected = get_key(usual, name), found = get_key(c, name);
+    check(stored || found == expected, ErrorKind::setting, [&] {
+      return str("bad ", name, ": expected ", expected, " in a model of type ", d.model_type,
+                 ", whose folders have no place for another one, as those of type dcformer do, found ", found);
+    });
+  };
+  check_usual(!d.partial_key.empty(), "rotary_pct");
+  check_usual(false, "torch_dtype");
+  check_usual(false, "residual");
+  bool named = true;
+  std::set<std::string> names;
+  const auto add = [&](const char* norm) {
+    const auto row = std::ranges::find(d.weights.layer, norm, &TensorRow::module);
+    named = named && row != d.weights.layer.end() && names.insert(row->theirs[0]).second;
+  };
+  if (c.norm_place != nn::NormPlace::post) add("attention_norm"), add("ffn_norm");
+  if (c.norm_place != nn::NormPlace::pre) add("attention_post_norm"), add("ffn_post_norm");
+  check_usual(named, "norm_place");
+}
+
 void check_dialect(const Dialect& d, const DcformerConfig& c) {
   check_windows(d, c);
+  check_stored(d, c);
   for (const KeyName& key : d.keys) {
     const std::string& first = std::ranges::find(d.keys, key.key, &KeyName::key)->setting;
     if (first == key.setting) continue;

@@ -3,8 +3,11 @@
 #include <boost/test/unit_test.hpp>
 
 #include "braid/models/cost/size.h"
+#include "braid/models/folders/folder.h"
 #include "braid/models/registry.h"
+#include "braid/nn/module.h"
 #include "tests/models/families/dcformer/huggingface/support.h"
+#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -245,6 +248,27 @@ BOOST_AUTO_TEST_CASE(written_configurations_read_back) {
   BOOST_TEST(models::model_size(*models::configure_model("gemma2-2b", {})).parameters == 2614341888);
   BOOST_TEST(models::model_size(*models::configure_model("gemma3-270m", {})).parameters == 268098176);
   BOOST_TEST(models::model_size(*models::configure_model("gemma3-1b", {})).parameters == 999885952);
+}
+
+// A model that its folder could not hold is not made: its run would end at the first checkpoint, or at a resume.
+BOOST_AUTO_TEST_CASE(settings_without_a_place_in_the_folder_are_rejected) {
+  using Row = std::array<const char*, 4>;
+  for (const Row& r :
+       {Row{"llama-tiny", "norm_place", "both", "pre"}, Row{"gpt-neox-tiny", "norm_place", "post", "pre"},
+        Row{"olmo2-tiny", "norm_place", "both", "post"}, Row{"gemma3-tiny", "residual", "mudd", "plain"},
+        Row{"llama-tiny", "residual", "mhc", "plain"}, Row{"qwen3-tiny", "residual", "attnres", "plain"},
+        Row{"llama-tiny", "rotary_pct", "0.5", "1"}, Row{"qwen2-tiny", "torch_dtype", "float16", "null"}})
+    BRAID_CHECK_FAILS(models::configure_model(r[0], {{r[1], r[2]}}), ErrorKind::setting,
+                      str("bad ", r[1], ": expected ", r[3], " in a model of type "));
+  for (const Row& r : {Row{"olmo2-tiny", "norm_place", "pre"}, Row{"gemma2-tiny", "norm_place", "post"},
+                       Row{"gpt-neox-tiny", "rotary_pct", "0.5"}}) {
+    const auto spec = models::configure_model(r[0], {{r[1], r[2]}});
+    BOOST_TEST(models::differing_settings(*spec, *models::read_model_spec(spec->config_json(), "c")).empty(), r[0]);
+    std::set<std::string> names;
+    for (const nn::NamedTensor& p : nn::parameters(*spec->make_shape_only()))
+      for (const auto& t : spec->folder().stored(p.name, p.value.shape()).tensors)
+        BOOST_TEST(names.insert(t.name).second, t.name);
+  }
 }
 
 // Compose in a loaded model: its keys and tensors are kept beside those of transformers, and the model is the same
