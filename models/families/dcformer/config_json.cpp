@@ -1,5 +1,6 @@
 // config.json, read and written through the key table.
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "braid/models/families/config_file.h"
@@ -26,19 +27,6 @@ const std::vector<std::string> irrelevant = detail::split(
     ' ');
 // Described by every reader of its own.
 const std::vector<std::string> irrelevant_in_profile = {"kind"};
-
-// The settings that `compose` stands for say the same to older readers; plain attention is what these expect.
-bool is_written(const Setting& key) {
-  static const DcformerConfig defaults;
-  static const std::set<std::string> newer = {
-      "attention",      "attention_layers",      "compose_layers",   "profile.gates",   "qkv_bias",
-      "residual",       "expand_last",           "round64",          "dynamic_mlp_dim", "rope_beta_fast",
-      "rope_beta_slow", "rope_attention_factor", "norm_place",       "norm_offset",     "qk_norm_all_heads",
-      "score_dim",      "attention_softcap",     "scale_embeddings", "rope_local_base", "logit_softcap",
-      "mup_base_width"};
-  if (newer.contains(key.name)) return value_text(key.get()) != get_key(defaults, key.name);
-  return key.name != "compose";
-}
 
 // Every key of the object must be one of `known` or `ignored`.
 void reject_unknown(const json& object, const std::string& prefix, const std::vector<std::string>& ignored,
@@ -99,6 +87,23 @@ DcformerConfig published_defaults(const std::string& model_type, const json& obj
   const std::vector<Setting> table = key_table(config);
   for (const auto& [key, text] : model_type_named(model_type).absent) set_key(table, key, text);
   return config;
+}
+
+// The settings that `compose` stands for say the same to older readers. These expect the newer ones only where they
+// differ from plain attention, or from what a folder of the type has without the key.
+std::function<bool(const Setting&)> is_written(const std::string& model_type) {
+  static const DcformerConfig defaults;
+  static const std::set<std::string> newer = {
+      "attention",      "attention_layers",      "compose_layers",   "profile.gates",   "qkv_bias",
+      "residual",       "expand_last",           "round64",          "dynamic_mlp_dim", "rope_beta_fast",
+      "rope_beta_slow", "rope_attention_factor", "norm_place",       "norm_offset",     "qk_norm_all_heads",
+      "score_dim",      "attention_softcap",     "scale_embeddings", "rope_local_base", "logit_softcap",
+      "mup_base_width"};
+  return [absent = published_defaults(model_type, json::object())](const Setting& key) {
+    if (!newer.contains(key.name)) return key.name != "compose";
+    const std::string value = value_text(key.get());
+    return value != get_key(defaults, key.name) || value != get_key(absent, key.name);
+  };
 }
 
 void read_keys(const json& object, DcformerConfig& config, const std::string& file) {
@@ -197,8 +202,8 @@ std::string rewrite_config(const std::string& text, const std::string& file, con
   const DcformerConfig was = read_config(text, file);
   if (was == config) return text;
   ordered_json object = io::parse_ordered_json(text, file), before, after;
-  const ordered_json profile = add_values(before, KeysOfCopy(was).list(), is_written);
-  const ordered_json new_profile = add_values(after, KeysOfCopy(config).list(), is_written);
+  const ordered_json profile = add_values(before, KeysOfCopy(was).list(), is_written(was.model_type));
+  const ordered_json new_profile = add_values(after, KeysOfCopy(config).list(), is_written(config.model_type));
   merge_json(object, before, after);
   if (profile != new_profile) merge_json(object["profile"], profile, new_profile);
   const std::string changed = object.dump(2) + "\n";
@@ -209,7 +214,7 @@ std::string write_config(const DcformerConfig& config) {
   if (const Dialect* dialect = find_dialect(config.model_type)) return write_dialect_config(*dialect, config);
   ordered_json object;
   object["architectures"] = {model_type_named(config.model_type).architecture};
-  const ordered_json profile = add_values(object, KeysOfCopy(config).list(), is_written);
+  const ordered_json profile = add_values(object, KeysOfCopy(config).list(), is_written(config.model_type));
   object["n_local_heads"] = config.n_kv_head;
   object["profile"] = profile;
   return object.dump(2) + "\n";

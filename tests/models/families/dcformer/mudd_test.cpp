@@ -246,6 +246,13 @@ BOOST_AUTO_TEST_CASE(a_published_configuration_has_the_values_of_its_code) {
   BOOST_TEST(pythia.round64);
   BOOST_TEST(pythia.use_parallel_residual);
   BOOST_TEST((models::read_config(models::write_config(pythia), "config.json") == pythia));
+  // Parts that the family has by default, switched off.
+  for (const auto& [name, value] : {std::pair{"dynamic_mlp_dim", "false"}, {"residual", "plain"}}) {
+    const models::DcformerConfig without = models::configure(former, {{name, value}});
+    BOOST_TEST((models::read_config(models::write_config(without), "config.json") == without), name);
+    const std::string changed = models::rewrite_config(published("muddformer"), "config.json", without);
+    BOOST_TEST((models::read_config(changed, "config.json") == without), name);
+  }
 
   const auto refused = [](const std::string& from, const std::string& to) {
     std::string text = published("muddformer");
