@@ -59,6 +59,9 @@ class ModelSpec {
   // Why training on text would teach such a model nothing; "" when it does.
   virtual std::string training_warning() const { return ""; }
 
+  // Whether its texts have strict bits, on the CPU (inference/strict.md).
+  virtual bool generates_strictly() const { return false; }
+
   // T of the longest sequence; 0 when samples are no sequences.
   virtual int64_t max_sequence_length() const { return 0; }
   // V of a language model; 0 for others.

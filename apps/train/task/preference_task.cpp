@@ -114,7 +114,7 @@ void PreferenceTask::continue_after(const std::vector<models::EarlierLength>& ea
 
 std::unique_ptr<const models::ModelSpec> PreferenceTask::model_spec() const {
   auto spec = apps::model_spec(config_, tokenizer()->vocab_size());
-  check_prompt(config_, *spec, *tokenizer());
+  check_sampling(config_, *spec, *tokenizer());
   check_same_tokenizer(config_, train_.data.sequences().manifest());
   return spec;
 }

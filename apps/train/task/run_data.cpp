@@ -194,8 +194,15 @@ std::string words_about_samples(const Dataset& data, const TrainConfig& config) 
   return text;
 }
 
-void check_prompt(const TrainConfig& config, const models::ModelSpec& model, const models::text::Tokenizer& tokenizer) {
+void check_sampling(const TrainConfig& config, const models::ModelSpec& model,
+                    const models::text::Tokenizer& tokenizer) {
   if (config.sample.interval == 0) return;
+  check(!config.run.strict || (model.generates_strictly() && config.train.dtype != "f64"), ErrorKind::setting, [&] {
+    return str(
+        "run.strict = true makes samples with weights of f32 or bf16 and causal attention, without capped scores "
+        "and composed variants: expected sample.interval = 0 in this run, found ",
+        config.sample.interval);
+  });
   const auto tokens = static_cast<int64_t>(tokenizer.encode(config.sample.prompt).size());
   check(tokens <= model.max_sequence_length(), ErrorKind::setting, [&] {
     return str("sample.prompt is longer than the model's sequences: expected at most block_size = ",

@@ -32,7 +32,8 @@ std::string words_about_samples(const models::text::Dataset& data, const TrainCo
 // The val split of each source; none with eval.interval = 0. Error(setting) when the data have too few tokens to
 // validate on. Of several sources those with too few have none, but one that has a weight in the last phase has some.
 std::vector<std::optional<models::text::Dataset>> validation_data(const TrainConfig& config);
-// Error(setting) when sample.prompt is longer than the model's sequences.
-void check_prompt(const TrainConfig& config, const models::ModelSpec& model, const models::text::Tokenizer& tokenizer);
+// Error(setting) when sample.prompt is longer than the model's sequences, or samples would have no strict bits.
+void check_sampling(const TrainConfig& config, const models::ModelSpec& model,
+                    const models::text::Tokenizer& tokenizer);
 
 }  // namespace braid::apps

@@ -33,7 +33,7 @@ std::vector<models::Batch> TextTask::batches(int64_t first, const dist::ProcessM
 
 std::unique_ptr<const models::ModelSpec> TextTask::model_spec() const {
   auto spec = apps::model_spec(config_, train().tokenizer().vocab_size());
-  check_prompt(config_, *spec, train().tokenizer());
+  check_sampling(config_, *spec, train().tokenizer());
   check_same_tokenizer(config_, train().manifest());
   return spec;
 }

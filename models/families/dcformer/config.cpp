@@ -141,6 +141,8 @@ std::vector<std::string> with_all_branches(std::vector<std::string> list) {
 
 int64_t DcformerConfig::rotary_dims() const { return static_cast<int64_t>(static_cast<double>(head_dim) * rotary_pct); }
 
+bool DcformerConfig::pages() const { return profile.causal && !composed_attention() && attention_softcap == 0; }
+
 bool DcformerConfig::composed_attention() const {
   return std::ranges::any_of(attention, [](const auto& name) { return nn::attention_variant_named(name).composed; });
 }

@@ -98,6 +98,7 @@ struct DcformerConfig {
   int64_t ffn_width(int64_t layer) const;     // hidden units of the FFN
   bool caches_queries(int64_t layer) const;   // a variant reads those of earlier tokens
   bool composed_attention() const;            // a variant that no fused kernel serves
+  bool pages() const;                         // keys may lie in blocks (paged.cpp), on the CPU
   int64_t query_heads() const;                // Nq: n_head, or more with a variant that makes one head of several
   int64_t group_heads() const { return query_heads() / profile.num_groups; }     // M
   int64_t generator_hidden() const { return 2 * profile.rank * group_heads(); }  // K

@@ -20,6 +20,7 @@ class DcformerSpec final : public ModelSpec {
   std::unique_ptr<Model> make(RandomKey key, const dist::ProcessMesh& mesh = {}) const override;
 
   std::string training_warning() const override;
+  bool generates_strictly() const override { return config_.pages(); }
   int64_t max_sequence_length() const override { return config_.block_size; }
   int64_t vocab_size() const override { return config_.vocab_size; }
   // info.cpp

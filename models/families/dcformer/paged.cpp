@@ -84,8 +84,7 @@ std::unique_ptr<SequencePool> Dcformer::make_sequence_pool(int64_t positions) co
   // causal a token changes the keys of those before it. Over tensor ranks a layer with Compose may keep the keys of all
   // heads, one without keeps its own: blocks are of one size.
   const bool alike = one_process() || mesh_.tensor.size() == 1 || config_.compose_layers == "all";
-  const bool kernel = device() == kCpu && !config_.composed_attention() && config_.attention_softcap == 0;
-  if (!kernel || !config_.profile.causal || !alike) return make_separate_pool(*this, positions);
+  if (device() != kCpu || !config_.pages() || !alike) return make_separate_pool(*this, positions);
   return std::make_unique<PagedSequences>(*this, positions);
 }
 

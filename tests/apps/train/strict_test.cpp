@@ -165,6 +165,11 @@ BOOST_AUTO_TEST_CASE(verify_sees_one_changed_bit) {
 BOOST_AUTO_TEST_CASE(what_is_not_covered_is_rejected) {
   check_failure(train(world().fresh(), strict({"parallel.tensor=2"})), 2, "requires 2 processes");
   check_failure(train(world().fresh(), strict({"run.device=cuda"})), 2, "");
+  const fs::path out = world().fresh();  // samples would end the run at the first one
+  for (const char* setting : {"train.dtype=f64", "model.attention_softcap=5", "model.profile.causal=false"})
+    for (const char* dry : {"log.interval=1", "--dry-run"})
+      check_failure(train(out, strict({setting, dry})), 2, "expected sample.interval = 0 in this run, found 2");
+  BOOST_TEST(!fs::exists(out));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
