@@ -99,31 +99,37 @@ DecodeTimes time_decoding(const models::LanguageModel& model, int64_t B, int64_t
   models::GenerationEngine engine(model, std::move(made), options);
   const auto prompts = random_prompts(B, T, model.vocab_size(), 1);
   int64_t running = 0;
+  std::exception_ptr error;
   const auto submit = [&](const std::vector<int32_t>& prompt, int64_t tokens) {
     models::GenerationRequest request{.prompt = prompt, .max_tokens = tokens};
     request.sampling.temperature = 0;
-    request.on_update = [&running](const models::Update& update) {
-      if (update.error) std::rethrow_exception(update.error);
+    request.on_update = [&](const models::Update& update) {
+      if (update.error) error = update.error;
       running -= update.finished;
       return true;
     };
     engine.submit(std::move(request));
     ++running;
   };
+  const auto step = [&] {
+    const bool more = engine.step();
+    if (error) std::rethrow_exception(error);
+    return more;
+  };
   // Other prompts first: the system clears the pool's memory when it is touched for the first time.
   for (const auto& prompt : random_prompts(B, T, model.vocab_size(), 2)) submit(prompt, 1);
-  engine.run();
+  while (step()) continue;
   const double untimed = engine.load().prompt_seconds;
   for (const auto& prompt : prompts) submit(prompt, 1);
-  engine.run();
+  while (step()) continue;
   DecodeTimes times;
   times.prompt_seconds = engine.load().prompt_seconds - untimed;
 
   for (const auto& prompt : prompts) submit(prompt, kUntimed + steps);  // they find their prompts in the cache
-  while (engine.load().steps < B) engine.step();
+  while (engine.load().steps < B) step();
   while (running == B) {
     const auto start = Clock::now();
-    engine.step();
+    step();
     times.passes.push_back(std::chrono::duration<double>(Clock::now() - start).count());
     if (running < B) break;
     const double share = static_cast<double>(pool.free_blocks()) / static_cast<double>(pool.blocks());

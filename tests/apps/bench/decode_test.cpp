@@ -2,7 +2,9 @@
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
 
+#include "braid/models/folders/pretrained.h"
 #include "braid/tensor/io/json.h"
+#include "tests/apps/generate/byte_model.h"
 #include "tests/apps/support.h"
 #include "tests/support/places.h"
 
@@ -60,6 +62,18 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_timed) {
   wrong("decode --steps 4", "--steps is for bench comm, step: leave it out of bench decode");
   wrong("comm --model x", "--model is for bench decode: leave it out of bench comm");
   wrong("serve", "WHAT: expected one of step, decode, comm, found 'serve'");
+}
+
+// A text that fails is not waited for.
+BOOST_AUTO_TEST_CASE(logits_that_are_not_finite_end_with_5) {
+  const Scratch scratch;
+  const auto model = byte_model();
+  for (nn::NamedTensor& p : nn::parameters(*model))
+    if (p.name == "norm.weight" || p.name == "output.weight") p.value.detach().fill(3e38);
+  models::save_model(*model, nullptr, scratch.path());
+  const Outcome result = run("bench decode --context 8 --tokens 4 --model " + scratch.path().string());
+  BOOST_TEST(result.code == 5);
+  BOOST_TEST(result.output.find("no token can be drawn for position 8: ") != std::string::npos, result.output);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
