@@ -150,7 +150,8 @@ Answer ChatSession::draw(const std::function<void(std::string_view)>& print, con
 std::string ChatSession::json() const {
   nlohmann::ordered_json messages = nlohmann::ordered_json::array();
   for (const ChatTurn& turn : turns_) messages.push_back({{"role", turn.role}, {"content", turn.content}});
-  return nlohmann::ordered_json{{"messages", messages}}.dump();
+  return nlohmann::ordered_json{{"messages", messages}}.dump(-1, ' ', false,
+                                                             nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace braid::apps

@@ -45,7 +45,8 @@ class ChatSession {
   void system(const std::string& text);  // sets the system's turn; "" removes it
 
   const std::vector<models::text::ChatTurn>& turns() const { return turns_; }
-  // The conversation as a line of fine-tuning data (braid prepare --chat): {"messages": [...]}.
+  // The conversation as a line of fine-tuning data (braid prepare --chat): {"messages": [...]}. Bytes that are no UTF-8
+  // become U+FFFD.
   std::string json() const;
   // temperature, top-k, ... as settings with help and range.
   const std::vector<models::Setting>& settings() const { return settings_; }

@@ -162,6 +162,9 @@ BOOST_AUTO_TEST_CASE(commands) {
   BOOST_TEST(lines.size() == 3U);  // the last one empty
   BOOST_TEST(nlohmann::json::parse(lines[0]) == saved);
   BOOST_TEST(nlohmann::json::parse(lines[1])["messages"][1]["content"].get<std::string>() == "ho");
+  c.reset();
+  talk.say("caf\xe9");  // of a terminal that does not write UTF-8
+  BOOST_TEST(nlohmann::json::parse(c.json())["messages"][1]["content"].get<std::string>() == "caf\uFFFD");
   for (const char* name : {"/help", "/undo", "/set", "/system", "/save", "/reset", "/again", "/history", "/quit"})
     BOOST_TEST(take_line("/help", c).words.find(name) != std::string::npos, name);
   BOOST_CHECK_EXCEPTION(take_line("/rest", c), Error, says(ErrorKind::setting, "did you mean 'reset'"));
