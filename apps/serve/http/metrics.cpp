@@ -26,8 +26,9 @@ std::string metrics_text(const HttpCounts& counts, const models::EngineLoad& loa
   add("http_evicted_total", "counter", "Idle connections closed to make room.", counts.evicted);
   add("http_timeouts_total", "counter", "Connections closed at a deadline.", counts.timeouts);
   add("http_slow_readers_total", "counter", "Connections closed because the client did not read.", counts.slow_readers);
-  add("http_left_total", "counter", "Clients that left before their answer.", counts.left);
-  metrics.begin("braid_http_answers_total", "counter", "Answers by route and status; 499: the client left before it.");
+  add("http_left_total", "counter", "Clients that left before the end of their answer.", counts.left);
+  metrics.begin("braid_http_answers_total", "counter",
+                "Answers by route and status; 499: the client left before its end.");
   for (const auto& [key, count] : counts.answers)
     metrics.sample(std::to_string(count), {{"route", key.first}, {"status", std::to_string(key.second)}});
   return metrics.text() + texts.text();

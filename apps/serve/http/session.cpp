@@ -71,12 +71,11 @@ void Session::start() {
 
 void Session::close() {
   if (phase_ == Phase::closed) return;
-  if (phase_ == Phase::answering) {
+  if (phase_ == Phase::answering) {  // also an answer that is complete, but not read to its end
     --hub_->counts.requests;
-    if (!done_) {
-      ++hub_->counts.left;
-      count(499);
-    }
+    ++hub_->counts.left;
+    tokens_ = {};
+    count(499);
   }
   phase_ = Phase::closed;
   if (ticket_) std::exchange(ticket_, nullptr)->cancel();
