@@ -205,7 +205,7 @@ void Session::reject(const ApiError& error) {
   const bool complete = checked_ && !reader_.has_body();
   form_.keep_alive = complete && reader_.head().keep_alive;
   Response response = Response::of(error);
-  response.allow = allow_;
+  if (error.status() == 405) response.allow = allow_;
   send(response);
 }
 

@@ -225,6 +225,7 @@ BOOST_AUTO_TEST_CASE(with_a_key_every_route_but_health_needs_it) {
         const Answer answer = Client(server.port()).get(path_of(route), fields, method);
         const bool open = !route.needs_key && method == "GET";
         BOOST_TEST(answer.status == (open ? 200 : 401), method << " " << route.path << " " << fields);
+        BOOST_TEST(answer.fields.count("allow") == 0U);
       }
     }
   }
