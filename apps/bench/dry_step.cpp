@@ -138,7 +138,8 @@ int bench_dry_step(const Arguments& arguments) {
                                 {"bytes", all.bytes},
                                 {"flops", all.flops},
                                 {"predicted_seconds", all.seconds},
-                                {"predicted_tokens_per_second", static_cast<double>(B * T) / all.seconds},
+                                {bench.images ? "predicted_images_per_second" : "predicted_tokens_per_second",
+                                 static_cast<double>(B * T) / all.seconds},
                                 {"predicted_flops_utilisation", mfu},
                                 {"peak_tensor_mib", static_cast<double>(memory.peak) / (1 << 20)},
                                 {"reserved_mib", static_cast<double>(memory.reserved) / (1 << 20)},
@@ -157,10 +158,10 @@ int bench_dry_step(const Arguments& arguments) {
     std::printf("%s\n", j.dump().c_str());
     return 0;
   }
-  std::printf("dry training step of %s, batch %lld x %lld tokens, %s%s, for an %s: nothing is computed\n",
-              arguments.get("preset").c_str(), static_cast<long long>(B), static_cast<long long>(T),
-              str(types.compute).c_str(), types.compute == types.masters ? "" : " with f32 master weights",
-              roofline.gpu.c_str());
+  const std::string of_sample = bench.images ? "images" : str("x ", T, " tokens");
+  std::printf("dry training step of %s, batch %lld %s, %s%s, for an %s: nothing is computed\n",
+              arguments.get("preset").c_str(), static_cast<long long>(B), of_sample.c_str(), str(types.compute).c_str(),
+              types.compute == types.masters ? "" : " with f32 master weights", roofline.gpu.c_str());
   std::printf("  launches         %lld: %lld kernels, %lld products, %lld calls of cuDNN\n",
               static_cast<long long>(all.launches), static_cast<long long>(all.launches - products - cudnn),
               static_cast<long long>(products), static_cast<long long>(cudnn));
@@ -175,8 +176,9 @@ int bench_dry_step(const Arguments& arguments) {
   if (allocations > 0)
     std::printf("                   %lld allocations of the driver in every step: memory is short\n",
                 static_cast<long long>(allocations));
-  std::printf("  predicted        %.4g ms, %s tokens/s, %.1f%% of %.4g TFLOP/s (MFU)\n", 1e3 * all.seconds,
-              human(static_cast<double>(B * T) / all.seconds, 4).c_str(), 100 * mfu, roofline.peak_flops / 1e12);
+  std::printf("  predicted        %.4g ms, %s %s/s, %.1f%% of %.4g TFLOP/s (MFU)\n", 1e3 * all.seconds,
+              human(static_cast<double>(B * T) / all.seconds, 4).c_str(), bench.images ? "images" : "tokens", 100 * mfu,
+              roofline.peak_flops / 1e12);
   std::printf(
       "  assumed          %.3g TB/s, %.4g TFLOP/s in large products, %.3g us a launch; a launch takes the larger of\n"
       "                   the times for its bytes and its arithmetic, products in tiles on %d multiprocessors\n\n",

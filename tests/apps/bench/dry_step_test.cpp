@@ -36,6 +36,16 @@ BOOST_AUTO_TEST_CASE(of_a_model_that_this_machine_cannot_hold) {
   BOOST_TEST(std::abs(facts.at("predicted_seconds").get<double>() / seconds - 1) < 1e-9);
 }
 
+BOOST_AUTO_TEST_CASE(of_an_image_model) {
+  const std::string images = "bench step --dry --preset vit-28 --batch 4 ";
+  const Outcome text = run(images);
+  BOOST_TEST(text.output.starts_with("dry training step of vit-28, batch 4 images, f32, for an "), text.output);
+  BOOST_TEST(text.output.find(" images/s, ") != std::string::npos, text.output);
+  BOOST_TEST(text.output.find("tokens") == std::string::npos, text.output);
+  const nlohmann::json facts = io::parse_json(run(images + "--json").output, "output");
+  BOOST_TEST(facts.at("predicted_images_per_second").get<double>() > 0);
+}
+
 BOOST_AUTO_TEST_CASE(rates_are_inputs) {
   const std::string tiny = "bench step --dry --preset transformer-tiny --batch 2 --json ";
   const auto seconds = [&](const std::string& flags) {
