@@ -282,7 +282,8 @@ static std::vector<std::string> memory_ways(const Command& command, const Argume
     if (!types.empty()) ways.insert(ways.begin(), "--dtype " + types);
     const bool of_memory =
         flag.name == "sequences" || flag.name == "positions" || flag.name == "batch" || flag.name == "tokens";
-    if (of_memory && arguments.get_int(flag.name) != 1) ways.push_back("a smaller --" + flag.name);
+    const bool unused = flag.name == "sequences" && arguments.get_int("positions") > 0;  // these are the cache then
+    if (of_memory && !unused && arguments.get_int(flag.name) != 1) ways.push_back("a smaller --" + flag.name);
   }
   ways.emplace_back("a smaller model");
   return ways;

@@ -73,10 +73,11 @@ void raise_file_limit(int64_t connections) {
 
 std::unique_ptr<Service> make_service(const models::LanguageModel& model, const models::text::Tokenizer& tokenizer,
                                       ServiceOptions options) {
+  const char* way = options.engine.positions > 0 ? "a smaller --positions makes" : "--sequences or --positions make";
   try {
     return std::make_unique<Service>(model, tokenizer, std::move(options));
   } catch (const OutOfMemory& error) {
-    fail(ErrorKind::setting, str(error.what(), "; --sequences or --positions make the cache smaller"));
+    fail(ErrorKind::setting, str(error.what(), "; ", way, " the cache smaller"));
   }
 }
 

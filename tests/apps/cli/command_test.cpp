@@ -217,6 +217,7 @@ BOOST_AUTO_TEST_CASE(advice_on_memory_names_flags_that_the_command_has) {
   BOOST_TEST(advice(train_command(), {}) == "");
   // A number of 1 is not lowered, --batch of generate is for --prompts, and 8 and 4 bits are for the CPU.
   BOOST_TEST(advice(serve_command(), {"m", "--sequences", "1"}).find("--sequences") == std::string::npos);
+  BOOST_TEST(advice(serve_command(), {"m", "--positions", "64"}).find("--sequences") == std::string::npos);
   const auto of_generate = [&](const std::vector<std::string>& words) { return advice(generate_command(), words); };
   BOOST_TEST(of_generate({"m", "--device", "cpu", "-p", "x"}) ==
              "; it takes less with --dtype bf16, int8 or int4, a smaller --tokens, a smaller model");
