@@ -118,7 +118,7 @@ int run_serve(const Arguments& arguments) {
   if (arguments.has("port-file")) io::write_file(arguments.get("port-file"), str(server.port(), "\n"));
   std::printf("%s: %s parameters, context of %lld tokens, chat template %s\n", name.c_str(),
               human(static_cast<double>(models::model_size(*loaded.model->spec()).parameters), 3).c_str(),
-              static_cast<long long>(loaded.model->max_sequence_length()), chosen.name.c_str());
+              static_cast<long long>(service->limits().context), chosen.name.c_str());
   std::printf("serving %s/v1%s; Ctrl-C stops\n", url_of(host, server.port()).c_str(),
               options.access.key.empty() ? "" : " to clients with the key");
   std::fflush(stdout);

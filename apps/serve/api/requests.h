@@ -16,7 +16,7 @@ namespace braid::apps::serve {
 
 struct RequestLimits {
   int64_t ids = 0;          // token ids that a prompt may have are below it
-  int64_t context = 0;      // longest sequence of the model
+  int64_t context = 0;      // longest text: of the model, and of the cache
   int64_t sequences = 128;  // most texts of one request, prompts x n, or x best_of
 };
 inline constexpr int64_t max_stops = 64, max_stop_bytes = 1024, max_top = 20;

@@ -60,6 +60,7 @@ Service::Service(const models::LanguageModel& model, const models::text::Tokeniz
   options_.name = detail::replace_invalid_utf8(options_.name);  // of a folder, whose name may be any bytes
   limits_.ids = std::min(model.vocab_size(), tokenizer.vocab_size());
   limits_.context = model.max_sequence_length();
+  if (options_.engine.positions > 0) limits_.context = std::min(limits_.context, options_.engine.positions);
   if (options_.engine.queue > 0) limits_.sequences = std::min(limits_.sequences, options_.engine.queue);
   int64_t longest_token = 1;
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id)
@@ -146,9 +147,8 @@ std::vector<int32_t> Service::encode(const std::string& text, bool parse_special
 void Service::check_prompts(const std::vector<std::vector<int32_t>>& prompts, const char* param) const {
   for (const std::vector<int32_t>& prompt : prompts)
     if (std::ssize(prompt) > limits_.context)
-      throw ApiError(400,
-                     str("the context of this model is ", limits_.context, " tokens: the prompt has ", prompt.size()),
-                     param, "context_length_exceeded");
+      throw ApiError(400, str("the context is ", limits_.context, " tokens: the prompt has ", prompt.size()), param,
+                     "context_length_exceeded");
 }
 
 std::shared_ptr<const models::Constraint> Service::constraint_of(GrammarPointer grammar) {
@@ -166,10 +166,9 @@ std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string&
   settings.ends = options_.ends;
   const auto check_length = [&](std::string_view text, const char* param) {
     if (std::ssize(text) > longest_text_)
-      throw ApiError(400,
-                     str("the text has ", text.size(), " bytes and cannot fit this model's context of ",
-                         limits_.context, " tokens"),
-                     param, "context_length_exceeded");
+      throw ApiError(
+          400, str("the text has ", text.size(), " bytes and cannot fit the context of ", limits_.context, " tokens"),
+          param, "context_length_exceeded");
   };
   const auto or_new_document = [&](std::vector<int32_t> prompt) {
     if (prompt.empty()) prompt = {models::text::document_end(tokenizer_, "a text begins behind")};

@@ -94,6 +94,23 @@ BOOST_AUTO_TEST_CASE(too_much_behind_a_request_ends_the_connection) {
   BOOST_TEST(server.idle());
 }
 
+// A cache smaller than the longest sequence of the model.
+BOOST_AUTO_TEST_CASE(the_context_is_what_the_cache_has_room_for) {
+  TestServer server({}, {.engine = {.positions = 40}});
+  BOOST_TEST(Client(server.port()).get("/v1/models").json()["data"][0]["max_model_len"] == 40);
+  const auto text = [&](size_t bytes) {
+    return server.post("/v1/completions",
+                       "{\"ignore_eos\": true, \"max_tokens\": -1, \"prompt\": \"" + std::string(bytes, 'x') + "\"}");
+  };
+  const nlohmann::json made = text(10).json();
+  BOOST_TEST(made["usage"]["completion_tokens"] == 30);
+  BOOST_TEST(made["choices"][0]["finish_reason"] == "length");
+  const Answer longer = text(41);
+  BOOST_TEST(longer.status == 400);
+  BOOST_TEST(longer.json()["error"]["code"] == "context_length_exceeded");
+  BOOST_TEST(longer.json()["error"]["param"] == "prompt");
+}
+
 // S9: with no descriptor left the connections that are open are served, and new ones when some are free again.
 BOOST_AUTO_TEST_CASE(the_limit_of_open_files_is_survived) {
   TestServer server;
