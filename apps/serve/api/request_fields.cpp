@@ -12,6 +12,63 @@ namespace braid::apps::serve {
 namespace {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
+
+// A body before its values are kept. No callback of the parser does this: with one, it walks at the end of every object
+// through the whole list that the object is in.
+class BodyCheck final : public json::json_sax_t {
+ public:
+  // ApiError(400) where the text is no JSON, has a name twice in one object, too many levels or too many values.
+  explicit BodyCheck(std::string_view text) : bytes_(text.size()) { json::sax_parse(text.begin(), text.end(), this); }
+
+  int64_t name_pairs() const { return name_pairs_; }  // of the same object
+
+  bool null() override { return value(); }
+  bool boolean(bool) override { return value(); }
+  bool number_integer(number_integer_t) override { return value(); }
+  bool number_unsigned(number_unsigned_t) override { return value(); }
+  bool number_float(number_float_t, const string_t&) override { return value(); }
+  bool string(string_t&) override { return value(); }
+  bool binary(binary_t&) override { return value(); }
+  bool start_object(size_t) override { return open(); }
+  bool end_object() override { return close(); }
+  bool start_array(size_t) override { return open(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    name_pairs_ += std::ssize(names_.back());
+    if (!names_.back().insert(name).second)
+      throw ApiError(400, "the body has an object with the same name twice: every name may be given once");
+    return value();
+  }
+  bool parse_error(size_t byte, const std::string&, const nlohmann::detail::exception& error) override {
+    constexpr int out_of_range = 406;
+    if (error.id == out_of_range) throw ApiError(400, "the body is not JSON: it has a number out of range");
+    throw ApiError(400, str("the body is not JSON in UTF-8: error at byte ", byte, " of ", bytes_));
+  }
+
+ private:
+  bool open() {
+    names_.emplace_back();
+    if (std::ssize(names_) > max_body_depth)
+      throw ApiError(400, str("the body is nested too deeply: at most ", max_body_depth,
+                              " objects and lists may lie inside one another"));
+    return value();
+  }
+  bool close() {
+    names_.pop_back();
+    return value();
+  }
+  bool value() {
+    if (++values_ > 2 * max_body_values)  // a list counts at its beginning and at its end, a name of an object too
+      throw ApiError(400, str("the body has too many values: at most ", max_body_values,
+                              " are read; send fewer prompts at a time"));
+    return true;
+  }
+
+  const size_t bytes_;
+  std::vector<std::set<std::string>> names_;  // of the open objects; an empty set for an open list
+  int64_t values_ = 0, name_pairs_ = 0;
+};
 
 std::string in_range(int64_t min, int64_t max) {
   using All = std::numeric_limits<int64_t>;
@@ -22,37 +79,18 @@ std::string in_range(int64_t min, int64_t max) {
 }  // namespace
 
 json parse_body(std::string_view text) {
-  std::vector<std::set<std::string>> names;  // of the open objects; an empty set for an open list
-  int64_t values = 0;
-  const auto watch = [&](int, json::parse_event_t event, json& value) {
-    using Event = json::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
-      names.emplace_back();
-      if (std::ssize(names) > max_body_depth)
-        throw ApiError(400, str("the body is nested too deeply: at most ", max_body_depth,
-                                " objects and lists may lie inside one another"));
-    } else if (event == Event::object_end || event == Event::array_end) {
-      names.pop_back();
-    } else if (event == Event::key && !names.back().insert(value.get<std::string>()).second) {
-      throw ApiError(400, "the body has an object with the same name twice: every name may be given once");
-    }
-    if (++values > 2 * max_body_values)  // a list counts at its beginning and at its end, a name of an object too
-      throw ApiError(400, str("the body has too many values: at most ", max_body_values,
-                              " are read; send fewer prompts at a time"));
-    return true;
-  };
   // The parser would take a NUL byte for the end of the text.
   if (text.find('\0') != std::string_view::npos) throw ApiError(400, "the body is not JSON: it has a NUL byte");
-  json body;
-  try {
-    body = json::parse(text.begin(), text.end(), watch);
-  } catch (const json::parse_error& error) {
-    throw ApiError(400, str("the body is not JSON in UTF-8: error at byte ", error.byte, " of ", text.size()));
-  } catch (const json::exception&) {
-    throw ApiError(400, "the body is not JSON: it has a number out of range");
-  }
+  const BodyCheck check(text);
+  json body = json::parse(text.begin(), text.end());
   if (!body.is_object()) throw ApiError(400, "the body must be a JSON object, found " + kind_of(body));
   return body;
+}
+
+ordered_json parse_ordered_body(std::string_view text) {
+  if (BodyCheck(text).name_pairs() > max_name_pairs)
+    throw ApiError(400, "the body has an object with too many names: at most 20000 are read");
+  return ordered_json::parse(text.begin(), text.end());
 }
 
 std::string kind_of(const json& value) {

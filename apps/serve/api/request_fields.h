@@ -15,6 +15,10 @@ inline constexpr int64_t max_body_values = 1000000;  // of the whole text, so th
 // The object that the text is. ApiError(400) where it is none, or has a name twice in one object, too many levels or
 // too many values.
 nlohmann::json parse_body(std::string_view text);
+// The same text with names in their order. Each is compared with all before it in its object: ApiError(400) where these
+// are too many pairs.
+inline constexpr int64_t max_name_pairs = 200'000'000;  // 20000 names in one object
+nlohmann::ordered_json parse_ordered_body(std::string_view text);
 
 // Reads an object. Fields that are missing or null are none; names that nobody asks for are ignored.
 class Fields {

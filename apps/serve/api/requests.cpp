@@ -145,8 +145,7 @@ CompletionRequest parse_completion_request(std::string_view body, const RequestL
   request.fields = parse_generation_fields(fields, limits, 0);
   request.fields.top = fields.integer("logprobs", 0, max_top);
   reject(fields, "tools", " here: it is a field of /v1/chat/completions");
-  if (fields.has("response_format"))
-    request.fields.format = parse_response_format(fields, nlohmann::ordered_json::parse(body));
+  if (fields.has("response_format")) request.fields.format = parse_response_format(fields, parse_ordered_body(body));
   request.echo = fields.boolean("echo").value_or(false);
   request.add_special_tokens = fields.boolean("add_special_tokens").value_or(true);
   request.parse_special = fields.boolean("parse_special").value_or(true);
@@ -169,7 +168,7 @@ ChatRequest parse_chat_request(std::string_view body, const RequestLimits& limit
   const json* messages = fields.find("messages");
   if (!messages) throw ApiError(400, "'messages' is missing: expected a list of {\"role\", \"content\"}", "messages");
   if (!messages->is_array() || messages->empty()) fields.bad("messages", "a list, not empty", *messages);
-  const auto ordered = nlohmann::ordered_json::parse(body);  // models see the order of names
+  const auto ordered = parse_ordered_body(body);  // models see the order of names
   for (const auto& one : ordered.at("messages")) {
     const std::string name = str("messages[", request.messages.size(), "]");
     request.messages.push_back(

@@ -285,4 +285,15 @@ BOOST_AUTO_TEST_CASE(bodies_that_are_no_object_of_json) {
   bad(R"({"prompt": [)" + ones + "]}", "too many values");
 }
 
+// The time of a body grows with its length alone: within seconds, also with sanitizers, where it took many minutes.
+BOOST_AUTO_TEST_CASE(bodies_of_many_objects_and_names) {
+  std::string objects = "{}", names = "\"x\": 0";
+  for (int i = 0; i < 300000; ++i) objects += ",{}", names += str(",\"x", i, "\": 0");
+  BOOST_CHECK_NO_THROW(completion("{\"prompt\": \"x\", \"unknown\": [" + objects + "]}"));
+  BOOST_CHECK_NO_THROW(completion("{\"prompt\": \"x\", \"unknown\": {" + names + "}}"));
+  BOOST_CHECK_EXCEPTION(
+      chat("{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"unknown\": {" + names + "}}"), ApiError,
+      rejects(400, "", "too many names: at most 20000 are read"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
