@@ -39,18 +39,29 @@ size_t end_of_string(std::string_view text, size_t begin) {
 }
 
 template <class Json>
-Json parse(std::string_view text, const std::string& path, int64_t first_byte) {
+Json parse(std::string_view text, const std::string& path, int64_t first_byte,
+           int64_t max_steps = std::numeric_limits<int64_t>::max()) {
   std::vector<std::set<std::string>> names;  // of the open objects; an empty set for an open array
+  std::vector<int64_t> parts;                // of the same: names and values
+  int64_t steps = 0;
   const FiniteJson finite = finite_json(text);
   size_t token = 0;
   const auto watch = [&](int, typename Json::parse_event_t event, Json& value) {
     using Event = typename Json::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
+    const bool start = event == Event::object_start || event == Event::array_start,
+               end = event == Event::object_end || event == Event::array_end;
+    if (end) parts.pop_back();
+    if (!parts.empty() && (event == Event::key || event == Event::object_end)) steps += parts.back();
+    if (!parts.empty() && !end) ++parts.back();
+    if (start) parts.push_back(0);
+    if (steps > max_steps)
+      fail_input("JSON has too many objects or names in one list or object", path, -1, "fewer", "more", "");
+    if (start) {
       names.emplace_back();
       if (names.size() > static_cast<size_t>(max_json_depth))
         fail_input("JSON is nested too deeply", path, -1, str("at most ", max_json_depth, " levels"), "more",
                    "the file is damaged");
-    } else if (event == Event::object_end || event == Event::array_end) {
+    } else if (end) {
       names.pop_back();
     } else if (event == Event::key && !names.back().insert(value.template get<std::string>()).second) {
       fail_input("JSON object", path, -1, "every name once", value.dump(-1, ' ', true) + " twice",
@@ -146,8 +157,8 @@ json parse_json(std::string_view text, const std::string& path, int64_t first_by
   return parse<json>(text, path, first_byte);
 }
 
-nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::string& path) {
-  return parse<nlohmann::ordered_json>(text, path, 0);
+nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::string& path, int64_t max_steps) {
+  return parse<nlohmann::ordered_json>(text, path, 0, max_steps);
 }
 
 json read_json_file(const std::string& path, int64_t max_bytes) {

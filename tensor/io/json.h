@@ -4,6 +4,7 @@
 // <nlohmann/json.hpp> to use it.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -16,8 +17,10 @@ inline constexpr int max_json_depth = 64;
 // `path` and `first_byte` (where the text begins in that file) are for the error messages.
 nlohmann::json parse_json(std::string_view text, const std::string& path, int64_t first_byte = 0);
 
-// With the names of objects in their order.
-nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::string& path);
+// With the names of objects in their order. max_steps: of the parser, which compares a name with all before it in its
+// object and walks, at the end of an object, through what is around it; above it, Error(input).
+nlohmann::ordered_json parse_ordered_json(std::string_view text, const std::string& path,
+                                          int64_t max_steps = std::numeric_limits<int64_t>::max());
 
 nlohmann::json read_json_file(const std::string& path, int64_t max_bytes = 256 << 20);
 

@@ -10,6 +10,7 @@ namespace braid::models::text {
 namespace {
 
 using json = ChatJson;
+constexpr int64_t kArgumentSteps = 10'000'000;  // of the parser: 3000 names of an object, or 4000 objects of a list
 constexpr const char *kMessages = "messages", *kConversations = "conversations", *kAnswering = "assistant";
 
 // The names of ShareGPT's speakers, and what they are here.
@@ -106,7 +107,7 @@ json read_calls(const json& calls, const BadMessage& bad) {
     if (arguments.is_string()) {
       const std::string text = arguments.get<std::string>();
       try {
-        arguments = text.empty() ? json::object() : io::parse_ordered_json(text, "arguments");
+        arguments = text.empty() ? json::object() : io::parse_ordered_json(text, "arguments", kArgumentSteps);
       } catch (const Error&) {  // named below
       }
     }

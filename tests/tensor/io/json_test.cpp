@@ -66,4 +66,15 @@ BOOST_AUTO_TEST_CASE(caps_the_depth_and_rejects_a_name_given_twice) {
                     "\"a\" twice");
 }
 
+BOOST_AUTO_TEST_CASE(caps_the_steps_for_objects_in_one_list_and_names_in_one_object) {
+  std::string objects = "{}", names = "\"x\": 0";
+  for (int i = 1; i < 100; ++i) objects += ",{}", names += str(",\"x", i, "\": 0");
+  objects = "[" + objects + "]", names = "{" + names + "}";
+  // Behind each of 100 objects those so far, before each of 100 names those so far and their values.
+  BOOST_TEST(io::parse_ordered_json(objects, "f.json", 5050).size() == 100U);
+  BOOST_TEST(io::parse_ordered_json(names, "f.json", 9900).size() == 100U);
+  BRAID_CHECK_FAILS(io::parse_ordered_json(objects, "f.json", 5049), ErrorKind::input, "too many objects or names");
+  BRAID_CHECK_FAILS(io::parse_ordered_json(names, "f.json", 9899), ErrorKind::input, "too many objects or names");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -294,6 +294,10 @@ BOOST_AUTO_TEST_CASE(bodies_of_many_objects_and_names) {
   BOOST_CHECK_EXCEPTION(
       chat("{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"unknown\": {" + names + "}}"), ApiError,
       rejects(400, "", "too many names: at most 20000 are read"));
+  BOOST_CHECK_EXCEPTION(chat(R"({"messages": [{"role": "assistant", "tool_calls": [{"type": "function", "id": "a", )"
+                             R"("function": {"name": "f", "arguments": "{\"x\": [)" +
+                             objects + R"(]}"}}]}]})"),
+                        ApiError, rejects(400, "messages[0].tool_calls", "the arguments an object or its text"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
