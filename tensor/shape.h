@@ -58,7 +58,7 @@ struct Axes : std::span<const int> {
   Axes(const List& axes) : span(axes) {}
 };
 
-// Strides are counted in elements, not bytes; 0 repeats an element (broadcast), negative strides do not occur.
+// Strides are counted in elements, not bytes; 0 repeats an element (broadcast), negative ones come from view() alone.
 using Strides = Shape;
 
 std::string str(const Shape& shape);  // "(2, 3, 4)"

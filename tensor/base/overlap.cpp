@@ -14,6 +14,16 @@ bool empty(const Footprint& x) {
   return false;
 }
 
+// The same elements with strides of at least 0.
+Footprint ascending(Footprint x) {
+  for (int a = 0; a < x.shape.rank(); ++a) {
+    if (x.strides[a] >= 0) continue;
+    x.offset += (x.shape[a] - 1) * x.strides[a];
+    x.strides[a] = -x.strides[a];
+  }
+  return x;
+}
+
 int64_t last_element(const Footprint& x) {
   int64_t at = x.offset;
   for (int a = 0; a < x.shape.rank(); ++a) at += (x.shape[a] - 1) * x.strides[a];
@@ -51,10 +61,11 @@ class Marks {
 
 }  // namespace
 
-bool repeats(const Footprint& x) {
+bool repeats(const Footprint& view) {
   std::pair<int64_t, int64_t> axes[Shape::max_rank];  // (stride, size), the smallest stride first
   int count = 0;
-  if (empty(x)) return false;
+  if (empty(view)) return false;
+  const Footprint x = ascending(view);
   for (int a = 0; a < x.shape.rank(); ++a) {
     if (x.shape[a] == 1) continue;
     if (x.strides[a] == 0) return true;
@@ -85,8 +96,9 @@ bool same_elements(const Footprint& x, const Footprint& y) {
   return true;
 }
 
-bool overlap(const Footprint& x, const Footprint& y) {
-  if (empty(x) || empty(y)) return false;
+bool overlap(const Footprint& view_x, const Footprint& view_y) {
+  if (empty(view_x) || empty(view_y)) return false;
+  const Footprint x = ascending(view_x), y = ascending(view_y);
   const int64_t last_x = last_element(x), last_y = last_element(y);
   if (last_x < y.offset || last_y < x.offset) return false;
   Marks of_y(y.offset, last_y);

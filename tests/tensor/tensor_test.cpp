@@ -123,6 +123,19 @@ BOOST_AUTO_TEST_CASE(writing_in_place) {
   BOOST_TEST(throws_with([&] { x.add_(full({2, 3}, 1, DType::f64)); }, "[add_] shapes or types differ"));
 }
 
+// Their bounds were taken the wrong way round, beyond the end of a list of bits.
+BOOST_AUTO_TEST_CASE(views_with_negative_strides_are_written) {
+  Tensor x = counting({6}), back = x.view({3}, {-1}, 2);
+  back.copy_(counting({3}));
+  BOOST_TEST(is_close(values(x), {2, 1, 0, 3, 4, 5}, 0));
+  back.add_(x.view({3}, {-1}, 5));
+  BOOST_TEST(is_close(values(x), {5, 5, 5, 3, 4, 5}, 0));
+  back.fill(9);
+  BOOST_TEST(is_close(values(x), {9, 9, 9, 3, 4, 5}, 0));
+  BOOST_TEST(throws_with([&] { back.copy_(x.sliced(0, 0, 3)); }, "shares elements with the destination"));
+  BOOST_TEST(throws_with([&] { x.view({2, 2}, {1, -1}, 2).fill(1); }, "several of its indices are one element"));
+}
+
 // The results depended on the blocks and threads of the kernels.
 BOOST_AUTO_TEST_CASE(writes_that_depend_on_the_order_of_elements_throw) {
   Tensor repeated = zeros({3}).expanded({4, 3});
