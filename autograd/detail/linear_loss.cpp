@@ -11,10 +11,19 @@
 
 namespace braid::detail {
 
+namespace {
+// R of hidden (..., D), also for D = 0.
+int64_t rows_of(const Tensor& hidden) {
+  int64_t rows = 1;
+  for (int a = 0; a < hidden.rank() - 1; ++a) rows *= hidden.dim(a);
+  return rows;
+}
+}  // namespace
+
 Tensor wide_linear(const Tensor& hidden, const Tensor& weight) {
   Shape shape = hidden.shape();
   shape[-1] = weight.dim(0);
-  Tensor x = empty({hidden.numel() / weight.dim(1), weight.dim(0)}, accumulate_type(hidden.dtype()), hidden.device());
+  Tensor x = empty({rows_of(hidden), weight.dim(0)}, accumulate_type(hidden.dtype()), hidden.device());
   const Tensor rows = hidden.detach().contiguous().reshaped({x.dim(0), weight.dim(1)});
   backend(hidden.device()).matmul.product(rows, weight.detach().contiguous().transposed(), false, x);
   return x.reshaped(shape);
@@ -24,7 +33,7 @@ LinearLoss::LinearLoss(const char* op, const Tensor& hidden, const Tensor& weigh
     : op_(op),
       hidden_(hidden),
       weight_(weight),
-      h_(hidden.detach().contiguous().reshaped({hidden.numel() / weight.dim(1), weight.dim(1)})),
+      h_(hidden.detach().contiguous().reshaped({rows_of(hidden), weight.dim(1)})),
       w_(weight.detach().contiguous()),
       type_(accumulate_type(hidden.dtype())),
       options_(options) {

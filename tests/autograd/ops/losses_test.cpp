@@ -1,6 +1,7 @@
 #include "braid/autograd/losses.h"
 
 #include <boost/test/unit_test.hpp>
+#include <cmath>
 #include <limits>
 
 #include "tests/support/compare.h"
@@ -36,6 +37,18 @@ BOOST_AUTO_TEST_CASE(targets_that_are_not_counted) {
   const Tensor none = cross_entropy(x, ids({-1, -1, -1}), {.label_smoothing = 0.5});
   BOOST_TEST(none.item() == 0);
   for (const double g : grad(none, {x})[0].to_vector<double>()) BOOST_TEST(g == 0);
+}
+
+// The number of rows was a division by the width.
+BOOST_AUTO_TEST_CASE(logits_of_no_width_are_all_equal) {
+  Tensor hidden = zeros({2, 0}, DType::f64), weight = zeros({5, 0}, DType::f64);
+  require_grad(hidden);
+  require_grad(weight);
+  const Tensor loss = linear_cross_entropy(hidden, weight, ids({1, 4}));
+  BOOST_TEST(std::fabs(loss.item() - 2 * std::log(5)) < 1e-14);
+  backward(loss);
+  BOOST_TEST((grad(hidden).shape() == hidden.shape()));
+  BOOST_TEST((grad(weight).shape() == weight.shape()));
 }
 
 BOOST_AUTO_TEST_CASE(weights_of_classes_divide_the_mean) {
