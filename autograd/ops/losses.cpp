@@ -112,14 +112,14 @@ Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
   return reduce_loss(abs(sub(x, y)), reduction);
 }
 
-// c (d - c / 2) with c = min(d, delta): d^2 / 2 below delta, delta (d - delta / 2) above, and no product of 0 and
-// infinity.
+// c (e - c / 2) with e = x - y and c = e between -delta and delta: e^2 / 2 inside, delta (|e| - delta / 2) outside, and
+// no product of 0 and infinity.
 Tensor huber_loss(const Tensor& x, const Tensor& y, double delta, Reduction reduction) {
   const CalledOp called("huber_loss");
   check_pair("huber_loss", x, y);
   check_reach("huber_loss", "delta must be positive", delta, delta > 0);
-  const Tensor d = abs(sub(x, y)), c = clamp(d, 0, delta);
-  return reduce_loss(mul(c, sub(d, c * 0.5)), reduction);
+  const Tensor e = sub(x, y), c = clamp(e, -delta, delta);
+  return reduce_loss(mul(c, sub(e, c * 0.5)), reduction);
 }
 
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, double beta, Reduction reduction) {

@@ -70,6 +70,16 @@ BOOST_AUTO_TEST_CASE(huber_at_infinity_and_nan) {
   BOOST_TEST(std::isnan(loss.item()));
 }
 
+// By |x - y|, whose derivative at 0 is 0, the loss had no curvature where x = y.
+BOOST_AUTO_TEST_CASE(huber_is_a_parabola_where_both_are_equal) {
+  Tensor x = from_values({3, 3.5, 9}, {3}, DType::f64);
+  require_grad(x);
+  const Tensor loss = huber_loss(x, full({3}, 3, DType::f64), 1, Reduction::sum);
+  const Tensor dx = grad(loss, {x}, {.create_graph = true})[0];
+  BOOST_TEST(is_close(dx, from_values({0, 0.5, 1}, {3}, DType::f64), 1e-15));
+  BOOST_TEST(is_close(grad(sum(dx), {x})[0], from_values({1, 1, 0}, {3}, DType::f64), 1e-15));
+}
+
 BOOST_AUTO_TEST_CASE(reductions) {
   const Tensor x = from_values({1, 2, 4}, {3}), y = from_values({0, 0, 0}, {3});
   BOOST_TEST(is_close(l1_loss(x, y, Reduction::none).to_vector<double>(), {1, 2, 4}, 0));
