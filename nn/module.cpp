@@ -148,7 +148,9 @@ void zero_grad(Module& m) {
 
 void replace_parameters(Module& m, const MakeParameter& make) {
   std::map<const void*, Tensor> made;  // by the id of the old handle, which the replacement of a tie looks up
+  std::set<const Tensor*> replaced;    // the members: a module may be visited under two names
   each(m, [&](const std::string& name, const Tensor& old, const ShardRule&) {
+    if (!replaced.insert(&old).second) return;
     auto [it, first] = made.try_emplace(old.id());
     if (first) it->second = make(name, old);
     const_cast<Tensor&>(old) = it->second;  // a member of m, which is not const: only visit() passes it as const

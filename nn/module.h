@@ -53,7 +53,8 @@ class Module {
 //   Linear(...) : weight_(parameter(init.make({out, in}, key)))
 Tensor parameter(Tensor x);
 
-// A tied parameter (one handle under several names) is listed, counted and loaded once, under its first name.
+// A tied parameter (one handle, or one module, under several names) is listed, counted and loaded once, under its first
+// name.
 std::vector<NamedTensor> parameters(const Module& m);  // handles, in visiting order
 std::vector<NamedTensor> buffers(const Module& m);     // the same of buffers
 int64_t count(const Module& m);                        // number of elements of the parameters

@@ -45,6 +45,19 @@ class Tied final : public nn::Module {
   Tensor table_, output_;
 };
 
+// One layer under two names.
+class Reused final : public nn::Module {
+ public:
+  Tensor operator()(const Tensor& x) const { return layer_(layer_(x)); }
+  void visit(nn::Visitor& v) const override {
+    v("first", layer_);
+    v("second", layer_);
+  }
+
+ private:
+  nn::Linear layer_{2, 2, {}, {1, 5}};
+};
+
 // A layer that counts its calls and keeps their mean.
 class Counted final : public nn::Module {
  public:
@@ -109,6 +122,23 @@ BOOST_AUTO_TEST_CASE(tied_parameters_are_one_parameter) {
   optimizer.step();
   const double moved = nn::parameters(masters)[0].value.to_vector<double>()[0] - before;
   BOOST_TEST(std::fabs(std::fabs(moved) - 0.5) < 1e-6);  // the first step of AdamW is lr: it was taken twice
+}
+
+// Its parameter was made again under the second name, which MasterWeights had no entry for.
+BOOST_AUTO_TEST_CASE(a_module_under_two_names_is_replaced_once) {
+  Reused m;
+  int made = 0;
+  nn::replace_parameters(m, [&](const std::string& name, const Tensor& old) {
+    BOOST_TEST(name == "first.weight");
+    ++made;
+    return nn::parameter(scale(old.detach(), 2));
+  });
+  BOOST_TEST(made == 1);
+  nn::MasterWeights masters(m, DType::bf16, [](const std::string&) { return true; });
+  masters.attach_cast();
+  backward(sum(cast(m(full({1, 2}, 1, DType::bf16)), DType::f32)));
+  BOOST_TEST(names(masters) == std::vector<std::string>{"first.weight"}, boost::test_tools::per_element());
+  BOOST_TEST(bool(grad(nn::parameters(masters)[0].value)));
 }
 
 BOOST_AUTO_TEST_CASE(parameters_that_share_memory_by_accident_are_an_error) {
