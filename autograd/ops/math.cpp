@@ -21,11 +21,13 @@ Tensor value_of(const char* op, MathOp kind, const Tensor& x) {
   return y;
 }
 
-// y = f(x)   dx = dy slope(x)
+// y = f(x)   dx = dy slope(x), in the type of the arithmetic: the squares of an f16 are infinite from 256 on
 template <class Slope>
 Tensor function(const char* op, MathOp kind, const Tensor& x, Slope slope) {
-  return record(op, value_of(op, kind, x), {x},
-                differentiable([=](const Tensor& dy) -> Grads { return {mul(dy, slope(x))}; }));
+  return record(op, value_of(op, kind, x), {x}, differentiable([=](const Tensor& dy) -> Grads {
+                  const DType wide = accumulate_type(x.dtype());
+                  return {cast(mul(cast(dy, wide), slope(cast(x, wide))), x.dtype())};
+                }));
 }
 
 // y = f(x), constant in pieces   dx = 0
@@ -142,18 +144,18 @@ Tensor log10(const Tensor& x) {
   return function("log10", MathOp::log10, x, [](const Tensor& v) { return std::numbers::log10e / v; });
 }
 
-// dx = dz y x^(y - 1), 0 where y = 0;   dy = dz x^y log x, 0 where x = 0
+// dx = dz y x^(y - 1), 0 where y = 0, whose slope in y is 1 / x;   dy = dz x^y log x, 0 where x = 0
 Tensor pow(const Tensor& x, const Tensor& y) {
   return function(
       "pow", MathOp2::pow, x, y,
       [](const Tensor& a, const Tensor& b, const Tensor& g) {
-        const Tensor slope = mul(b, pow(a, b - 1));
-        return mul(g, where(eq(b.detach(), 0.0), constant(a, 0), slope));
+        // Where y = 0 and 1 / x is no number, the slope would be 0 times that.
+        const Tensor flat = no_grad([&] { return logical_and(eq(b, 0.0), logical_not(isfinite(reciprocal(a)))); });
+        return mul(g, mul(b, pow(where(flat, constant(a, 1), a), b - 1)));
       },
       [](const Tensor& a, const Tensor& b, const Tensor& g) {
-        const Tensor zero = eq(a.detach(), 0.0);
-        const Tensor logarithm = log(where(zero, constant(a, 1), a));
-        return mul(g, mul(pow(a, b), logarithm));
+        const Tensor base = where(eq(a, 0.0), constant(a, 1), a);
+        return mul(g, mul(pow(base, b), log(base)));
       });
 }
 Tensor pow(double base, const Tensor& y) { return pow(constant(y, base), y); }
@@ -169,8 +171,11 @@ Tensor logaddexp(const Tensor& x, const Tensor& y) {
     return add(larger, log1p(exp(apart)));
   });
   return record("logaddexp", z, {x, y}, differentiable([=](const Tensor& dz) -> Grads {
+                  const Tensor none = no_grad([&] { return logical_and(eq(x, y), isinf(x)); });  // nor a gradient
                   const auto part = [&](const Tensor& a, const Tensor& b) {
-                    return requires_grad(a) ? sum_to(mul(dz, sigmoid(sub(a, b))), a.shape()) : Tensor();
+                    if (!requires_grad(a)) return Tensor();
+                    const Tensor apart = where(none, constant(a, -std::numeric_limits<double>::infinity()), sub(a, b));
+                    return sum_to(mul(dz, sigmoid(apart)), a.shape());
                   };
                   return {part(x, y), part(y, x)};
                 }));
@@ -214,17 +219,17 @@ namespace {
 Tensor itself(const Tensor&, const Tensor&, const Tensor& g) { return g; }
 }  // namespace
 
-// dx = dz, dy = -dz trunc(x / y)
+// dx = dz, dy = -dz trunc(x / y), of the exact quotient: that of the type may be rounded up to an integer
 Tensor fmod(const Tensor& x, const Tensor& y) {
   return function("fmod", MathOp2::fmod, x, y, itself, [](const Tensor& a, const Tensor& b, const Tensor& g) {
-    return neg(mul(g, no_grad([&] { return trunc(div(a, b)); })));
+    return neg(mul(g, no_grad([&] { return round(div(sub(a, fmod(a, b)), b)); })));
   });
 }
 // dx = dz, dy = -dz floor(x / y)
 Tensor remainder(const Tensor& x, const Tensor& y) {
   if (!is_float(x.dtype())) return integer_binary("remainder", IntegerOp::remainder, x, y);
   return function("remainder", MathOp2::remainder, x, y, itself, [](const Tensor& a, const Tensor& b, const Tensor& g) {
-    return neg(mul(g, no_grad([&] { return floor(div(a, b)); })));
+    return neg(mul(g, no_grad([&] { return floor_divide(a, b); })));
   });
 }
 Tensor floor_divide(const Tensor& x, const Tensor& y) {

@@ -89,7 +89,9 @@ Tensor unary(const char* name, UnaryOp op, const Tensor& x, double a = 0, double
   Tensor y = empty_like(x);
   backend(x.device()).pointwise.unary(op, a, b, x, y);
   return record(name, y, {x}, differentiable([=](const Tensor& dy) -> Grads {
-                  return {recording() ? recorded_slope(op, a, b, x, dy) : unary_slope(op, a, b, x, dy)};
+                  if (!recording()) return {unary_slope(op, a, b, x, dy)};
+                  const DType wide = accumulate_type(x.dtype());  // as the kernel computes
+                  return {cast(recorded_slope(op, a, b, cast(x, wide), cast(dy, wide)), x.dtype())};
                 }));
 }
 

@@ -85,6 +85,50 @@ BOOST_AUTO_TEST_CASE(slopes_at_the_ends) {
   BOOST_TEST(list(l[0]) == (std::vector<double>{1, 1}), boost::test_tools::per_element());
 }
 
+// By the quotient of the type, 1 / 0.1 = 10 and 0.3 / 0.1 = 3.
+BOOST_AUTO_TEST_CASE(remainders_fall_by_the_exact_quotient) {
+  Tensor x = row({1, 0.3, 5.5, -5.5}), y = row({0.1, 0.1, 2, 2});
+  require_grad(y);
+  BOOST_TEST(list(grad(sum(remainder(x, y)), {y})[0]) == (std::vector<double>{-9, -2, -2, 3}),
+             boost::test_tools::per_element());
+  BOOST_TEST(list(grad(sum(fmod(x, y)), {y})[0]) == (std::vector<double>{-9, -2, -2, 2}),
+             boost::test_tools::per_element());
+}
+
+// x^0 has no slope in x, but its slope in y has one: 1 / x. 0^-1 is infinite, and has none in y.
+BOOST_AUTO_TEST_CASE(powers_of_exponents_without_a_sign) {
+  Tensor x = row({2, -4, 0}), y = row({0, 0, -1});
+  require_grad(x);
+  require_grad(y);
+  const std::vector<Tensor> first = grad(sum(pow(x, y)), {x, y}, {.create_graph = true});
+  BOOST_TEST(list(first[0])[0] == 0);
+  BOOST_TEST(list(first[1])[2] == 0);
+  const std::vector<double> mixed = list(grad(sum(first[0]), {y})[0]);
+  BOOST_TEST(mixed[0] == 0.5);
+}
+
+BOOST_AUTO_TEST_CASE(equal_infinities_have_no_gradient_of_logaddexp) {
+  Tensor x = row({-inf, inf, -inf}), y = row({-inf, inf, 0});
+  require_grad(x);
+  require_grad(y);
+  const std::vector<Tensor> first = grad(sum(logaddexp(x, y)), {x, y}, {.create_graph = true});
+  BOOST_TEST(list(first[0]) == (std::vector<double>{0, 0, 0}), boost::test_tools::per_element());
+  BOOST_TEST(list(first[1]) == (std::vector<double>{0, 0, 1}), boost::test_tools::per_element());
+  BOOST_TEST(list(grad(sum(first[0]), {x})[0]) == (std::vector<double>{0, 0, 0}), boost::test_tools::per_element());
+}
+
+// The squares of 300 and more are infinite in f16: slopes were 0, or NaN.
+BOOST_AUTO_TEST_CASE(slopes_of_f16_are_computed_in_f32) {
+  const std::pair<Tensor (*)(const Tensor&), double> rows[] = {
+      {asinh, 1 / std::sqrt(90001.)}, {acosh, 1 / std::sqrt(89999.)}, {atan, 1 / 90001.}, {gelu_tanh, 1}};
+  for (const auto& [f, want] : rows) {
+    Tensor x = full({1}, 300, DType::f16);
+    require_grad(x);
+    for (const bool again : {false, true})
+      BOOST_TEST(is_close(list(grad(sum(f(x)), {x}, {.create_graph = again})[0]), {want}, 3e-3));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(small_numbers_keep_their_digits) {
   BOOST_TEST(list(log1p(row({1e-20})))[0] == 1e-20);
   BOOST_TEST(list(expm1(row({1e-20})))[0] == 1e-20);
