@@ -316,16 +316,22 @@ Tensor signbit(const Tensor& x) {
   return lt(copysign(ones(x.shape(), x.dtype(), x.device()), x), 0.0);
 }
 
+namespace {
+// |x - y|; of integers in f64, from their difference or, where that does not fit their type, from their values.
+Tensor distance(const Tensor& x, const Tensor& y) {
+  if (is_float(x.dtype())) return abs(sub(x, y));
+  const Tensor gap = cast(sub(maximum(x, y), minimum(x, y)), DType::f64);
+  return where(lt(gap, 0.0), abs(sub(cast(x, DType::f64), cast(y, DType::f64))), gap);
+}
+}  // namespace
+
 Tensor isclose(const Tensor& x, const Tensor& y, double relative, double absolute, bool nan_equal) {
   const CalledOp called("isclose");
   const NoGrad off;
   Tensor close = eq(x, y);
-  if (is_float(x.dtype())) {
-    const Tensor near = le(abs(sub(x, y)), affine(abs(y), relative, absolute));
-    close = logical_or(close, logical_and(near, isfinite(y)));
-    if (nan_equal) close = logical_or(close, logical_and(isnan(x), isnan(y)));
-  }
-  return close;
+  const Tensor apart = distance(x, y), near = le(apart, affine(abs(cast(y, apart.dtype())), relative, absolute));
+  close = logical_or(close, logical_and(near, isfinite(y)));
+  return nan_equal ? logical_or(close, logical_and(isnan(x), isnan(y))) : close;
 }
 bool allclose(const Tensor& x, const Tensor& y, double relative, double absolute, bool nan_equal) {
   const CalledOp called("allclose");

@@ -156,6 +156,13 @@ BOOST_AUTO_TEST_CASE(closeness) {
   BOOST_TEST(!allclose(x, near));
   BOOST_TEST(allclose(x, near, 1e-5, 1e-8, true));
   BOOST_TEST(!allclose(row({1}), row({inf})));
+  const auto ints = [](std::vector<int64_t> values) { return from_vector(values, {std::ssize(values)}); };
+  const int64_t big = int64_t{1} << 60, least = std::numeric_limits<int64_t>::min(), most = -(least + 1);
+  const Tensor a = ints({100000, 5, big + 1, least, 7}), b = ints({100001, 7, big, most, 7});
+  BOOST_TEST(list(isclose(a, b)) == (std::vector<double>{1, 0, 1, 0, 1}), boost::test_tools::per_element());
+  BOOST_TEST(list(isclose(a, b, 0, 1)) == (std::vector<double>{1, 0, 1, 0, 1}), boost::test_tools::per_element());
+  BOOST_TEST(list(isclose(a, b, 0, 0)) == (std::vector<double>{0, 0, 0, 0, 1}), boost::test_tools::per_element());
+  BOOST_TEST(allclose(row({1}).to(DType::u8), row({3}).to(DType::u8), 0, 2));
   BOOST_TEST(equal(row({1, 2}), row({1, 2})));
   BOOST_TEST(!equal(row({1, 2}), row({1})));
   BOOST_TEST(!equal(row({1}), row({1}).to(DType::f32)));
