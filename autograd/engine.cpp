@@ -153,10 +153,7 @@ class Walk {
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i].node) continue;
       if (grads[i]) {
-        check(grads[i].shape() == inputs[i].shape, node.op, [&] {
-          return str("its derivative has shape ", grads[i].shape(), " for input ", i, " of shape ", inputs[i].shape,
-                     "; sum_to() sums over what an op has repeated");
-        });
+        inputs[i].check_gradient(node.op, i, grads[i]);
         if (watching()) watch(node.op, str("derivative for input ", i), grads[i]);
         // A closure may record for a use of its own (EnableGrad); its gradients are values all the same.
         if (!create_graph_ && requires_grad(grads[i])) grads[i] = grads[i].detach();

@@ -85,6 +85,10 @@ void call_hooks(const detail::GradHooks& hooks, Tensor sum) {
 }  // namespace
 
 void detail::accumulate(Tensor& sum, Tensor g) {
+  if (sum && sum.dtype() != g.dtype()) {  // one has 16 bits
+    sum = cast(sum, DType::f32);
+    g = cast(g, DType::f32);
+  }
   if (!sum) {
     sum = std::move(g);
   } else if (detail::recording) {

@@ -23,6 +23,7 @@ std::shared_ptr<Node> make_node(const char* op, detail::Inputs inputs, Backward 
     if (!x) continue;
     input.node = x.node();
     input.shape = x.shape();
+    input.dtype = x.dtype();
     if (traits.saves) input.saved = SavedVersion(x);
   }
   node->backward = std::move(backward);

@@ -15,7 +15,8 @@
 
 namespace braid {
 
-using Grads = std::vector<Tensor>;                        // one per input; an empty Tensor means "none"
+// One per input, of its shape and type (f32 stands for 16 bits and they for it); an empty Tensor means "none".
+using Grads = std::vector<Tensor>;
 using Backward = std::function<Grads(const Tensor& dy)>;  // gradient of the result -> gradients of the inputs
 // The same for an op with several results: one gradient per result, an empty Tensor for a result that nothing used.
 using BackwardMany = std::function<Grads(const std::vector<Tensor>& dys)>;

@@ -37,8 +37,20 @@ struct Recomputed {
 struct Node {
   struct Input {
     std::shared_ptr<Node> node;  // null where the input collects no gradient
-    Shape shape;                 // to catch a derivative of the wrong shape at its source
-    SavedVersion saved;          // unset when the closure holds no tensor
+    Shape shape;
+    SavedVersion saved;  // unset when the closure holds no tensor
+    DType dtype = DType::f32;
+
+    // To catch a derivative of the wrong shape or type at its source: g is for input i of the op. f32 and 16 bits stand
+    // for each other.
+    void check_gradient(const char* name, size_t i, const Tensor& g) const {
+      check(g.shape() == shape, name, [&] {
+        return str("its derivative has shape ", g.shape(), " for input ", i, " of shape ", shape,
+                   "; sum_to() sums over what an op has repeated");
+      });
+      check(is_float(g.dtype()) && accumulate_type(g.dtype()) == accumulate_type(dtype), name,
+            [&] { return str("its derivative is ", g.dtype(), " for input ", i, " of ", dtype, "; cast() it"); });
+    }
   };
 
   const char* op = "leaf";

@@ -116,6 +116,17 @@ BOOST_AUTO_TEST_CASE(results_of_two_types_get_their_gradients) {
   BOOST_TEST(is_close(grad(x).to_vector<double>(), {3, 3}, 0));
 }
 
+// The sum was an error that dropped what was there.
+BOOST_AUTO_TEST_CASE(a_gradient_of_f32_and_one_of_16_bits_add_up_in_f32) {
+  for (const bool wide_first : {true, false}) {
+    Tensor x = full({2}, 1, wide_first ? DType::bf16 : DType::f32);
+    require_grad(x);
+    set_grad(x, full({2}, 1 + 0x1p-4, wide_first ? DType::f32 : DType::bf16));
+    backward(sum(scale(x, 0x1p-8)));
+    BOOST_TEST(is_close(grad(x).to_vector<double>(), {1 + 0x1p-4 + 0x1p-8, 1 + 0x1p-4 + 0x1p-8}, 0));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(set_grad_takes_the_shape_and_type_of_the_leaf) {
   Tensor x = full({2}, 1);
   require_grad(x);
@@ -162,6 +173,13 @@ BOOST_AUTO_TEST_CASE(wrong_shape_of_a_derivative_is_named) {
   Tensor y = record("broken", full({2}, 1), {x}, [](const Tensor&) -> Grads { return {full({3}, 1)}; });
   BOOST_TEST(throws_with([&] { backward(y, full({2}, 1)); },
                          "[broken] its derivative has shape (3) for input 0 of shape (2); sum_to()"));
+  const std::pair<DType, std::string> types[] = {{DType::f64, "f64"}, {DType::i64, "i64"}};
+  for (const auto& [type, name] : types) {
+    const auto other = [type = type](const Tensor&) -> Grads { return {full({2}, 1, type)}; };
+    BOOST_TEST(throws_with([&] { backward(sum(record("broken", full({2}, 1), {x}, other))); },
+                           "[broken] its derivative is " + name + " for input 0 of f32; cast() it"));
+  }
+  BOOST_TEST(!grad(x));
   Tensor none = record("none", full({2}, 1), {x}, [](const Tensor&) -> Grads { return {}; });
   BOOST_TEST(throws_with([&] { backward(none, full({2}, 1)); },
                          "[none] its derivative returned 0 gradients for 1 inputs; return one"));
