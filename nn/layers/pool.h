@@ -37,7 +37,9 @@ struct Upsample2d {
 struct Flatten {
   Tensor operator()(const Tensor& x) const {
     check(x.rank() >= 1, "flatten", "needs an axis of samples, got a scalar");
-    return reshape(x, {x.dim(0), x.dim(0) == 0 ? 0 : x.numel() / x.dim(0)});
+    int64_t width = 1;
+    for (int a = 1; a < x.rank(); ++a) width *= x.dim(a);
+    return reshape(x, {x.dim(0), width});
   }
 };
 

@@ -91,6 +91,7 @@ BOOST_AUTO_TEST_CASE(a_network_of_them_takes_mode_and_key) {
   BOOST_TEST(is_close(a, b, 0));
   BOOST_TEST(!is_close(net(x, nn::Mode::train, {5, 2}), a, 1e-3));
   BOOST_TEST(is_close(net(x), net(x, nn::Mode::eval, {5, 3}), 0));
+  BOOST_TEST((net(zeros({0, 1, 4, 4})).shape() == Shape{0, 3}));  // flattened to (0, 16), once to (0, 0)
   check_gradient_flow(net, a);
 }
 
