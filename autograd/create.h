@@ -27,7 +27,8 @@ struct Nested {
 }  // namespace detail
 
 // begin, begin + step, ... before end: arange(2, 8), arange(0., 1., 0.25), arange(8, 0, -2); nothing where end lies
-// behind begin. By default i64 for integers, else f32. Element i is begin + i step, rounded once to the type.
+// behind begin. By default i64 for integers, else f32. Element i is begin + i step, rounded once to the type, to an
+// integer type towards 0.
 template <detail::Number Begin, detail::Number End, detail::Number Step = int>
 Tensor arange(Begin begin, End end, Step step = 1,
               DType dtype = std::integral<Begin> && std::integral<End> && std::integral<Step> ? DType::i64 : DType::f32,

@@ -84,8 +84,16 @@ Tensor detail::range(double begin, double end, double step, DType dtype, Device 
     return str("needs finite bounds and a step other than 0, got ", detail::shortest(begin), ", ",
                detail::shortest(end), ", ", detail::shortest(step));
   });
-  return filled(std::max(int64_t{0}, static_cast<int64_t>(count)), dtype, device,
-                [=](int64_t i) { return std::fma(static_cast<double>(i), step, begin); });
+  const auto value = [=](int64_t i) { return std::fma(static_cast<double>(i), step, begin); };
+  const int64_t n = std::max(int64_t{0}, static_cast<int64_t>(count));
+  const auto fits = [&](double x) {
+    return is_float(dtype) || (std::fabs(x) < 0x1p63 && holds(dtype, static_cast<int64_t>(x)));
+  };
+  check(n == 0 || (fits(begin) && fits(value(n - 1))), "arange", [&] {
+    return str("from ", detail::shortest(begin), " to ", detail::shortest(value(n - 1)), " leaves the range of ", dtype,
+               "; choose a wider dtype");
+  });
+  return filled(n, dtype, device, value);
 }
 
 Tensor linspace(double first, double last, int64_t n, DType dtype, Device device) {

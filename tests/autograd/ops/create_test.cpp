@@ -36,6 +36,9 @@ BOOST_AUTO_TEST_CASE(ranges_with_steps) {
   BOOST_TEST(arange(256, DType::u8).to_vector<int64_t>()[255] == 255);
   BOOST_TEST(throws_with([] { arange(257, DType::u8); }, "[arange] up to 256 leaves the range of u8"));
   BOOST_TEST(throws_with([] { arange(2, -2, -1, DType::u8); }, "[arange] from 2 to -1 leaves the range of u8"));
+  BOOST_TEST(throws_with([] { arange(0., 2e10, 1e10, DType::i32); }, "leaves the range of i32"));
+  BOOST_TEST(throws_with([] { arange(-1e19, 0., 1e19, DType::i64); }, "leaves the range of i64"));
+  BOOST_TEST(is_close(arange(0., 2., 0.5, DType::u8).to_vector<double>(), {0, 0, 1, 1}, 0));
   BOOST_TEST(throws_with([] { arange(0, 1, 0); }, "[arange] needs a step other than 0"));
   BOOST_TEST(
       throws_with([] { arange(0., 1., 0.); }, "[arange] needs finite bounds and a step other than 0, got 0, 1, 0"));
