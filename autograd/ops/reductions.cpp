@@ -6,6 +6,7 @@
 
 #include "braid/autograd/detail/axes.h"
 #include "braid/autograd/detail/check.h"
+#include "braid/autograd/math.h"
 #include "braid/tensor/kernels/backend.h"
 
 namespace braid {
@@ -79,7 +80,11 @@ Tensor prod(const Tensor& x) { return prod(x, axes::all_of(x)); }
 Tensor stddev(const Tensor& x, Axes axes, int64_t correction, bool keep) {
   const CalledOp called("stddev");
   check_float("stddev", x);
-  return cast(root(var(cast(x, accumulate_type(x.dtype())), axes, correction, keep)), x.dtype());
+  const Tensor wide = cast(x, accumulate_type(x.dtype())), v = var(wide, axes, correction, keep);
+  if (x.numel() == 0) return cast(root(v), x.dtype());
+  // The rounding of the mean leaves equal elements a variance, and the slopes of others. NaN and Inf stay.
+  const Tensor plain = x.detach(), equal = eq(amax(plain, axes, keep), amin(plain, axes, keep));
+  return cast(root(masked_fill(v, logical_and(equal, isfinite(v)), 0)), x.dtype());
 }
 Tensor stddev(const Tensor& x) { return stddev(x, axes::all_of(x)); }
 

@@ -152,6 +152,10 @@ BOOST_AUTO_TEST_CASE(derivatives_at_zero) {
   BOOST_TEST(is_close(slope([](const Tensor& x) { return norm(x, 0.5); }, {0, 4}), {0, 1}, 1e-12));
   BOOST_TEST(is_close(slope([](const Tensor& x) { return norm(x, 1); }, {0, -4}), {0, -1}, 0));
   BOOST_TEST(is_close(slope([](const Tensor& x) { return stddev(x); }, {4, 4, 4}), {0, 0, 0}, 0));
+  // Their mean is rounded: 0.1 + 0.1 + 0.1 is above 0.3.
+  BOOST_TEST(is_close(slope([](const Tensor& x) { return stddev(x); }, {0.1, 0.1, 0.1}), {0, 0, 0}, 0));
+  BOOST_TEST(std::isnan(stddev(full({1}, 0.1)).item()));
+  BOOST_TEST(!std::isfinite(stddev(full({3}, 0.1, DType::f64), 0, 3).item()));
   BOOST_TEST(is_close(slope([](const Tensor& x) { return nansum(x); }, {1, kNan}), {1, 0}, 0));
   BOOST_TEST(is_close(slope([](const Tensor& x) { return logsumexp(x, {0}); }, {-kInf, -kInf}), {0, 0}, 0));
   BOOST_TEST(norm(from_values({0, 3, kNan}, {3}), 0).item() == 2.0);
