@@ -206,7 +206,8 @@ Tensor take(const Tensor& x, const Tensor& ids) {
 
 Tensor nonzero(const Tensor& x) {
   const std::vector<Positions> axes = index_parts::places(x);
-  const auto count = axes.empty() ? int64_t{0} : static_cast<int64_t>(axes[0].size());
+  const auto count =
+      axes.empty() ? static_cast<int64_t>(ne(x.detach(), 0.0).item()) : static_cast<int64_t>(axes[0].size());
   Tensor found = empty({count, x.rank()}, DType::i64);
   for (int64_t i = 0; i < count; ++i)
     for (int64_t a = 0; a < x.rank(); ++a)

@@ -101,6 +101,8 @@ BOOST_AUTO_TEST_CASE(masks) {
   gives(masked_select(x, mask({1, 0}, {2, 1})), {3}, {0, 1, 2});
   gives(nonzero(mask({0, 1, 1, 0, 0, 1}, {2, 3})), {3, 2}, {0, 1, 0, 2, 1, 2});
   gives(nonzero(zeros({2, 2})), {0, 2}, {});
+  gives(nonzero(full({}, 3)), {1, 0}, {});
+  gives(nonzero(zeros({})), {0, 0}, {});
 }
 
 BOOST_AUTO_TEST_CASE(replacing_and_adding_leaves_x_as_it_is) {
