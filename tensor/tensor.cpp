@@ -75,7 +75,7 @@ void Tensor::check_raw(const char* member, const char* recorded) const {
 void Tensor::begin_write(const char* member) {
   check(!has_history(), member,
         "writing in place to the result of a recorded op would make its derivative wrong; use a recorded op "
-        "instead, or work under NoGrad");
+        "instead, or write to x.detach().clone()");
   impl_->storage->count_write(member);
 }
 
@@ -316,7 +316,11 @@ void Tensor::add_(const Tensor& source) {
   });
   check_order_free("add_", &source);
   begin_write("add_");
-  backend(device()).pointwise.binary(BinaryOp::add, *this, source, *this);
+  const Backend& b = backend(device());
+  if (is_float(dtype())) return b.pointwise.binary(BinaryOp::add, *this, source, *this);
+  Tensor sum = empty_like(*this);
+  b.integer.binary(IntegerOp::add, contiguous(), source.contiguous(), sum);
+  b.copy.strided(sum, *this);
 }
 
 void Tensor::fill(double value) {

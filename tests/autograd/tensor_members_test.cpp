@@ -141,6 +141,7 @@ BOOST_AUTO_TEST_CASE(reading_is_free) {
 BOOST_AUTO_TEST_CASE(a_result_cannot_be_written) {
   Tensor y = scale(leaf(), 2);
   BOOST_TEST(throws_with([&] { y.fill(0); }, "[fill] writing in place"));
+  BOOST_TEST(throws_with([&] { no_grad([&] { y.fill(0); }); }, "or write to x.detach().clone()"));
   BOOST_TEST(throws_with([&] { y.copy_(values()); }, "[copy_] writing in place"));
   BOOST_TEST(throws_with([&] { y.add_(values()); }, "[add_] writing in place"));
   BOOST_TEST(throws_with([&] { y.mutable_data<double>(); }, "[mutable_data] writing in place"));

@@ -119,6 +119,9 @@ BOOST_AUTO_TEST_CASE(writing_in_place) {
   Tensor same = x.detach();
   x.add_(same);  // the very same view
   BOOST_TEST(is_close(values(x), {4, 8, 12, 6, 10, 14}, 0));
+  Tensor n = counting({2, 3}, DType::i64);
+  n.transposed().add_(counting({3, 2}, DType::i64));
+  BOOST_TEST(is_close(values(n), {0, 3, 6, 4, 7, 10}, 0));
   BOOST_TEST(throws_with([&] { x.copy_(full({3}, 1)); }, "[copy_] shapes differ: (2, 3) and (3)"));
   BOOST_TEST(throws_with([&] { x.add_(full({2, 3}, 1, DType::f64)); }, "[add_] shapes or types differ"));
 }
