@@ -206,6 +206,8 @@ void load(Module& m, const std::vector<NamedTensor>& source, const std::string& 
       problem(str(name, " has shape ", x.shape(), ", expected ", p.shape()));
     } else if (!all_finite(x)) {
       problem(str(name, " ", x.shape(), " contains NaN or Inf"));
+    } else if (x.dtype() != p.dtype() && size_of(p.dtype()) <= size_of(x.dtype()) && !all_finite(x.to(p.dtype()))) {
+      problem(str(name, " ", x.shape(), " contains numbers beyond ", p.dtype()));
     }
     given.erase(it);
   }

@@ -85,7 +85,8 @@ void check_not_quantized(const Module& m, const char* purpose);
 bool all_finite(const Tensor& x);  // no NaN and no Inf
 
 // Fills every parameter and buffer from `source`. All missing, surplus and mis-shaped names and all tensors with NaN or
-// Inf are reported together in one Error(input) that names `what`; then nothing has been changed.
+// Inf, or with numbers that the module's type rounds to Inf, are reported together in one Error(input) that names
+// `what`; then nothing has been changed.
 void load(Module& m, const std::vector<NamedTensor>& source, const std::string& what);
 
 // Parameters and buffers as one safetensors file, under their names. Error(output) when it cannot be written.

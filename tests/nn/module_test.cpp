@@ -239,6 +239,16 @@ BOOST_AUTO_TEST_CASE(inspecting_weights_is_no_op) {
   std::fclose(lines);
 }
 
+// They were Inf in the module.
+BOOST_AUTO_TEST_CASE(load_rejects_numbers_beyond_the_type_of_the_module) {
+  Reused m;
+  nn::to(m, DType::f16);
+  const auto attempt = [&](double value) { nn::load(m, {{"first.weight", full({2, 2}, value)}}, "test"); };
+  BOOST_TEST(throws_with([&] { attempt(70000); }, "first.weight (2, 2) contains numbers beyond f16"));
+  attempt(60000);
+  BOOST_TEST(nn::parameters(m)[0].value.to_vector<double>()[3] == 60000);
+}
+
 BOOST_AUTO_TEST_CASE(load_fills_in_any_order_and_type) {
   Pair m;
   nn::load(
