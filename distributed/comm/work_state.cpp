@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "braid/autograd/trace.h"
+#include "braid/tensor/base/strings.h"
 
 namespace braid::dist {
 
@@ -72,7 +73,7 @@ Tensor Work::wait() {
         const std::string& context = c.limits_->context;
         fail(ErrorKind::process,
              str(list(unresponsive.empty() ? pending : unresponsive, c), " did not answer within ",
-                 static_cast<int64_t>(limit), " s: ", name(s->kind), " of the group '", c.label(), "'",
+                 braid::detail::decimal(limit), " s: ", name(s->kind), " of the group '", c.label(), "'",
                  context.empty() ? "" : " at " + context, ", detected by ", c.rank_name(c.world_rank(c.rank())),
                  "; the process is stopped or dead, or its machine is out of reach"));
       }
