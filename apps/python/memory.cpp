@@ -1,5 +1,6 @@
 // Memory shared with other libraries by buffers and DLPack, and tensors of nested lists.
 #include <cstring>
+#include <memory>
 
 #include "apps/python/bindings.h"
 #include "braid/tensor/dlpack.h"
@@ -24,7 +25,15 @@ const char* format_of(DType dtype) {
   fail(ErrorKind::misuse, "a buffer has no element of 16 bits like bf16: use x.to(braid.float32), or DLPack");
 }
 
+// The order that a request demands of the elements, as PyBuffer_IsContiguous() names it; 0: none.
+char order_of(int flags) {
+  const auto wants = [flags](int form) { return (flags & form) == form; };
+  if (!wants(PyBUF_STRIDES) || wants(PyBUF_C_CONTIGUOUS)) return 'C';
+  return wants(PyBUF_F_CONTIGUOUS) ? 'F' : wants(PyBUF_ANY_CONTIGUOUS) ? 'A' : '\0';
+}
+
 int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
+  view->obj = nullptr;
   try {
     const Tensor& x = *nb::inst_ptr<Tensor>(self);
     const char* format = format_of(x.dtype());
@@ -33,27 +42,31 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
       return str("a buffer is host memory: expected a tensor on the CPU, found one on ", x.device(),
                  "; use x.to('cpu')");
     });
-    check((flags & PyBUF_STRIDES) == PyBUF_STRIDES || x.is_contiguous(), ErrorKind::misuse,
-          "a buffer without strides: expected a contiguous tensor; use braid.contiguous(x)");
-    const bool read_only = x.has_history() || requires_grad(x);
+    const bool of_derivative = x.has_history() || requires_grad(x),
+               read_only = of_derivative || !x.storage().writable();
     check(!read_only || (flags & PyBUF_WRITABLE) != PyBUF_WRITABLE, ErrorKind::misuse,
-          "a tensor that requires a gradient is lent for reading; use x.detach()");
-    auto* sizes = new Py_ssize_t[2 * Shape::max_rank];
+          of_derivative ? "a tensor that requires a gradient is lent for reading; use x.detach()"
+                        : "the memory of this tensor came in for reading and is lent so; use x.clone()");
+    auto sizes = std::make_unique<Py_ssize_t[]>(2 * Shape::max_rank);
     for (int i = 0; i < x.rank(); ++i) {
       sizes[i] = x.dim(i);
       sizes[Shape::max_rank + i] = x.strides()[i] * bytes;
     }
     view->buf = const_cast<void*>(x.raw());
-    view->obj = Py_NewRef(self);
     view->len = x.numel() * bytes;
     view->itemsize = bytes;
     view->readonly = read_only ? 1 : 0;
     view->ndim = x.rank();
     view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(format) : nullptr;
-    view->shape = sizes;
-    view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? sizes + Shape::max_rank : nullptr;
+    view->shape = sizes.get();
+    view->strides = sizes.get() + Shape::max_rank;
     view->suboffsets = nullptr;
-    view->internal = sizes;
+    const char order = order_of(flags);
+    check(order == '\0' || PyBuffer_IsContiguous(view, order) != 0, ErrorKind::misuse,
+          "a buffer of elements side by side: expected a contiguous tensor; use braid.contiguous(x)");
+    if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES) view->strides = nullptr;
+    view->obj = Py_NewRef(self);
+    view->internal = sizes.release();
     return 0;
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_BufferError, e.what());
@@ -151,6 +164,16 @@ struct Numbers {
   std::optional<DType> type;      // that of the tensors among them
 };
 
+// Not int(): that of a float of PyTorch, whose type has an __index__, cuts the fraction off.
+std::optional<int64_t> integer_of(nb::handle number) {
+  if (PyIndex_Check(number.ptr()) == 0) return {};
+  const nb::object index = nb::steal(PyNumber_Index(number.ptr()));
+  int64_t integer = 0;
+  if (index.is_valid() && nb::try_cast(index, integer)) return integer;
+  PyErr_Clear();
+  return {};
+}
+
 void collect(nb::handle values, int axis, Numbers& to) {
   double number = 0;
   if (nb::isinstance<Tensor>(values)) {
@@ -167,8 +190,7 @@ void collect(nb::handle values, int axis, Numbers& to) {
     for (nb::handle entry : nb::borrow<nb::sequence>(values)) collect(entry, axis + 1, to);
   } else if (nb::try_cast(values, number)) {
     check(axis == to.shape.rank(), ErrorKind::misuse, "bad nested list: expected lists of one depth");
-    int64_t integer = 0;
-    if (PyIndex_Check(values.ptr()) && nb::try_cast(nb::int_(values), integer)) to.integers.push_back(integer);
+    if (const std::optional<int64_t> integer = integer_of(values)) to.integers.push_back(*integer);
     to.masks = to.masks && PyBool_Check(values.ptr());
     to.values.push_back(number);
   } else {
