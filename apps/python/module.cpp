@@ -2,6 +2,8 @@
 #include <array>
 #include <csignal>
 #include <memory>
+#include <set>
+#include <typeinfo>
 
 #include "apps/python/bindings.h"
 #include "braid/tensor/parallel.h"
@@ -36,6 +38,8 @@ void translate(const std::exception_ptr& thrown, void*) {
   } catch (const Error& e) {
     for (size_t i = 0; i < std::size(kErrors); ++i)
       if (kErrors[i].kind == e.kind()) PyErr_SetString(error_classes[i], e.what());
+  } catch (const std::bad_cast&) {
+    PyErr_SetString(PyExc_TypeError, "expected an object of another type, such as a tensor as a function's result");
   }
 }
 
@@ -53,12 +57,17 @@ void add_signal_stack() {
 template <class Guard>
 void bind_guard(nb::module_& m, const char* name, const char* doc) {
   struct Scope {
-    std::unique_ptr<Guard> guard;
+    Scope() = default;
+    Scope(const Scope&) = delete;
+    std::vector<std::unique_ptr<Guard>> entered;  // of several, where an object is entered again inside
   };
   nb::class_<Scope>(m, name, doc)
       .def(nb::init<>())
-      .def("__enter__", [](Scope& s) { s.guard = std::make_unique<Guard>(); })
-      .def("__exit__", [](Scope& s, nb::args) { s.guard.reset(); });
+      .def("__enter__", [](Scope& s) { s.entered.push_back(std::make_unique<Guard>()); })
+      .def("__exit__", [](Scope& s, nb::args) {
+        check(!s.entered.empty(), ErrorKind::misuse, "__exit__: expected a scope that was entered");
+        s.entered.pop_back();
+      });
 }
 
 void bind_arange(nb::module_& m) {
@@ -102,7 +111,9 @@ void bind_derivatives(nb::module_& m) {
   m.def("_record", [](const std::string& name, const Tensor& y, const std::vector<Tensor>& inputs,
                       std::function<std::vector<std::optional<Tensor>>(const Tensor&)> backward) {
     const auto count = inputs.size();
-    return record(name.c_str(), y, inputs, Backward([backward = std::move(backward), count](const Tensor& dy) {
+    static auto& names = *new std::set<std::string>;  // record() keeps the pointer; graphs may live to the very end
+    return record(names.insert(name).first->c_str(), y, inputs,
+                  Backward([backward = std::move(backward), count](const Tensor& dy) {
                     const std::vector<std::optional<Tensor>> given = backward(dy);
                     check(given.size() == count, ErrorKind::misuse, [&] {
                       return str("backward of a custom op: expected ", count, " gradients, one of each input, found ",

@@ -15,9 +15,12 @@ Index index_of(nb::handle entry) {
   if (entry.is_none()) return newaxis;
   if (entry.ptr() == Py_Ellipsis) return ellipsis;
   if (PySlice_Check(entry.ptr())) {
-    const auto bound = [&](const char* name) {
+    const auto bound = [&](const char* name) -> std::optional<int64_t> {
       const nb::object value = entry.attr(name);
-      return value.is_none() ? std::optional<int64_t>() : std::optional(nb::cast<int64_t>(value));
+      if (value.is_none()) return {};
+      const Py_ssize_t n = PyNumber_AsSsize_t(value.ptr(), nullptr);  // of a larger integer the end of its range
+      if (n == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+      return n;
     };
     return Slice{bound("start"), bound("stop"), bound("step").value_or(1)};
   }
@@ -242,29 +245,35 @@ Indices indices_of(nb::handle key) {
 }
 
 void bind_sizes(nb::module_& m) {
-  const auto define = [&](const char* name, const char* signature, auto op) {
+  using Sizes = std::vector<int64_t>;
+  using Numbers = std::vector<int>;
+  const auto define = [&]<class Integer>(const char* name, const char* signature,
+                                         Tensor (*op)(const Tensor&, const std::vector<Integer>&)) {
     define_method(
         m, name,
         [op](const Tensor& x, const nb::args& numbers) {
-          const auto sizes = integers<int64_t>(numbers);
+          const auto sizes = integers<Integer>(numbers);
           if (!sizes) throw nb::next_overload();
           return op(x, *sizes);
         },
         nb::sig(signature));
   };
-  using Sizes = std::vector<int64_t>;
-  const auto shape = [](const Sizes& sizes) { return nb::cast<Shape>(nb::cast(sizes)); };
-  using Numbers = std::vector<int>;
-  define("reshape", "def reshape(self, *shape: int) -> Tensor",
-         [=](const Tensor& x, const Sizes& sizes) { return reshape(x, shape(sizes)); });
-  define("expand", "def expand(self, *shape: int) -> Tensor",
-         [=](const Tensor& x, const Sizes& sizes) { return expand(x, shape(sizes)); });
-  define("permute", "def permute(self, *axes: int) -> Tensor",
-         [](const Tensor& x, const Sizes& sizes) { return permute(x, Numbers(sizes.begin(), sizes.end())); });
-  define("flip", "def flip(self, *axes: int) -> Tensor",
-         [](const Tensor& x, const Sizes& sizes) { return flip(x, Numbers(sizes.begin(), sizes.end())); });
-  define("tile", "def tile(self, *counts: int) -> Tensor",
-         [](const Tensor& x, const Sizes& counts) { return tile(x, counts); });
+  static constexpr auto shape = [](const Sizes& sizes) { return nb::cast<Shape>(nb::cast(sizes)); };
+  define(
+      "reshape", "def reshape(self, *shape: int) -> Tensor",
+      +[](const Tensor& x, const Sizes& sizes) { return reshape(x, shape(sizes)); });
+  define(
+      "expand", "def expand(self, *shape: int) -> Tensor",
+      +[](const Tensor& x, const Sizes& sizes) { return expand(x, shape(sizes)); });
+  define(
+      "permute", "def permute(self, *axes: int) -> Tensor",
+      +[](const Tensor& x, const Numbers& axes) { return permute(x, axes); });
+  define(
+      "flip", "def flip(self, *axes: int) -> Tensor",
+      +[](const Tensor& x, const Numbers& axes) { return flip(x, axes); });
+  define(
+      "tile", "def tile(self, *counts: int) -> Tensor",
+      +[](const Tensor& x, const Sizes& counts) { return tile(x, counts); });
 }
 
 void bind_tensor(nb::module_& m) {

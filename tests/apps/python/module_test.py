@@ -168,6 +168,10 @@ class Indices(unittest.TestCase):
         for key in (3, (0, 0, 0, 0), "a", 1.5, True, (0, False), (Ellipsis, Ellipsis)):
             with self.assertRaises((braid.Error, TypeError), msg=str(key)):
                 self.tensor[key]
+        x = braid.arange(4)
+        self.assertEqual((x[:2**70].tolist(), x[-2**70:1].tolist()), ([0, 1, 2, 3], [0]))
+        for call in (lambda: x["a":], lambda: x.flip(2**32), lambda: braid.jacobian(lambda x: 3, braid.ones(2))):
+            self.assertRaises(TypeError, call)
 
 
 class Derivatives(unittest.TestCase):
@@ -211,6 +215,10 @@ class Derivatives(unittest.TestCase):
             with braid.enable_grad():
                 self.assertTrue((x * 2).requires_grad)
         self.assertTrue((x * 2).requires_grad)
+        off = braid.no_grad()
+        with off, off:
+            self.assertFalse(braid.is_recording())
+        self.assertTrue(braid.is_recording())
 
     def test_an_op_of_python(self):
         cube = braid.custom_op(lambda x: x * x * x, lambda dy, xs, y: [3 * xs[0] * xs[0] * dy], "cube")
@@ -224,6 +232,10 @@ class Derivatives(unittest.TestCase):
             braid.sum(braid.custom_op(lambda x: x * 2, lambda dy, xs, y: [dy, dy])(x)).backward()
         with self.assertRaisesRegex(braid.MisuseError, "expected a tensor, found float"):
             braid.custom_op(lambda x: 2.0, lambda dy, xs, y: [dy])(x)
+        y = braid.custom_op(lambda x: x * 2, lambda dy, xs, y: [dy], "a name that is not kept in a string itself")(x)
+        y.backward()
+        with self.assertRaisesRegex(braid.MisuseError, r"^\[a name that is not kept in a string itself\] history"):
+            y.backward()
 
     def test_an_exception_of_a_closure_comes_through(self):
         def fails(dy, xs, y):
