@@ -1,6 +1,8 @@
 // braid.nn: modules whose parameters are found among their attributes, the library's layers, optimizers.
-#include "braid/nn.h"
+#include <algorithm>
+
 #include "apps/python/bindings.h"
+#include "braid/nn.h"
 
 namespace braid::python {
 
@@ -15,11 +17,28 @@ class PythonModule final : public Module {
   void visit(nn::Visitor& v) const override {
     const nb::gil_scoped_acquire locked;
     const nb::object self = nb::find(static_cast<const Module*>(this));
+    const Opened opened(self);
+    if (opened.again) return;
     for (const auto& [name, value] : nb::cast<nb::dict>(self.attr("__dict__")))
       visit_attribute(v, nb::cast<std::string>(name), value);
   }
 
  private:
+  // While a module is visited: what leads back to it, such as a child's attribute `parent`, meets it again.
+  class Opened {
+   public:
+    explicit Opened(nb::handle value) : again(std::ranges::find(open_, value.ptr()) != open_.end()) {
+      open_.push_back(value.ptr());
+    }
+    ~Opened() { open_.pop_back(); }
+    Opened(const Opened&) = delete;
+    Opened& operator=(const Opened&) = delete;
+    const bool again;
+
+   private:
+    inline static thread_local std::vector<PyObject*> open_;
+  };
+
   // Lists, tuples and dicts of modules and parameters have one name for each entry: blocks.0, blocks.1.
   static void visit_attribute(nn::Visitor& v, const std::string& name, nb::handle value) {
     if (nb::isinstance<Module>(value)) {
@@ -40,6 +59,22 @@ class PythonModule final : public Module {
     }
   }
 };
+
+// Parameters that visit() would not find are refused.
+int set_attribute(PyObject* self, PyObject* name, PyObject* value) noexcept {
+  const char* wrong = nullptr;
+  if (value != nullptr && (nb::isinstance<Module>(value) || nb::isinstance<Tensor>(value))) {
+    if (!nb::inst_ready(self))
+      wrong = "a module gets its parameters after super().__init__(): call it first";
+    else if (dynamic_cast<const PythonModule*>(nb::inst_ptr<Module>(self)) == nullptr)
+      wrong = "a layer of the library has its own parameters alone: put it and yours into a class derived from Module";
+  }
+  if (wrong == nullptr) return PyObject_GenericSetAttr(self, name, value);
+  PyErr_SetString(PyExc_AttributeError, wrong);
+  return -1;
+}
+
+PyType_Slot module_slots[] = {{Py_tp_setattro, reinterpret_cast<void*>(set_attribute)}, {0, nullptr}};
 
 std::vector<NamedTensor> listed(const NamedDict& tensors) {
   std::vector<NamedTensor> list;
@@ -78,6 +113,7 @@ void convolution(nb::module_& m, const char* name, const char* doc, Size one, Si
 
 void bind_module(nb::module_& m) {
   nb::class_<Module, PythonModule> c(m, "Module", nb::dynamic_attr(), nb::is_weak_referenceable(),
+                                     nb::type_slots(module_slots),
                                      "A part of a model. Attributes of a class derived from it that are parameters, "
                                      "modules, or lists or dicts of them are its parameters and children, under those "
                                      "names; other tensors are its buffers.");
@@ -177,6 +213,8 @@ void bind_optimizers(nb::module_& m) {
         nn::OptimizerOptions o;
         o.name = rule, o.lr = lr, o.beta1 = beta1, o.beta2 = beta2, o.eps = eps;
         o.weight_decay = weight_decay, o.momentum = momentum;
+        check(nb::isinstance<Module>(parameters) || nb::isinstance<nb::dict>(parameters), ErrorKind::misuse,
+              "Optimizer: expected a module, or a dict of tensors by name");
         std::vector<NamedTensor> list = nb::isinstance<Module>(parameters)
                                             ? nn::parameters(nb::cast<const Module&>(parameters))
                                             : listed(nb::cast<NamedDict>(parameters));

@@ -5,6 +5,7 @@ usage: stubs.py FOLDER    where the package braid lies, with the module in it
 """
 import pathlib
 import sys
+import tempfile
 
 from nanobind import stubgen
 
@@ -16,4 +17,8 @@ for name in dir(_braid):
     if name.endswith("Error"):  # whose tracebacks say braid.InputError: here they are of the module
         getattr(_braid, name).__module__ = "braid._braid"
 package = folder / "braid"
-stubgen.main(["-q", "-m", "braid._braid", "-r", "-P", "-O", str(package), "-M", str(package / "py.typed")])
+with tempfile.NamedTemporaryFile("w") as patterns:
+    patterns.write(r"braid\._braid\.nn\.Module\.__(set|del)attr__:" + "\n\n")  # they would allow any attribute
+    patterns.flush()
+    stubgen.main(["-q", "-m", "braid._braid", "-r", "-P", "-p", patterns.name, "-O", str(package),
+                  "-M", str(package / "py.typed")])

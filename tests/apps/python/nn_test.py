@@ -57,6 +57,31 @@ class Modules(unittest.TestCase):
         self.assertEqual(net.scale.requires_grad, False)
         self.assertEqual(list(net.buffers()), ["scale"])
 
+    def test_a_child_may_know_its_parent(self):
+        net = self.Net()
+        net.child = braid.nn.Module()
+        net.child.parent, net.child.bias = net, braid.nn.parameter(braid.ones(2))
+        self.assertEqual(list(net.parameters()), [*self.Net().parameters(), "child.bias"])
+        self.assertEqual(list(net.child.parameters())[0], "parent.blocks.0.weight")
+
+    def test_a_parameter_that_would_not_be_found_is_refused(self):
+        class Scaled(braid.nn.Linear):
+            def __init__(self):
+                super().__init__(4, 4)
+                self.rate = 2
+                self.scale = braid.nn.parameter(braid.ones(4))
+
+        class Early(braid.nn.Module):
+            def __init__(self):
+                self.width = 4
+                self.part = braid.nn.Linear(4, 4)
+
+        for kind, words in ((Scaled, "a class derived from Module"), (Early, r"after super\(\).__init__\(\)")):
+            with self.assertRaisesRegex(AttributeError, words):
+                kind()
+        with self.assertRaisesRegex(braid.MisuseError, "expected a module, or a dict of tensors"):
+            braid.nn.Optimizer([braid.ones(2)])
+
     def test_composed_attention_is_that_of_the_op(self):
         layer = braid.nn.Attention(16, 4, key=3)
         x = braid.randn((2, 5, 16), 1)

@@ -49,7 +49,7 @@ except braid.InputError as e:
 '''
 WRONG = ["braid.softmax('text')", "braid.tensor([1.0]).backwards()", "braid.load(3)", "braid.Run('a').curve(1)",
          "x: int = braid.load('a').generate('b')", "braid.train(on_step=3)", "braid.sum(braid.ones((2,)), keep_dim=1)",
-         "braid.ones(2).reshape('2')"]
+         "braid.ones(2).reshape('2')", "braid.nn.Module().no_such = 3"]
 
 
 @unittest.skipIf(importlib.util.find_spec("mypy") is None, "mypy is not installed")
