@@ -27,6 +27,8 @@ std::string heat_map(const Tensor& values, const std::vector<std::string>& title
                      const std::vector<std::string>& columns, const std::string& unit, int across) {
   check(values.rank() == 2 || values.rank() == 3, ErrorKind::misuse,
         [&] { return str("heat_map: expected (rows, columns) or (panels, rows, columns), found ", values.shape()); });
+  check(values.numel() > 0, ErrorKind::misuse,
+        [&] { return str("heat_map: expected values, found none in ", values.shape()); });
   const Tensor maps = values.rank() == 2 ? unsqueeze(values.detach(), 0) : values.detach();
   const int64_t panels = maps.dim(0), R = maps.dim(1), C = maps.dim(2);
   const auto check_names = [](const char* what, const std::vector<std::string>& names, int64_t size) {

@@ -6,6 +6,7 @@
 #include "apps/python/loaded_model.h"
 #include "braid/models/inference/batch.h"
 #include "braid/models/inference/text_stream.h"
+#include "braid/tensor/scoped_value.h"
 
 namespace braid::python {
 
@@ -56,8 +57,12 @@ class Generation {
     for (const auto& text : texts_) made.push_back(text->made);
     return made;
   }
-  // What is new in the first text, None at its end. Made while the caller waits for it.
+  // What is new in the first text, None at its end. Made while the caller waits for it, without the lock; of one thread
+  // at a time.
   std::optional<std::string> next() {
+    check(!busy_, ErrorKind::misuse, "this text is being made for another thread: expected one thread that reads it");
+    const ScopedValue<bool> busy(busy_, true);
+    const Unlocked unlocked;
     Text& text = *texts_.front();
     while (text.made.size() == given_ && !text.finished) step();
     const std::string more = text.made.substr(std::exchange(given_, text.made.size()));
@@ -87,6 +92,7 @@ class Generation {
   std::vector<std::unique_ptr<Text>> texts_;
   std::optional<models::GenerationEngine> engine_;
   size_t given_ = 0;
+  bool busy_ = false;
 };
 
 std::vector<std::string> listed(const std::string& prompt) { return {prompt}; }
@@ -126,11 +132,7 @@ void bind_generation(nb::module_& m, nb::class_<LoadedModel>& c) {
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> Generation"))
       .def("__next__", [](Generation& g) {
-        std::optional<std::string> piece;
-        {
-          const Unlocked unlocked;
-          piece = g.next();
-        }
+        const std::optional<std::string> piece = g.next();
         if (!piece) throw nb::stop_iteration();
         return *piece;
       });

@@ -38,6 +38,11 @@ struct LoadedModel {
   }
 };
 
+// The text of these bytes, with U+FFFD for those that are no UTF-8, such as a part of a character.
+inline nb::str text_of(const std::string& bytes) {
+  return nb::steal<nb::str>(PyUnicode_DecodeUTF8(bytes.data(), std::ssize(bytes), "replace"));
+}
+
 // By its kind, since the classes of the families have no name in Python.
 nb::object module_of(std::shared_ptr<models::Model> model);
 

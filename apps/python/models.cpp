@@ -165,7 +165,12 @@ void bind_models(nb::module_& m, nb::module_& layers) {
   bind_networks(m, layers);
   nb::class_<Score>(m, "Score", "The log-probabilities of a text's tokens, each given those before it.")
       .def_ro("tokens", &Score::tokens)
-      .def_prop_ro("pieces", [](const Score& s) { return s.pieces; })
+      .def_prop_ro("pieces",
+                   [](const Score& s) {
+                     nb::typed<nb::list, nb::str> texts;
+                     for (const std::string& piece : s.pieces) texts.append(text_of(piece));
+                     return texts;
+                   })
       .def_ro("logprobs", &Score::logprobs, "Natural logarithms; None for the first token.")
       .def_prop_ro("loss", &Score::loss, "Nats per token.")
       .def_prop_ro("perplexity", [](const Score& s) { return std::exp(s.loss()); });
@@ -179,6 +184,10 @@ void bind_models(nb::module_& m, nb::module_& layers) {
   c.def(
       "save",
       [](LoadedModel& self, const fs::path& folder) {
+        check(!models::is_run_folder(folder), ErrorKind::setting, [&] {
+          return str(folder.string(), " is the folder of a training run, whose checkpoints a model in it would hide: ",
+                     "name another folder, for example ", (folder / "model").string());
+        });
         io::AtomicFolder draft(folder, "config.json");
         const char* name = "model.safetensors";
         const fs::path weights = draft.target() / name;
@@ -195,8 +204,9 @@ void bind_models(nb::module_& m, nb::module_& layers) {
         if (stamp_of(weights) == written) self.saved[weights] = written;  // else the same bytes were there already
       },
       "folder"_a,
-      "Writes a model folder with config.json, weights and tokenizer, all or nothing. It must hold no other model; "
-      "weights there are replaced only while they are those that this object has put there.");
+      "Writes a model folder with config.json, weights and tokenizer, all or nothing. It must hold no other model and "
+      "be no "
+      "run folder; weights there are replaced only while they are those that this object has put there.");
   bind_generation(m, c);
   c.def(
       "score", [](const LoadedModel& self, nb::object text) { return score(self, one_text(self, text)); }, "text"_a,

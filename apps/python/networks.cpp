@@ -30,8 +30,7 @@ void bind_tokenizer(nb::module_& m) {
       .def(
           "decode",
           [](const Tokenizer& t, const std::vector<int32_t>& tokens, bool skip_specials) {
-            const std::string text = t.decode(tokens, skip_specials);
-            return nb::steal(PyUnicode_DecodeUTF8(text.data(), std::ssize(text), "replace"));
+            return text_of(t.decode(tokens, skip_specials));
           },
           "tokens"_a, "skip_specials"_a = false);
   m.def(

@@ -148,6 +148,22 @@ class Models(unittest.TestCase):
         with self.assertRaisesRegex(braid.SettingError, "temperature"):
             self.model.generate("a", temperature=-1)
 
+    def test_a_stream_is_read_by_one_thread_at_a_time(self):
+        stream, made = self.model.stream("the fox ", 50, seed=5, ignore_eos=True), []
+
+        def read():
+            try:
+                for piece in stream:
+                    made.append(piece)
+            except braid.MisuseError as error:
+                self.assertIn("another thread", str(error))
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            for done in [pool.submit(read) for _ in range(4)]:
+                done.result()
+        text = self.model.generate("the fox ", 50, seed=5, ignore_eos=True)
+        self.assertEqual(sorted("".join(made)), sorted(text))
+
     def test_a_score_is_the_log_softmax(self):
         score = self.model.score("the fox sees")
         ids = self.model.tokenizer.encode("the fox sees")
@@ -158,6 +174,7 @@ class Models(unittest.TestCase):
             self.assertAlmostEqual(got, value, 5)
         self.assertAlmostEqual(score.loss, -sum(expected) / len(expected), 5)
         self.assertAlmostEqual(score.perplexity, math.exp(score.loss), 9)
+        self.assertEqual(self.model.score("ö").pieces, ["\ufffd", "\ufffd"])
 
     def test_only_ids_of_the_model_have_a_score(self):
         self.assertEqual(self.model.score([5, 3]).tokens, [5, 3])
@@ -227,6 +244,8 @@ class Models(unittest.TestCase):
                 self.model.save(other)
             self.assertEqual([file.name for file in other.iterdir()], [name])
             (other / name).unlink()
+        with self.assertRaisesRegex(braid.SettingError, "the folder of a training run"):
+            self.model.save(RUN.folder)
 
     def test_a_changed_model_replaces_its_own_weights_alone(self):
         self.model.save(FOLDER / "origin")
@@ -299,6 +318,8 @@ class Models(unittest.TestCase):
         self.assertEqual((chart._repr_svg_()[:4], chart.svg.count("head ")), ("<svg", 4))
         with self.assertRaisesRegex(braid.MisuseError, "expected 4 titles, found 1"):
             braid.heat_map(maps[0], ["head 0"])
+        with self.assertRaisesRegex(braid.MisuseError, "expected values, found none"):
+            braid.heat_map(maps[0][:0])
 
 
 if __name__ == "__main__":
