@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <iterator>
+#include <mutex>
 #include <system_error>
 #include <thread>
 
@@ -21,6 +22,8 @@ std::atomic<int> received = 0;
 static_assert(std::atomic<int>::is_always_lock_free);  // a handler sets it
 constexpr int listened[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 std::array<struct sigaction, 5> previous;
+std::mutex counting;
+int alive = 0;
 
 // Only async-signal-safe calls here.
 void on_signal(int signal) {
@@ -51,6 +54,8 @@ bool reader_has_gone() {
 }  // namespace
 
 StopSignals::StopSignals() {
+  const std::lock_guard lock(counting);
+  if (alive++ > 0) return;
   received = 0;
   struct sigaction action {};
   action.sa_handler = on_signal;
@@ -68,6 +73,8 @@ StopSignals::StopSignals() {
 }
 
 StopSignals::~StopSignals() {
+  const std::lock_guard lock(counting);
+  if (--alive > 0) return;
   for (size_t i = 0; i < std::size(listened); ++i) sigaction(listened[i], &previous[i], nullptr);
   received = 0;
   if (!reader_has_gone()) {

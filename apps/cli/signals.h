@@ -7,8 +7,9 @@ namespace braid::apps {
 
 // While it lives, the signals set the flag; a second SIGINT kills at once, as without a handler. SIGPIPE is ignored:
 // a run must survive the death of the terminal or pipe that it prints to. At the end, output whose reader has gone
-// (braid train ... | head -1) goes nowhere, with a note on stderr, and is no failure: the run has its log. One at a
-// time; the old handlers come back.
+// (braid train ... | head -1) goes nowhere, with a note on stderr, and is no failure: the run has its log. Of several
+// that live at a time, such as those of runs in threads, the first sets the handlers and the last brings the old ones
+// back; a signal stops all.
 //
 // The handler runs on the stack of the thread that gets the signal: see start_signal_thread().
 class StopSignals {

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <set>
 #include <thread>
 
@@ -26,6 +27,19 @@ BOOST_AUTO_TEST_CASE(signals_set_the_flag) {
     ::raise(SIGPIPE);  // ignored
   }
   BOOST_TEST(!StopSignals::requested());
+}
+
+BOOST_AUTO_TEST_CASE(the_last_of_several_brings_the_old_handlers_back) {
+  struct sigaction before {
+  }, after{};
+  ::sigaction(SIGTERM, nullptr, &before);
+  auto first = std::make_unique<StopSignals>(), second = std::make_unique<StopSignals>();
+  ::raise(SIGTERM);
+  first.reset();
+  BOOST_TEST(StopSignals::requested());
+  second.reset();
+  ::sigaction(SIGTERM, nullptr, &after);
+  BOOST_TEST((after.sa_handler == before.sa_handler));
 }
 
 // The signal that kills a child that gets these signals while it listens; 0: it lives.
