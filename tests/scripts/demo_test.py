@@ -111,6 +111,16 @@ class Demo(unittest.TestCase):
         for line in graded:
             self.assertRegex(line["texts"], r"\? \[ [^\[\]]+ \]\.$")
 
+    def test_a_small_grammar_ends_with_what_it_has(self):
+        for rules, words in [("story\n  A {x}.\nx\n  cat\n  dog\n", "expected 3 different stories, found 2"),
+                             ("story\n  {a=x} and {b=x}\nx\n  one\n", "rule 'x' has too few alternatives")]:
+            path = os.path.join(self.root, "rules.txt")
+            with open(path, "w") as file:
+                file.write(rules)
+            call = subprocess.run([os.path.join(SOURCE, "scripts/stories"), "-v", "n=3", "-v", "seed=1", path],
+                                  capture_output=True, text=True, timeout=60)
+            self.assertEqual((call.returncode, words in call.stderr), (1, True), call.stderr)
+
     def test_a_failed_evaluation_says_why(self):
         self.demo(*SHORT)
         path = os.path.join(self.root, "build/demo/braid")

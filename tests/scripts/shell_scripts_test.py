@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Arguments of scripts/coverage, course, mutants and upcycle, in copies: shell_scripts_test.py SCRIPTS"""
+"""Arguments of scripts/coverage, course, mutants, package, setup and upcycle, in copies: shell_scripts_test.py SCRIPTS"""
 import json
 import os
 import shutil
@@ -45,10 +45,10 @@ class ShellScripts(unittest.TestCase):
             file.write(text)
         return path
 
-    def script(self, name, *arguments, code=0, **environment):
+    def script(self, name, *arguments, code=0, cwd=None, **environment):
         os.makedirs(os.path.join(self.root, "scripts"), exist_ok=True)
         shutil.copy(os.path.join(SCRIPTS, name), os.path.join(self.root, "scripts"))
-        call = subprocess.run([os.path.join(self.root, "scripts", name), *arguments], cwd=self.root, text=True,
+        call = subprocess.run([os.path.join(self.root, "scripts", name), *arguments], cwd=cwd or self.root, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **environment})
         self.assertEqual(call.returncode, code, call.stdout)
         return call.stdout
@@ -59,12 +59,12 @@ class ShellScripts(unittest.TestCase):
         self.assertEqual(self.script("mutants", "no-such-file", "--again", code=2),
                          "scripts/mutants: no line of its list contains no-such-file --again; see scripts/mutants --help\n")
 
-    def upcycle(self, *arguments, code=0):
+    def upcycle(self, *arguments, code=0, cwd=None):
         braid = self.write("braid", BRAID)
         os.chmod(braid, 0o755)
         for folder in ("", "tensor", "autograd", "nn", "models", "apps", "distributed"):
             self.write(os.path.join(folder, "README.md"), folder)
-        return self.script("upcycle", "--seeds", "1", *arguments, code=code, BRAID=braid)
+        return self.script("upcycle", "--seeds", "1", *arguments, code=code, cwd=cwd, BRAID=braid)
 
     def test_upcycle_notices_another_text(self):
         a, b = self.write("a.txt", "one text\n"), self.write("b.txt", "another text\n")
@@ -74,6 +74,19 @@ class ShellScripts(unittest.TestCase):
             self.assertEqual(self.upcycle(*other, code=2),
                              "scripts/upcycle: the runs in out/upcycle are of another text; delete it to start again\n")
             self.assertNotIn("data.now", os.listdir(os.path.join(self.root, "out/upcycle")))
+
+    def test_upcycle_reads_the_text_beside_its_caller(self):
+        mine = self.write("mine/README.md", "my text\n")
+        self.upcycle("--text", "README.md", cwd=os.path.dirname(mine))
+        self.assertIn("2.5000", self.upcycle("--text", mine))
+        self.assertIn("of another text", self.upcycle("--text", "README.md", code=2))
+        self.assertEqual(self.upcycle("--text", code=2), "scripts/upcycle: --text needs a value\n")
+
+    def test_a_wrong_argument_of_setup_and_package_is_no_help(self):
+        for name in ("setup", "package"):
+            self.assertEqual(self.script(name, "--none", code=2),
+                             f"scripts/{name}: unknown argument '--none'; see scripts/{name} --help\n")
+            self.assertIn(f"Usage: scripts/{name}", self.script(name, "--help"))
 
     def test_upcycle_notices_that_the_text_of_the_repository_changed(self):
         self.upcycle()
