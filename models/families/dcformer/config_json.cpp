@@ -206,6 +206,7 @@ std::string rewrite_config(const std::string& text, const std::string& file, con
   const ordered_json new_profile = add_values(after, KeysOfCopy(config).list(), is_written(config.model_type));
   merge_json(object, before, after);
   if (profile != new_profile) merge_json(object["profile"], profile, new_profile);
+  if (object.contains("n_local_heads") && was.n_kv_head != config.n_kv_head) object["n_local_heads"] = config.n_kv_head;
   const std::string changed = object.dump(2) + "\n";
   return read_config(changed, file) == config ? changed : write_config(config);
 }

@@ -249,6 +249,9 @@ BOOST_AUTO_TEST_CASE(json_reads_back_equal) {
                                                          {"compose_init", "identity"},
                                                          {"bos_token_id", "0"}});
   BOOST_TEST((read_config(write_config(odd), "config.json") == odd));
+  const std::string tiny = write_config(configure("transformer-tiny", {}));  // with n_local_heads
+  const DcformerConfig other = configure(read_config(tiny, "config.json"), {{"n_head", "4"}});
+  BOOST_TEST((read_config(rewrite_config(tiny, "config.json", other), "config.json") == other));
 }
 
 BOOST_AUTO_TEST_CASE(published_folders_have_the_published_profile) {
