@@ -32,16 +32,31 @@ class GrammarCheck {
     empty_[rule] = empty;
   }
 
-  // Error where no text is complete.
+  // Error where no text is complete. A rule is, when its end is reached behind complete ones.
   void completion() {
+    struct Place {
+      uint32_t pc, rule;
+    };
     std::set<uint32_t> complete;
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (size_t i = names_.size(); i-- > 0;)  // the later ones are parts of those before
-        if (!complete.contains(names_[i].first) && completes(names_[i].first, complete))
-          changed = complete.insert(names_[i].first).second;
+    std::unordered_map<uint32_t, std::vector<Place>> waiting;  // behind calls of a rule that is not complete yet
+    std::vector<bool> seen(grammar_.code.size());
+    std::vector<Place> left{{0, 0}};
+    for (const auto& [rule, name] : names_) left.push_back({rule, rule});
+    while (!left.empty()) {
+      const Place at = left.back();
+      left.pop_back();
+      if (seen[at.pc]) continue;
+      seen[at.pc] = true;
+      const Grammar::Instruction& i = grammar_.code[at.pc];
+      const bool calls = i.op == Op::call || (i.op == Op::repeat && i.b > 0);
+      if (i.op == Op::split) left.push_back({i.b, at.rule});
+      if (i.op == Op::split || i.op == Op::jump) left.push_back({i.a, at.rule});
+      if (i.op == Op::bytes || i.op == Op::repeat || i.op == Op::call)
+        (calls && !complete.contains(i.a) ? waiting[i.a] : left).push_back({at.pc + 1, at.rule});
+      if ((i.op == Op::back || i.op == Op::accept) && complete.insert(at.rule).second)
+        left.insert(left.end(), waiting[at.rule].begin(), waiting[at.rule].end());
     }
-    if (completes(0, complete)) return;
+    if (complete.contains(0)) return;
     const auto bad = std::ranges::find_if(
         names_, [&](const auto& rule) { return !rule.second.empty() && !complete.contains(rule.first); });
     fail(ErrorKind::input, (bad == names_.end() ? "the schema" : named(bad->first)) +
@@ -67,16 +82,6 @@ class GrammarCheck {
   std::string named(uint32_t rule) const {
     const auto found = std::ranges::find(names_, rule, &std::pair<uint32_t, std::string>::first);
     return found == names_.end() || found->second.empty() ? "the schema" : "'" + found->second + "'";
-  }
-  // Whether the end of a rule is reached when `complete` are the rules that reach theirs.
-  bool completes(uint32_t rule, const std::set<uint32_t>& complete) const {
-    bool reached = false;
-    walk(rule, [&](const Grammar::Instruction& i) {
-      if (i.op == Op::back || i.op == Op::accept) reached = true;
-      return i.op == Op::bytes || (i.op == Op::call && complete.contains(i.a)) ||
-             (i.op == Op::repeat && (i.b == 0 || complete.contains(i.a)));
-    });
-    return reached;
   }
 
   const Grammar& grammar_;

@@ -32,7 +32,7 @@ constexpr std::pair<const char*, const char*> kKeywords[] = {{"properties", "obj
                                                              {"type", ""}};
 constexpr const char* kTypes[] = {"object", "array", "string", "number", "integer", "boolean", "null"};
 constexpr int kMaxDepth = 200;
-constexpr size_t kMaxWords = 1000, kMaxProperties = 1000, kMaxReferences = 500;
+constexpr size_t kMaxWords = 1000, kMaxReferences = 500;
 
 class SchemaCompiler {
  public:
@@ -153,8 +153,6 @@ class SchemaCompiler {
   void object(const SchemaAt& at) {
     const ObjectParts parts = object_parts(at);
     if (parts.any) return w_.json_object();
-    if (parts.properties.size() > kMaxProperties)
-      at.fail(str("has too many properties: at most ", kMaxProperties, ", found ", parts.properties.size()));
     write_object(w_, parts, [&](const SchemaAt& property) { value(property); });
   }
 

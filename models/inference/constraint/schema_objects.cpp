@@ -169,12 +169,19 @@ void write_magnitudes(GrammarWriter& w, const Bound& low, const Bound& high, boo
 
 }  // namespace
 
+void check_properties(const SchemaAt& at, size_t found) {
+  constexpr size_t max = 1000;
+  if (found > max) at.fail(str("has too many properties: at most ", max, ", found ", found));
+}
+
 ObjectParts object_parts(const SchemaAt& at) {
   ObjectParts parts;
   const auto properties = at.schema.find("properties"), required = at.schema.find("required"),
              additional = at.schema.find("additionalProperties");
   const bool missing = additional == at.schema.end();
   if (properties != at.schema.end() && !properties->is_object()) at.fail("'properties' must be an object of schemas");
+  for (const auto& list : {properties, required})
+    if (list != at.schema.end()) check_properties(at, list->size());
   if (properties != at.schema.end())
     for (const auto& [name, schema] : properties->items())
       parts.properties.push_back({name, at.below("properties", name), false});
@@ -191,6 +198,7 @@ ObjectParts object_parts(const SchemaAt& at) {
       at.fail(
           str("permits no value: the required property '", detail::preview(one.get<std::string>()), "' has no schema"));
   }
+  check_properties(at, parts.properties.size());
   parts.any = properties == at.schema.end() && parts.properties.empty() && (missing || *additional == true);
   return parts;
 }

@@ -119,10 +119,16 @@ class Alternatives {
 
   // Equal values as equal JSON: properties in one order, 1 as 1.0.
   static nlohmann::json sorted(const ordered_json& value) {
-    return nlohmann::json::parse(value.dump(), [](int, nlohmann::json::parse_event_t, nlohmann::json& part) {
-      if (part.is_number()) part = part.get<double>();
-      return true;
-    });
+    if (value.is_number()) return value.get<double>();
+    if (!value.is_structured()) return value;
+    nlohmann::json result = value.is_array() ? nlohmann::json::array() : nlohmann::json::object();
+    for (const auto& [name, part] : value.items()) {
+      if (value.is_array())
+        result.push_back(sorted(part));
+      else
+        result[name] = sorted(part);
+    }
+    return result;
   }
 
   const ordered_json& root_;
@@ -200,6 +206,7 @@ ordered_json merged_objects(const SchemaAt& at, const ordered_json& root) {
       part.fail("is not supported in 'allOf': expected objects");
     for (const auto& [name, value] : part.schema.items()) {
       if (name == "properties" && value.is_object()) {
+        check_properties(part, merged["properties"].size() + value.size());
         for (const auto& [property, schema] : value.items()) {
           if (merged["properties"].contains(property))
             part.fail("is not supported in 'allOf': it has a property that another part has too");

@@ -46,6 +46,8 @@ struct ObjectParts {
   bool any = false;                    // any object
 };
 ObjectParts object_parts(const SchemaAt& at);
+// Error where one object has too many properties.
+void check_properties(const SchemaAt& at, size_t found);
 void write_object(GrammarWriter& writer, const ObjectParts& parts, const std::function<void(const SchemaAt&)>& value);
 
 // An integer, or a number, between the bounds of the schema.

@@ -240,6 +240,33 @@ BOOST_AUTO_TEST_CASE(alternatives_of_many_values_are_told_apart) {
   BOOST_TEST((std::chrono::steady_clock::now() - begun < std::chrono::seconds(30)));
 }
 
+// Lists of a length that a client may send, and rules that are complete in the opposite order of their texts.
+BOOST_AUTO_TEST_CASE(the_time_grows_with_the_length_alone) {
+  const auto begun = std::chrono::steady_clock::now();
+  json required, parts, objects, properties, definitions;
+  for (int i = 0; i < 300000; ++i) required.push_back(str("x", i)), objects.push_back(json::object());
+  BRAID_CHECK_FAILS(models::json_schema_grammar(json{{"required", required}}.dump()), ErrorKind::input,
+                    "too many properties: at most 1000, found 300000");
+  for (int i = 0; i < 3000; ++i) {
+    json some;
+    for (int j = 0; j < 100; ++j) some[str("x", i * 100 + j)] = true;
+    parts.push_back({{"properties", some}});
+  }
+  BRAID_CHECK_FAILS(models::json_schema_grammar(json{{"allOf", parts}}.dump()), ErrorKind::input,
+                    "too many properties: at most 1000, found 1100");
+  const json values = {{{"const", objects}}, {{"const", 1}}};
+  BRAID_CHECK_FAILS(models::json_schema_grammar(json{{"oneOf", values}}.dump()), ErrorKind::input, "too large");
+  for (int i = 0; i < 490; ++i) {
+    const std::string name = std::to_string(1000 + i), before = "#/$defs/" + std::to_string(999 + i);
+    json object = {{"a", {{"const", std::string(300, 'x')}}}};
+    if (i > 0) object["b"] = {{"$ref", before}};
+    definitions[name] = {{"properties", object}, {"required", {"a", i > 0 ? "b" : "a"}}};
+    properties[name] = {{"$ref", "#/$defs/" + name}};
+  }
+  BOOST_CHECK_NO_THROW(models::json_schema_grammar(json{{"properties", properties}, {"$defs", definitions}}.dump()));
+  BOOST_TEST((std::chrono::steady_clock::now() - begun < std::chrono::seconds(30)));
+}
+
 BOOST_AUTO_TEST_CASE(sizes_are_limited) {
   json deep = {{"type", "null"}};
   for (int i = 0; i < 300; ++i) deep = {{"items", deep}};
