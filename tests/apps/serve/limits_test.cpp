@@ -85,6 +85,18 @@ BOOST_AUTO_TEST_CASE(readers_that_stop_reading_are_closed) {
   check_healthy(server);
 }
 
+BOOST_AUTO_TEST_CASE(clients_that_leave_while_they_read_are_counted) {
+  TestServer server({.send_buffer = 4096});
+  Client client(server.port(), 4096);
+  client.send(Client::post_text("/tokenize", "{\"prompt\": \"" + std::string(1000000, 'x') + "\"}"));
+  BOOST_TEST(client.receive());  // the answer, of 4 MB, is complete, and more of it is to be written
+  client.close();
+  const std::string left = "braid_http_answers_total{route=\"/tokenize\",status=\"499\"}";
+  for (int i = 0; i < 3000 && server.metric(left) < 1; ++i) ::usleep(10000);
+  BOOST_TEST(server.metric(left) == 1);
+  BOOST_TEST(server.metric("braid_http_left_total") == 1);
+}
+
 BOOST_AUTO_TEST_CASE(too_much_behind_a_request_ends_the_connection) {
   TestServer server({.pipelined_bytes = 1000});
   Client client(server.port());
