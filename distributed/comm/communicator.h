@@ -40,7 +40,7 @@ class Work {
   Work() = default;
   explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
   Tensor wait();  // waits for the end and returns the result; call it once
-  bool poll();    // lets the transport proceed, without waiting; true when wait() will not wait
+  bool poll();    // lets the transport proceed, without waiting; true when wait() will not wait for the first transfer
 
  private:
   std::shared_ptr<State> state_;
