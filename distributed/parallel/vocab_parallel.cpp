@@ -71,6 +71,10 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
                      " do not fit: need (B, T, D), (v, D) and (B, T)");
         });
   if (tensor.size() == 1) return linear_cross_entropy(hidden, weight, targets, options);
+  check(vocab.ranks() == tensor.size() && weight.dim(0) == vocab.size(tensor.rank()), op, [&] {
+    return str("weight ", weight.shape(), " of rank ", tensor.rank(), " does not fit a vocabulary of ", vocab.total(),
+               " over ", vocab.ranks(), " ranks of ", tensor.size());
+  });
   check_range(op, targets, vocab.total(), true);
 
   const Backend& b = backend(hidden.device());

@@ -6,6 +6,7 @@
 #include "braid/distributed/comm/thread_transport.h"
 #include "braid/distributed/parallel/vocab_parallel.h"
 #include "tests/distributed/support.h"
+#include "tests/support/compare.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -35,6 +36,19 @@ BOOST_AUTO_TEST_CASE(the_vocabulary_parallel_loss_keeps_its_digits_at_any_size_o
                    "gradient");
     });
   }
+}
+
+// The logit of a target was read behind the columns that are there.
+BOOST_AUTO_TEST_CASE(a_weight_without_its_rows_of_the_vocabulary_is_an_error) {
+  const auto loss_over = [](int ranks) {
+    dist::run_thread_ranks(2, [&](const dist::Communicator& world) {
+      const Tensor target = full({1, 1}, 2, DType::i64);
+      dist::vocab_parallel_cross_entropy(full({1, 1, 2}, 1), full({2, 2}, 1), target, dist::even_partition(6, ranks),
+                                         world);
+    });
+  };
+  BOOST_TEST(throws_with([&] { loss_over(2); }, "does not fit a vocabulary of 6 over 2 ranks of 2"));
+  BOOST_TEST(throws_with([&] { loss_over(3); }, "does not fit a vocabulary of 6 over 3 ranks of 2"));
 }
 
 BOOST_AUTO_TEST_CASE(one_rank_is_the_identity_and_records_nothing) {
