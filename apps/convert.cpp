@@ -1,7 +1,6 @@
 // braid convert: a model folder again, checked, in another type or with other settings.
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"

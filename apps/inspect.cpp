@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
-#include <numeric>
 
 #include "apps/cli/commands.h"
 #include "apps/cli/text.h"
@@ -15,7 +14,6 @@
 #include "apps/train/task/from_config.h"
 #include "apps/train/task/run_data.h"
 #include "braid/models/data/sampler.h"
-#include "braid/models/data/text/batches.h"
 #include "braid/models/data/text/preference_data.h"
 #include "braid/models/data/vision/manifest.h"
 #include "braid/models/families/seq2seq/pairs.h"

@@ -3,7 +3,6 @@
 #include "braid/autograd/graph_svg.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "braid/autograd/detail/graph_view.h"

@@ -1,8 +1,6 @@
 // What record() builds: a node for each op that has a derivative to give.
 #include "braid/autograd/record.h"
 
-#include <utility>
-
 #include "braid/autograd/debug.h"
 #include "braid/autograd/detail/node.h"
 #include "braid/autograd/detail/segment.h"

@@ -3,8 +3,6 @@
 #include <chrono>
 #include <utility>
 
-#include "braid/tensor/device.h"
-
 namespace braid {
 
 namespace {

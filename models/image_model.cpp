@@ -2,7 +2,6 @@
 
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
-#include "braid/models/model_spec.h"
 
 namespace braid::models {
 

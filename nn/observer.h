@@ -2,7 +2,6 @@
 #pragma once
 #include <functional>
 #include <string>
-#include <utility>
 
 #include "braid/tensor/tensor.h"
 

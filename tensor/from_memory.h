@@ -13,7 +13,6 @@
 #include <functional>
 #include <span>
 #include <type_traits>
-#include <vector>
 
 #include "braid/tensor/tensor.h"
 

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
-#include <new>
 
 #include "braid/tensor/base/integers.h"
 #include "braid/tensor/base/lock_at_fork.h"

@@ -2,7 +2,6 @@
 #pragma once
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "apps/cli/command.h"
 #include "braid/models/model_spec.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 
 #include "braid/autograd/ops.h"
 #include "braid/tensor/parallel.h"

@@ -4,7 +4,6 @@
 
 #include "apps/chart/chart.h"
 #include "apps/chart/parts.h"
-#include "apps/chart/style.h"
 #include "apps/cli/text.h"
 
 namespace braid::apps {

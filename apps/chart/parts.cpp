@@ -1,7 +1,6 @@
 #include "apps/chart/parts.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "apps/chart/style.h"
 

@@ -1,7 +1,5 @@
 #include "apps/chart/png.h"
 
-#include <cstdint>
-
 namespace braid::apps {
 namespace {
 

@@ -1,6 +1,5 @@
 #include "apps/chart/svg.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "apps/chart/png.h"

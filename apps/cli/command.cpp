@@ -1,7 +1,6 @@
 #include "apps/cli/command.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <exception>

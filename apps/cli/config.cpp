@@ -1,7 +1,6 @@
 #include "apps/cli/config.h"
 
 #include <algorithm>
-#include <set>
 
 #include "apps/cli/config_file.h"
 #include "apps/cli/text.h"

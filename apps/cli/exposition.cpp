@@ -1,7 +1,5 @@
 #include "apps/cli/exposition.h"
 
-#include <utility>
-
 #include "braid/tensor/error.h"
 
 namespace braid::apps {

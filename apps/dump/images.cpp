@@ -1,6 +1,5 @@
 #include "apps/dump/images.h"
 
-#include <algorithm>
 #include <iterator>
 
 #include "apps/dump/gradients.h"

@@ -1,6 +1,5 @@
 #include "apps/generate/prompts_file.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 

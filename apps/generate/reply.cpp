@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "apps/cli/prompt.h"
 #include "apps/generate/printer.h"
 
 namespace braid::apps {

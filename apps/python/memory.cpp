@@ -1,5 +1,4 @@
 // Memory shared with other libraries by buffers and DLPack, and tensors of nested lists.
-#include <cstring>
 #include <memory>
 
 #include "apps/python/bindings.h"

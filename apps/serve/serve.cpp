@@ -9,7 +9,6 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/loaded_model.h"
-#include "apps/cli/memory_text.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"

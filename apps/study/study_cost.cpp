@@ -11,7 +11,6 @@
 #include "apps/train/plan/machine.h"
 #include "apps/train/plan/step_time.h"
 #include "apps/train/task/from_config.h"
-#include "apps/train/task/run_data.h"
 #include "braid/tensor/error.h"
 
 namespace braid::apps {

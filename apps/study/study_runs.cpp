@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/cli/config_file.h"
 #include "apps/cli/text.h"
 #include "apps/train/config/data_sources.h"
 #include "apps/train/task/from_config.h"

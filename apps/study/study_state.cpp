@@ -16,7 +16,6 @@
 #include "apps/train/log/log.h"
 #include "apps/train/plan/memory.h"
 #include "apps/train/task/from_config.h"
-#include "apps/train/task/run_data.h"
 #include "apps/train/task/task.h"
 #include "braid/autograd/record.h"
 #include "braid/models/cost/size.h"

@@ -7,7 +7,6 @@
 #include "apps/train/log/step_trace.h"
 #include "apps/train/plan/memory.h"
 #include "apps/train/task/from_config.h"
-#include "apps/train/task/run_data.h"
 #include "apps/train/train.h"
 #include "apps/train/training_run.h"
 #include "braid/autograd/trace.h"

@@ -2,8 +2,6 @@
 // to pick, put or add; kernels with ids move these.
 #include "braid/autograd/indexing.h"
 
-#include <algorithm>
-
 #include "braid/autograd/composed.h"
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/entries.h"

@@ -1,6 +1,5 @@
 // Losses. Cross-entropy of logits x (..., V) against target ids t (...); a negative target is not counted.
 //   loss = logsumexp(x) - x[t],   dloss/dx = softmax(x) - onehot(t)
-#include <algorithm>
 
 #include "braid/autograd/composed.h"
 #include "braid/autograd/detail/check.h"

@@ -6,7 +6,6 @@
 //              dv = P^T dy    dk = dS^T q    dq = dS k
 #include <limits>
 #include <map>
-#include <memory>
 #include <mutex>
 
 #include "braid/cuda/attention/cudnn_graph.h"

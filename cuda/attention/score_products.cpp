@@ -1,7 +1,6 @@
 #include "braid/cuda/attention/score_products.h"
 
 #include "braid/cuda/matmul/matmul.h"
-#include "braid/tensor/base/integers.h"
 
 namespace braid::cuda::attention::tensor_core {
 

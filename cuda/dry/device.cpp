@@ -7,7 +7,6 @@
 // (first: cuda/runtime/launch.h needs dim3)
 #include "braid/cuda/dry/log.h"
 #include "braid/cuda/runtime/launch.h"
-#include "braid/cuda/runtime/messages.h"
 #include "braid/tensor/kernels/measured.h"
 #include "braid/tensor/layer_scope.h"
 #include "braid/tensor/trace_device.h"

@@ -3,9 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "braid/tensor/io/atomic_file.h"

@@ -5,9 +5,7 @@
 #include <array>
 #include <bit>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <optional>
 #include <vector>
 
 #include "braid/cuda/matmul/algorithm_file.h"

@@ -1,7 +1,6 @@
 #include "braid/distributed/comm/communicator.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "braid/autograd/debug.h"

@@ -1,7 +1,6 @@
 #include "braid/models/eval/documents.h"
 
 #include <algorithm>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "braid/models/data/prepare/byte_stream.h"

@@ -9,7 +9,6 @@
 #include "braid/models/eval/metrics.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
-#include "braid/tensor/io/json.h"
 
 namespace braid::models::eval {
 namespace {

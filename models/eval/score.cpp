@@ -2,7 +2,6 @@
 
 #include <deque>
 #include <exception>
-#include <memory>
 #include <unordered_map>
 
 #include "braid/models/eval/metrics.h"

@@ -1,9 +1,6 @@
 #include "braid/models/families/family_settings.h"
 
-#include <algorithm>
 #include <numeric>
-
-#include "braid/tensor/base/strings.h"
 
 namespace braid::models {
 

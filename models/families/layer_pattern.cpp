@@ -1,6 +1,5 @@
 #include "braid/models/families/layer_pattern.h"
 
-#include <algorithm>
 #include <charconv>
 
 #include "braid/models/families/family_settings.h"

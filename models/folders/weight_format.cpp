@@ -1,7 +1,6 @@
 #include "braid/models/folders/weight_format.h"
 
 #include <cstdio>
-#include <map>
 
 #include "braid/tensor/base/strings.h"
 

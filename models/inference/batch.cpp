@@ -1,7 +1,6 @@
 #include "braid/models/inference/batch.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
 namespace braid::models {

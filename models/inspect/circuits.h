@@ -11,7 +11,6 @@
 // The weight of the norm before attention is part of W_Q, W_K and W_V; rotation and QK-norm are left out. With Compose
 // these are the circuits of the heads before they are mixed.
 #pragma once
-#include <optional>
 #include <span>
 #include <vector>
 

@@ -6,7 +6,6 @@
 //
 // Probabilities after post-compose may be negative and need not sum to 1: shares() makes a distribution of their sizes.
 #pragma once
-#include <cstdint>
 #include <span>
 #include <vector>
 

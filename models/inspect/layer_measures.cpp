@@ -1,7 +1,5 @@
 #include "braid/models/inspect/layer_measures.h"
 
-#include <cmath>
-
 #include "braid/models/inspect/diversity.h"
 #include "braid/models/inspect/head_patterns.h"
 #include "braid/models/inspect/spectrum.h"

@@ -2,7 +2,6 @@
 //
 //   lens[i] = softmax(logits(norm(hidden.i)))      i = 0: the embedding, i = L: the model itself
 #pragma once
-#include <optional>
 #include <span>
 #include <vector>
 

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "braid/models/study/intervals.h"
-#include "braid/tensor/error.h"
 
 namespace braid::models {
 

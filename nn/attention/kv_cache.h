@@ -3,7 +3,6 @@
 // R = 2 for both stages, instead of the 2 N^2 of merged matrices.
 #pragma once
 #include <array>
-#include <vector>
 
 #include "braid/autograd/dcmha.h"
 #include "braid/nn/attention/attention_cache.h"

@@ -1,7 +1,5 @@
 #include "braid/nn/attention/paged_cache.h"
 
-#include <algorithm>
-
 #include "braid/autograd/paged_attention.h"
 #include "braid/tensor/base/integers.h"
 

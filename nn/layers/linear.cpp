@@ -1,7 +1,6 @@
 #include "braid/nn/layers/linear.h"
 
 #include "braid/autograd/int8.h"
-#include "braid/autograd/ops.h"
 #include "braid/nn/outputs.h"
 
 namespace braid::nn {

@@ -1,6 +1,5 @@
 #include "braid/tensor/cpu/loops.h"
 
-#include <cmath>
 #include <cstring>
 
 #include "braid/tensor/convert.h"

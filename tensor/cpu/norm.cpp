@@ -8,7 +8,6 @@
 // Fused with the residual stream: sum = x + residual takes the place of x while the row is in the cache, and backward a
 // gradient that reached the sum from elsewhere is added to dx. The bits are those of two passes, but for dx in 16 bits,
 // which is rounded once instead of twice.
-#include <algorithm>
 #include <cmath>
 
 #include "braid/tensor/cpu/ivdep.h"

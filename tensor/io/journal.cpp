@@ -1,6 +1,5 @@
 #include "braid/tensor/io/journal.h"
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "braid/tensor/base/strings.h"

@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "braid/tensor/io/file_system.h"
-
 namespace braid::io {
 
 namespace fs = std::filesystem;

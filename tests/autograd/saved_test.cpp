@@ -4,7 +4,6 @@
 #include "braid/autograd.h"
 #include "braid/tensor/memory.h"
 #include "tests/support/compare.h"
-#include "tests/support/throws.h"
 
 namespace braid {
 BOOST_AUTO_TEST_SUITE(saved_for_backward)

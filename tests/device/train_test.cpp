@@ -1,7 +1,6 @@
 // Training, checkpoints, generation and parallel layouts on a device: the same values as on the CPU, everything where
 // it belongs, and one read-back per step.
 #include <boost/test/unit_test.hpp>
-#include <cmath>
 
 #include "braid/distributed/comm/thread_transport.h"
 #include "braid/models/eval/icl_tasks.h"

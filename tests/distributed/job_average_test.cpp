@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "apps/train/log/log.h"
-#include "braid/models/folders/pretrained.h"
 #include "braid/models/training/checkpoint/checkpoint.h"
 #include "braid/models/training/checkpoint/manifest.h"
 #include "braid/models/training/trainer.h"

@@ -1,5 +1,4 @@
 // For targets whose input is JSON, or a byte and then JSON (BRAID_FUZZ_PREFIX of them).
-#include <algorithm>
 #include <cstring>
 
 #include "tests/fuzz/mutate_json.h"

@@ -1,6 +1,5 @@
 #include "braid/nn/init.h"
 
-#include <algorithm>
 #include <boost/test/unit_test.hpp>
 
 #include "braid/autograd/ops.h"

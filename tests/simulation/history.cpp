@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 #include "tests/simulation/random.h"
 

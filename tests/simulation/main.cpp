@@ -1,5 +1,4 @@
 // braid-sim: training runs in a simulated world. See README.md.
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 #include "tests/simulation/corruption.h"
 #include "tests/simulation/judge.h"

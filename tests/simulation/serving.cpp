@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/commands.h"
-#include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 #include "tests/simulation/disk.h"
 #include "tests/simulation/sockets.h"

@@ -1,6 +1,5 @@
 // Comparing with the golden numbers of tests/golden.
 #pragma once
-#include <cstdlib>
 #include <string>
 
 #include "braid/autograd/ops.h"

@@ -1,6 +1,5 @@
 // The derivative of a whole model's loss.
 #pragma once
-#include <utility>
 #include <vector>
 
 #include "braid/autograd.h"

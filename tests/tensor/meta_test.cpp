@@ -2,7 +2,6 @@
 
 #include "braid/tensor/memory.h"
 #include "braid/tensor/tensor.h"
-#include "tests/support/throws.h"
 
 using namespace braid;
 

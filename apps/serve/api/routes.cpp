@@ -1,7 +1,5 @@
 #include "apps/serve/api/routes.h"
 
-#include <algorithm>
-
 #include "apps/serve/api/api_error.h"
 #include "apps/serve/page/page_files.h"
 #include "braid/tensor/base/strings.h"

@@ -1,6 +1,5 @@
 // Access control: API key, Host header, and Origin header, against DNS rebinding and cross-site requests.
 #pragma once
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>

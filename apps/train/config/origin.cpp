@@ -1,8 +1,6 @@
 #include "apps/train/config/origin.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <set>
 
 #include "apps/cli/plan_report.h"
 #include "apps/cli/text.h"

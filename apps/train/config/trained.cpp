@@ -1,7 +1,6 @@
 #include "apps/train/config/trained.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "apps/cli/plan_report.h"
 #include "apps/cli/text.h"

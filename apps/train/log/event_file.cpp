@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstring>
-#include <vector>
 
 #include "apps/cli/version.h"
 #include "braid/distributed/comm/mpi_session.h"

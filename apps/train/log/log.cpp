@@ -1,11 +1,6 @@
 #include "apps/train/log/log.h"
 
-#include <algorithm>
-#include <cmath>
 #include <exception>
-#include <functional>
-#include <optional>
-#include <string_view>
 #include <unordered_set>
 
 #include "apps/cli/text.h"

@@ -3,7 +3,6 @@
 #pragma once
 #include <chrono>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,5 @@
 #include "apps/train/log/weight_hashes.h"
 
-#include <algorithm>
-
 #include "apps/cli/text.h"
 #include "braid/models/training/trainer.h"
 #include "braid/models/whole_parameters.h"

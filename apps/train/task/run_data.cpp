@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "apps/cli/text.h"
 #include "apps/train/config/data_sources.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/checksum.h"

@@ -1,7 +1,6 @@
 // The text of `braid prepare`: documents of the inputs become tokens of the two splits, on all processors, in order.
 #pragma once
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,5 @@
 #include "braid/models/data/prepare/splits.h"
 
-#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>

@@ -2,7 +2,6 @@
 
 #include <utf8proc.h>
 
-#include <array>
 #include <cstring>
 
 #include "braid/models/data/tokenizers/unicode.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "braid/models/data/vision/decode.h"
 #include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/path_status.h"

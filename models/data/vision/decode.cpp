@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "braid/tensor/error.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::models::vision {

@@ -6,7 +6,6 @@
 
 #include "braid/models/data/vision/image.h"
 #include "braid/tensor/base/strings.h"
-#include "braid/tensor/base/utf8.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/checksum.h"

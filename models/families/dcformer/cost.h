@@ -4,7 +4,6 @@
 // K = 2 R M hidden width of the weight generator, C branches, F FFN width, E gates of mgate, V vocabulary, L layers.
 #pragma once
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "braid/distributed/comm/process_mesh.h"

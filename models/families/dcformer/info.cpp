@@ -1,5 +1,4 @@
 // The sections of `braid info` for DCFormer and DCPythia.
-#include <algorithm>
 #include <cstdio>
 
 #include "braid/models/cost/trace.h"

@@ -1,5 +1,4 @@
 // The named models: each size of each model type, its plain baseline, and the keys of single presets.
-#include <algorithm>
 
 #include "braid/models/families/dcformer/config_keys.h"
 #include "braid/models/families/dcformer/model_types.h"

@@ -1,12 +1,10 @@
 // config.json of ViT folders, in and out.
-#include <algorithm>
 #include <set>
 
 #include "braid/models/families/config_file.h"
 #include "braid/models/families/layer_pattern.h"
 #include "braid/models/families/vit/config.h"
 #include "braid/models/folders/merge_json.h"
-#include "braid/tensor/base/strings.h"
 #include "braid/tensor/io/json.h"
 
 namespace braid::models {

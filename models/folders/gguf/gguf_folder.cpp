@@ -1,7 +1,6 @@
 #include "braid/models/folders/gguf/gguf_folder.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "braid/autograd/int8.h"

@@ -1,7 +1,6 @@
 #include "braid/models/inference/constraint/schema.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 

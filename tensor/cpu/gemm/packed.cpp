@@ -12,7 +12,6 @@
 // place in C nor on the size of C, so C may be cut anywhere. Strict kernels (tensor/strict.h) compute every product
 // here.
 #include <algorithm>
-#include <cstring>
 #include <type_traits>
 #include <vector>
 

@@ -6,7 +6,6 @@
 
 #include "apps/chart/heat.h"
 #include "apps/chart/helvetica.h"
-#include "braid/tensor/base/strings.h"
 
 using namespace braid;
 using namespace braid::apps;

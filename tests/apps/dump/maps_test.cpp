@@ -3,7 +3,6 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <regex>
 #include <set>
 

@@ -2,7 +2,6 @@
 #include <boost/test/unit_test.hpp>
 
 #include "braid/models/folders/pretrained.h"
-#include "braid/models/registry.h"
 #include "braid/tensor/base/strings.h"
 #include "tests/apps/generate/byte_model.h"
 #include "tests/apps/support.h"

@@ -1,5 +1,4 @@
 // A BLAS that executes plans by the definition of the product.
-#include <algorithm>
 #include <mutex>
 #include <set>
 

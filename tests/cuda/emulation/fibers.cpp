@@ -4,7 +4,6 @@
 #include <boost/context/preallocated.hpp>
 #include <boost/context/protected_fixedsize_stack.hpp>
 #include <deque>
-#include <memory>
 
 extern "C" {  // of the sanitizers' runtimes; null without them
 #define BRAID_WEAK __attribute__((weak))

@@ -1,5 +1,4 @@
 // Updates of lists of tensors on the GPU, and recorded ones.
-#include <cmath>
 
 #include "braid/autograd/record.h"
 #include "braid/nn/optim/registry.h"

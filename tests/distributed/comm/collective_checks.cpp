@@ -1,5 +1,4 @@
 // Every collective against its meaning, which each rank works out for itself from what all ranks hold.
-#include <bit>
 
 #include "braid/distributed/comm/communicator.h"
 #include "tests/distributed/support.h"

@@ -2,7 +2,6 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "braid/autograd/ops.h"
 #include "tests/support/compare.h"
 
 using namespace braid;

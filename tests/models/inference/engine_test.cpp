@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "tests/models/inference/hash_model.h"
-#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::test;

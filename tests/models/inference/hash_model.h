@@ -2,7 +2,6 @@
 // mixes up two texts, leaves out a token or repeats one gets other tokens. And a pool that shares blocks for it.
 #pragma once
 #include <limits>
-#include <numeric>
 
 #include "braid/autograd/record.h"
 #include "braid/models/inference/engine.h"

@@ -3,7 +3,6 @@
 #include <boost/test/unit_test.hpp>
 #include <deque>
 
-#include "braid/models/inference/batch.h"
 #include "braid/models/inference/engine.h"
 #include "tests/models/inference/hash_model.h"
 #include "tests/models/made_models.h"

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "braid/models/study/intervals.h"
-#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::models;

@@ -7,7 +7,6 @@
 #include "braid/models/training/trainer.h"
 #include "tests/models/support.h"
 #include "tests/support/compare.h"
-#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::test;

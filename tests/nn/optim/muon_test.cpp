@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
-#include <limits>
 
 #include "braid/autograd/record.h"
 #include "braid/nn/attention/attention.h"

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>
-#include <chrono>
 #include <string_view>
 #include <thread>
 

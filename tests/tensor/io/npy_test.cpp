@@ -1,7 +1,6 @@
 #include "braid/tensor/io/npy.h"
 
 #include <boost/test/unit_test.hpp>
-#include <cstring>
 
 #include "tests/support/compare.h"
 #include "tests/support/temp_folder.h"

@@ -2,7 +2,6 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "braid/tensor/io/npy.h"
 #include "tests/support/compare.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"

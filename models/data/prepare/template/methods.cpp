@@ -1,7 +1,6 @@
 // Methods of strings, lists and dicts.
 #include <utf8proc.h>
 #include <algorithm>
-#include <limits>
 
 #include "braid/models/data/prepare/template/functions.h"
 #include "braid/models/data/tokenizers/unicode.h"

@@ -6,8 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "braid/models/data/tokenizers/unicode.h"
-#include "braid/tensor/base/strings.h"
-#include "braid/tensor/error.h"
 
 namespace braid::models::text::jinja {
 namespace {

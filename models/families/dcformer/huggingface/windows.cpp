@@ -11,7 +11,6 @@
 #include "braid/models/families/config_file.h"
 #include "braid/models/families/dcformer/config_keys.h"
 #include "braid/models/families/dcformer/huggingface/config.h"
-#include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 
 namespace braid::models {

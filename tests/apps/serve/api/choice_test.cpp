@@ -2,7 +2,6 @@
 #include "apps/serve/api/choice.h"
 
 #include <boost/test/unit_test.hpp>
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 

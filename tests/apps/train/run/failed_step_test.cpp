@@ -1,5 +1,4 @@
 // A step with NaN or a loss spike: its state is kept, counts as no checkpoint, and the advice of the message helps.
-#include "apps/train/run/failed_step.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,5 @@
 #include "braid/models/data/tasks/tasks.h"
 
-#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <map>
 #include <set>

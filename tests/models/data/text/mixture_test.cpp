@@ -6,7 +6,6 @@
 #include <cmath>
 #include <numeric>
 #include <random>
-#include <set>
 
 #include "tests/support/throws.h"
 using namespace braid;

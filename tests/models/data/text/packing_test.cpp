@@ -1,7 +1,6 @@
 #include "braid/models/data/text/packing.h"
 
 #include <boost/test/unit_test.hpp>
-#include <numeric>
 #include <random>
 
 #include "tests/support/throws.h"

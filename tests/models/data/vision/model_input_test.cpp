@@ -3,7 +3,6 @@
 
 #include <boost/test/unit_test.hpp>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "braid/models/data/vision/dataset.h"
 #include "braid/models/data/vision/prepare.h"

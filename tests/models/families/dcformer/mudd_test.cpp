@@ -7,7 +7,6 @@
 #include "braid/autograd.h"
 #include "braid/models/families/dcformer/cost.h"
 #include "braid/models/folders/pretrained.h"
-#include "braid/models/registry.h"
 #include "braid/tensor/io/safetensors.h"
 #include "tests/models/folders/support.h"
 #include "tests/models/made_models.h"

@@ -6,7 +6,6 @@
 #include "braid/models/families/vit/family.h"
 #include "braid/models/registry.h"
 #include "tests/models/families/vit/support.h"
-#include "tests/models/support.h"
 
 using namespace braid;
 using namespace braid::test;

@@ -2,14 +2,12 @@
 #include "braid/models/families/vit/stem.h"
 
 #include <boost/test/unit_test.hpp>
-#include <filesystem>
 
 #include "braid/models/cost/size.h"
 #include "braid/models/cost/trace.h"
 #include "braid/models/families/vit/model.h"
 #include "braid/models/registry.h"
 #include "tests/models/families/vit/support.h"
-#include "tests/models/support.h"
 #include "tests/support/compare.h"
 
 using namespace braid;
