@@ -37,7 +37,6 @@ class Handle {
   T handle_ = nullptr;
 };
 
-using Stream = Handle<cudaStream_t, cudaStreamDestroy>;
 using Event = Handle<cudaEvent_t, cudaEventDestroy>;
 
 // Makes a GPU the current one, and restores the previous one at the end.

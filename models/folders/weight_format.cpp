@@ -66,24 +66,6 @@ WeightFormat stored_tensors(const io::TensorFiles& files, const std::function<bo
   return format;
 }
 
-WeightFormat one_tensor_per_parameter(const io::TensorFiles& files, const std::vector<nn::NamedTensor>& parameters) {
-  WeightProblems problems;
-  std::set<std::string> known;
-  for (const nn::NamedTensor& p : parameters) {
-    known.insert(p.name);
-    if (const io::TensorInfo* info = files.find(p.name)) {
-      check_stored(*info, p.value.shape(), problems);
-    } else {
-      problems.add(str(p.name, " is missing (expected ", p.value.shape(), ")"));
-    }
-  }
-  for (const io::TensorInfo& info : files.tensors()) {
-    if (known.count(info.name) == 0) problems.add(str(info.name, " ", info.shape, " is not a parameter of this model"));
-  }
-  problems.raise(files.path());
-  return stored_tensors(files);
-}
-
 void split_files(WeightFormat& format, int64_t max_bytes) {
   std::vector<size_t> shard_of;
   size_t shard = 0;

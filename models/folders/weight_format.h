@@ -68,9 +68,6 @@ class WeightReader {
   std::set<std::string> reported_;
 };
 
-// The default form: every parameter is there under its name, nothing else is. Reads no data. Error(input) reports all
-// that is missing, surplus or mis-shaped together.
-WeightFormat one_tensor_per_parameter(const io::TensorFiles& files, const std::vector<nn::NamedTensor>& parameters);
 // The tensors of the folder, without a check, except those for which `ignored` is true.
 WeightFormat stored_tensors(const io::TensorFiles& files, const std::function<bool(const std::string&)>& ignored = {});
 

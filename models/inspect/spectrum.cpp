@@ -154,8 +154,4 @@ double stable_rank(std::span<const double> s) {
   return squares;
 }
 
-int64_t numerical_rank(std::span<const double> s, double tolerance) {
-  return std::ranges::count_if(s, [&](double x) { return x > tolerance * s[0]; });
-}
-
 }  // namespace braid::models

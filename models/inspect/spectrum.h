@@ -26,6 +26,5 @@ double dot(std::span<const double> a, std::span<const double> b);
 // Ranks of a matrix by its descending singular values; 0 for a matrix of zeros.
 double effective_rank(std::span<const double> s);
 double stable_rank(std::span<const double> s);
-int64_t numerical_rank(std::span<const double> s, double tolerance);
 
 }  // namespace braid::models

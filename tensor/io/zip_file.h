@@ -37,8 +37,6 @@ class ZipFile {
   void open(const ZipEntry& entry, const std::function<void(const Read& read)>& use) const;
 
  private:
-  void read_directory();
-
   Reader file_;
   std::vector<ZipEntry> entries_;
 };

@@ -42,7 +42,6 @@ class CompressedStream : public ByteStream {
     begin_ = 0;
     end_ = file_.read_some(input_.data(), input_bytes);
   }
-  bool at_end() const { return begin_ == end_ && file_.remaining() == 0; }
   [[noreturn]] void damaged(const char* kind, const std::string& found) const {
     file_.fail(str("damaged ", kind, " data"), file_position(), "a complete stream", found,
                "the file is truncated or damaged; fetch or compress it again");

@@ -1,6 +1,7 @@
 // Singular values of matrices whose values are known, and the ranks that follow from them.
 #include "braid/models/inspect/spectrum.h"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
@@ -35,7 +36,6 @@ BOOST_AUTO_TEST_CASE(equal_values_count_fully) {
   const std::vector<double> s = singular_values(identity, 5, 5);
   BOOST_TEST(near(effective_rank(s), 5));
   BOOST_TEST(near(stable_rank(s), 5));
-  BOOST_TEST(numerical_rank(s, 1e-9) == 5);
 }
 
 BOOST_AUTO_TEST_CASE(products_have_the_rank_of_their_factors) {
@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(products_have_the_rank_of_their_factors) {
       for (int c = 0; c < d; ++c)
         scores[static_cast<size_t>(i * T + j)] += std::sin(1.7 * i * (c + 1) + 1) * std::cos(0.9 * j * (c + 1));
   const std::vector<double> s = singular_values(scores, T, T);
-  BOOST_TEST(numerical_rank(s, 1e-10) == d);
+  BOOST_TEST(std::ranges::count_if(s, [&](double x) { return x > 1e-10 * s[0]; }) == d);
   BOOST_TEST(effective_rank(s) <= d);
   BOOST_TEST(effective_rank(s) > 1);
 }
