@@ -19,6 +19,12 @@ inline void check_float(const char* op, const Tensor& x) {
         [&] { return str("needs a floating-point tensor, got ", x.dtype(), "; cast(x, DType::f32) makes one"); });
 }
 
+// The axis, counted from the front, of an x that has one.
+inline int axis_of(const char* op, const Tensor& x, int axis) {
+  check(x.rank() >= 1, op, [&] { return str("needs at least one axis, got ", x.shape()); });
+  return normal_axis(axis, x.rank(), op);
+}
+
 // Ids must lie in [0, limit). `negative_allowed`: negative ids mean "not counted". Throws Error(input) naming the first
 // bad id, its position and the range. Waits for the device, unless the ids are there and this thread trusts them.
 void check_ids(const char* op, const char* what, const Tensor& ids, int64_t limit, bool negative_allowed = false);

@@ -85,8 +85,7 @@ Tensor shared_extreme(const char* op, ReduceOp kind, const Tensor& x, Axes over,
 Tensor index_along(const char* op, ReduceOp kind, const Tensor& x, int axis, bool keep) {
   no_gradient(op, x);
   const CalledOp called(op);
-  check(x.rank() >= 1, op, [&] { return str("needs at least one axis, got ", x.shape()); });
-  const int a = normal_axis(axis, x.rank(), op);
+  const int a = axis_of(op, x, axis);
   check(x.dim(a) > 0, op, [&] {
     return a == x.rank() - 1 ? str("the last axis of ", x.shape(), " is empty")
                              : str("axis ", axis, " of ", x.shape(), " is empty");

@@ -10,11 +10,6 @@ namespace braid {
 
 namespace {
 
-int scan_axis(const char* op, const Tensor& x, int axis) {
-  check(x.rank() >= 1, op, [&] { return str("needs at least one axis, got ", x.shape()); });
-  return normal_axis(axis, x.rank(), op);
-}
-
 // f of x with the axis as the last one.
 template <class F>
 Tensor along_last(const Tensor& x, int axis, F&& f) {
@@ -74,7 +69,7 @@ ValuesAndIndices running_extreme(const char* op, const Tensor& x, bool smallest)
 }
 
 ValuesAndIndices running_extreme_along(const char* op, const Tensor& x, int axis, bool smallest) {
-  const int a = scan_axis(op, x, axis);
+  const int a = axis_of(op, x, axis);
   if (a == x.rank() - 1) return running_extreme(op, x, smallest);
   const ValuesAndIndices y = running_extreme(op, transpose(x, a, -1), smallest);
   return {transpose(y.values, a, -1), y.indices.transposed(a, -1)};
@@ -97,14 +92,14 @@ Tensor log_running_sum(const Tensor& x) {
 }  // namespace
 
 Tensor cumsum(const Tensor& x, int axis) {
-  return along_last(x, scan_axis("cumsum", x, axis), [](const Tensor& rows) { return running_sum(rows, false); });
+  return along_last(x, axis_of("cumsum", x, axis), [](const Tensor& rows) { return running_sum(rows, false); });
 }
 
 // y_i = x_i y_(i-1), y_0 = x_0
 Tensor cumprod(const Tensor& x, int axis) {
   const CalledOp called("cumprod");
   check_float("cumprod", x);
-  return along_last(x, scan_axis("cumprod", x, axis), [](const Tensor& rows) {
+  return along_last(x, axis_of("cumprod", x, axis), [](const Tensor& rows) {
     if (rows.numel() == 0) return reshape(rows, rows.shape());
     Shape shape = rows.shape();
     shape[-1] -= 1;
@@ -119,7 +114,7 @@ ValuesAndIndices cummin(const Tensor& x, int axis) { return running_extreme_alon
 Tensor logcumsumexp(const Tensor& x, int axis) {
   const CalledOp called("logcumsumexp");
   check_float("logcumsumexp", x);
-  const int a = scan_axis("logcumsumexp", x, axis);
+  const int a = axis_of("logcumsumexp", x, axis);
   return cast(along_last(cast(x, accumulate_type(x.dtype())), a, log_running_sum), x.dtype());
 }
 
@@ -129,7 +124,7 @@ Tensor linear_recurrence(const Tensor& a, const Tensor& b, int axis, bool revers
   check_same("linear_recurrence", a, b);
   check(a.shape() == b.shape(), "linear_recurrence",
         [&] { return str("needs factors and terms of one shape, got ", a.shape(), " and ", b.shape()); });
-  const int last = b.rank() - 1, at = scan_axis("linear_recurrence", b, axis);
+  const int last = b.rank() - 1, at = axis_of("linear_recurrence", b, axis);
   if (at == last) return recurrence_of_rows("linear_recurrence", a, b, reverse);
   return transpose(recurrence_of_rows("linear_recurrence", transpose(a, at, -1), transpose(b, at, -1), reverse), at,
                    -1);
@@ -138,7 +133,7 @@ Tensor linear_recurrence(const Tensor& a, const Tensor& b, int axis, bool revers
 Tensor diff(const Tensor& x, int64_t order, int axis) {
   const CalledOp called("diff");
   check(order >= 0, "diff", [&] { return str("needs an order of at least 0, got ", order); });
-  const int a = scan_axis("diff", x, axis);
+  const int a = axis_of("diff", x, axis);
   Tensor y = order == 0 || x.dim(a) == 0 ? reshape(x, x.shape()) : x;
   for (int64_t n = y.dim(a); order > 0 && n > 0; --order, --n) y = sub(slice(y, a, 1, n), slice(y, a, 0, n - 1));
   return y;

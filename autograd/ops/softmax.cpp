@@ -1,3 +1,4 @@
+#include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/composed_gradients.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
@@ -20,8 +21,7 @@ Tensor softmax_again(const Tensor& y, const detail::History& of_x) {
 
 // y_i = exp(x_i) / sum_j exp(x_j) along the axis.   dx = y * (dy - sum_j y_j dy_j)
 Tensor softmax(const Tensor& x, int axis) {
-  check(x.rank() >= 1, "softmax", [&] { return str("needs at least one axis, got ", x.shape()); });
-  const int a = normal_axis(axis, x.rank(), "softmax");
+  const int a = axis_of("softmax", x, axis);
   if (a != x.rank() - 1) return transpose(softmax(transpose(x, a, -1)), a, -1);
   Tensor in = x.detach().contiguous(), y = empty_like(x);
   backend(x.device()).softmax.forward(in, y);
@@ -38,8 +38,7 @@ Tensor softmax(const Tensor& x, int axis) {
 
 // y = x - log sum_j exp(x_j).   dx = dy - softmax(x) sum_j dy_j
 Tensor log_softmax(const Tensor& x, int axis) {
-  check(x.rank() >= 1, "log_softmax", [&] { return str("needs at least one axis, got ", x.shape()); });
-  const int a = normal_axis(axis, x.rank(), "log_softmax");
+  const int a = axis_of("log_softmax", x, axis);
   if (a != x.rank() - 1) return transpose(log_softmax(transpose(x, a, -1)), a, -1);
   Tensor in = x.detach().contiguous(), y = empty_like(x);
   backend(x.device()).softmax.log_forward(in, y);

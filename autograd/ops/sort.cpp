@@ -25,13 +25,8 @@ ValuesAndIndices sorted_rows(const char* op, const Tensor& x, bool descending, i
   return {values, indices};
 }
 
-int sort_axis(const char* op, const Tensor& x, int axis) {
-  check(x.rank() >= 1, op, [&] { return str("needs at least one axis, got ", x.shape()); });
-  return normal_axis(axis, x.rank(), op);
-}
-
 ValuesAndIndices sorted(const char* op, const Tensor& x, int axis, bool descending, int64_t k = -1) {
-  const int a = sort_axis(op, x, axis);
+  const int a = axis_of(op, x, axis);
   if (k < 0) k = x.dim(a);
   if (a == x.rank() - 1) return sorted_rows(op, x, descending, k);
   const ValuesAndIndices y = sorted_rows(op, transpose(x, a, -1), descending, k);
@@ -39,7 +34,7 @@ ValuesAndIndices sorted(const char* op, const Tensor& x, int axis, bool descendi
 }
 
 ValuesAndIndices first_k(const Tensor& x, int64_t k, int axis, bool largest) {
-  const int a = sort_axis("topk", x, axis);
+  const int a = axis_of("topk", x, axis);
   check(k >= 0 && k <= x.dim(a), "topk", [&] {
     const std::string name = a == x.rank() - 1 ? "the last axis" : str("axis ", axis);
     return str("needs k between 0 and the size of ", name, " of ", x.shape(), ", got ", k);
@@ -63,7 +58,7 @@ Tensor argsort(const Tensor& x, int axis, bool descending) {
 
 ValuesAndIndices kthvalue(const Tensor& x, int64_t k, int axis, bool keep) {
   const CalledOp called("kthvalue");
-  const int a = sort_axis("kthvalue", x, axis);
+  const int a = axis_of("kthvalue", x, axis);
   check(k >= 1 && k <= x.dim(a), "kthvalue",
         [&] { return str("needs k between 1 and the size of axis ", axis, " of ", x.shape(), ", got ", k); });
   const axes::Rows rows("kthvalue", x, {a});
@@ -97,7 +92,7 @@ std::vector<Tensor> quantiles_of_rows(const char* op, const Tensor& x, const std
 
 Tensor quantile_along(const char* op, const Tensor& x, double q, int axis, bool keep) {
   const CalledOp called(op);
-  const axes::Rows rows(op, x, {sort_axis(op, x, axis)});
+  const axes::Rows rows(op, x, {axis_of(op, x, axis)});
   return rows.result(quantiles_of_rows(op, rows.to_rows(x), {q})[0], keep);
 }
 
@@ -113,7 +108,7 @@ Tensor quantile(const Tensor& x, double q, int axis, bool keep) { return quantil
 Tensor quantile(const Tensor& x, const std::vector<double>& qs, int axis, bool keep) {
   const CalledOp called("quantile");
   check(!qs.empty(), "quantile", "needs at least one quantile, got none");
-  const axes::Rows rows("quantile", x, {sort_axis("quantile", x, axis)});
+  const axes::Rows rows("quantile", x, {axis_of("quantile", x, axis)});
   std::vector<Tensor> found;
   for (const Tensor& y : quantiles_of_rows("quantile", rows.to_rows(x), qs)) found.push_back(rows.result(y, keep));
   return stack(found);

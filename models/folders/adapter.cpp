@@ -1,7 +1,6 @@
 #include "braid/models/folders/adapter.h"
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 
 #include "braid/models/model_spec.h"
@@ -12,11 +11,6 @@ namespace braid::models {
 namespace fs = std::filesystem;
 
 namespace {
-
-bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.shape() == b.shape() &&
-         std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.numel() * size_of(a.dtype()))) == 0;
-}
 
 // The pairs of a file, layer by layer of the model, and complete weights beside them.
 class PairReader {
@@ -38,7 +32,7 @@ class PairReader {
       return whole.empty() ? parts : whole;
     }
     const bool one = parts.size() == b.tensors.size() &&
-                     std::ranges::all_of(parts, [&](const LoraPair& p) { return same_bits(p.a, parts[0].a); });
+                     std::ranges::all_of(parts, [&](const LoraPair& p) { return equal_bytes(p.a, parts[0].a); });
     if (!one) return parts;
     std::vector<Tensor> rows;
     for (const LoraPair& p : parts) rows.push_back(p.b);

@@ -1,7 +1,6 @@
 #include "braid/models/folders/folder.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <set>
 
@@ -29,11 +28,6 @@ const std::string* note_on(const TensorNotes& notes, const std::string& name) {
 // The length of "layers.<i>." at the start of a name; 0: none.
 size_t layer_prefix(const std::string& name) {
   return name.starts_with(kLayers) ? name.find('.', kLayers.size()) + 1 : 0;
-}
-
-bool equal_bytes(const Tensor& a, const Tensor& b) {
-  return a.shape() == b.shape() &&
-         std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.numel() * size_of(a.dtype()))) == 0;
 }
 
 Tensor identity_matrices(const Shape& shape) {  // (G, M, M)

@@ -1,6 +1,7 @@
 #include "braid/models/folders/weight_format.h"
 
 #include <cstdio>
+#include <cstring>
 
 #include "braid/tensor/base/strings.h"
 
@@ -34,6 +35,11 @@ void check_stored(const io::TensorInfo& info, const Shape& shape, WeightProblems
   } else if (!info.loadable || !is_float(info.dtype)) {
     problems.add(str(info.name, " ", shape, " has type ", info.dtype_name, ", expected F64, F32, BF16 or F16"));
   }
+}
+
+bool equal_bytes(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() &&
+         std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.numel() * size_of(a.dtype()))) == 0;
 }
 
 Tensor WeightReader::load(const std::string& name) {

@@ -51,6 +51,8 @@ class WeightProblems {
 // Adds a problem unless the stored tensor has this shape and a floating-point type.
 void check_stored(const io::TensorInfo& info, const Shape& shape, WeightProblems& problems);
 
+bool equal_bytes(const Tensor& a, const Tensor& b);  // of one type: one shape and equal bytes
+
 // Reads the tensors of a folder and collects the errors in them.
 class WeightReader {
  public:
