@@ -350,11 +350,7 @@ Command inspect_command() {
           {{.name = "DATA",
             .help =
                 "folder that braid prepare wrote, settings of a run (RUN/config.resolved.toml), run or checkpoint"}},
-      .flags = {{.name = "split",
-                 .value = "NAME",
-                 .help = "split to read",
-                 .fallback = "train",
-                 .rule = models::one_of({"train", "val"})},
+      .flags = {value_flag("split", "NAME", "split to read", "train", models::one_of({"train", "val"})),
                 integer_flag("documents", "N", "documents or samples to show", "3", 0, 1e6),
                 integer_flag("first", "N", "the first of them, from 1", "1", 1),
                 integer_flag("tokens", "N", "most tokens to show of each", "200", 1, 1e9),

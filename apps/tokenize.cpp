@@ -174,13 +174,11 @@ Command tokenize_command() {
                       {.name = "TEXT", .help = "text to show; without it standard input is read", .required = false}},
       .flags =
           {{.name = "file", .alias = 'f', .value = "FILE", .help = "show the text of a file; - is standard input"},
-           {.name = "jsonl",
-            .value = "IN OUT",
-            .help =
-                "tokenize every line {\"text\": text} of IN; OUT gets its ids, their text, and that without specials"},
-           {.name = "text-field",
-            .value = "NAME",
-            .help = "field of the lines of --jsonl that holds the text (default: text, or t where there is none)"},
+           value_flag(
+               "jsonl", "IN OUT",
+               "tokenize every line {\"text\": text} of IN; OUT gets its ids, their text, and that without specials"),
+           value_flag("text-field", "NAME",
+                      "field of the lines of --jsonl that holds the text (default: text, or t where there is none)"),
            {.name = "special", .help = "add the tokens of the tokenizer's template, such as a beginning of text"},
            {.name = "as-text", .help = "take special tokens in the text as text"},
            {.name = "stats", .help = "print bytes, tokens and the speed of encoding to stderr"},

@@ -237,9 +237,8 @@ Command analyze_command() {
                    2, 65536),
       integer_flag("tokens", "N", "most tokens read in all", "1024", 2, 1e9),
       integer_flag("show", "N", "tokens of the maps", "64", 2, 512),
-      {.name = "sections",
-       .value = "LIST",
-       .help = "some of maps, mixing, rank, diversity, patterns, circuits, ablation, lens (default: all there are)"},
+      value_flag("sections", "LIST",
+                 "some of maps, mixing, rank, diversity, patterns, circuits, ablation, lens (default: all there are)"),
       medium_flag(),
       dtype_flag("arithmetic"),
       device_flag()};

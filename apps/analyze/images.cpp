@@ -259,14 +259,12 @@ int analyze_images(const Arguments& arguments) {
 }
 
 std::vector<Flag> image_flags() {
-  return {{.name = "pictures",
-           .value = "DATA",
-           .help = "for an image model, instead of a text: the validation split of what braid prepare --images wrote"},
-          {.name = "heads",
-           .value = "LIST",
-           .help = "beside --pictures: LAYER.HEAD,... from 0.0 (default: of the last layers)"},
-          integer_flag("show-pictures", "N", "beside --pictures: images whose attention is shown", "6", 1, 100),
-          integer_flag("limit", "N", "beside --pictures: only so many images; 0 = all", "0", 0, 1e9)};
+  return {
+      value_flag("pictures", "DATA",
+                 "for an image model, instead of a text: the validation split of what braid prepare --images wrote"),
+      value_flag("heads", "LIST", "beside --pictures: LAYER.HEAD,... from 0.0 (default: of the last layers)"),
+      integer_flag("show-pictures", "N", "beside --pictures: images whose attention is shown", "6", 1, 100),
+      integer_flag("limit", "N", "beside --pictures: only so many images; 0 = all", "0", 0, 1e9)};
 }
 
 }  // namespace braid::apps::analyze

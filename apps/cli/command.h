@@ -30,6 +30,10 @@ struct Flag {
   std::string option = "";      // the library's name of what it sets; empty: its own, with _ for -
 };
 
+inline Flag value_flag(std::string name, std::string value, std::string help, std::string fallback = "",
+                       models::ValueRule rule = {}) {
+  return {name, 0, value, help, fallback, rule};
+}
 // Flags whose values are numbers from min to max.
 inline constexpr double unlimited = std::numeric_limits<double>::infinity();
 inline Flag integer_flag(std::string name, std::string value, std::string help, std::string fallback, double min,

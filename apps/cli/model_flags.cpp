@@ -18,18 +18,15 @@ models::ValueRule float_type(std::vector<std::string> choices) {
 }
 
 Flag profile_flag() {
-  return {.name = "profile",
-          .value = "NAME",
-          .help = "program of the authors whose arithmetic is followed, instead of what the folder says",
-          .rule = models::one_of(models::model_profiles())};
+  return value_flag("profile", "NAME",
+                    "program of the authors whose arithmetic is followed, instead of what the folder says", "",
+                    models::one_of(models::model_profiles()));
 }
 
 Flag base_flag() {
-  return {.name = "base",
-          .value = "FOLDER",
-          .help =
-              "model that MODEL changes where that is a folder with LoRA alone, as the package PEFT writes it "
-              "(default: base_model_name_or_path of its adapter_config.json, if it names a local folder)"};
+  return value_flag("base", "FOLDER",
+                    "model that MODEL changes where that is a folder with LoRA alone, as the package PEFT writes it "
+                    "(default: base_model_name_or_path of its adapter_config.json, if it names a local folder)");
 }
 
 std::filesystem::path base_of(const Arguments& arguments) {
@@ -59,11 +56,7 @@ Flag dtype_flag(const std::string& help, const std::string& fallback) {
 std::vector<Flag> sampling_flags() {
   return {number_flag("temperature", "X", "0: always the likeliest token", "0.8", 0, 100, 't'),
           integer_flag("top-k", "K", "only the K likeliest tokens, 0 = all", "0", 0, 1e9),
-          {.name = "top-p",
-           .value = "P",
-           .help = "only the likeliest tokens that make up P; 0: the likeliest one",
-           .fallback = "1",
-           .rule = {.type = models::ValueType::number, .min = 0, .max = 1}},
+          number_flag("top-p", "P", "only the likeliest tokens that make up P; 0: the likeliest one", "1", 0, 1),
           number_flag("min-p", "P", "only tokens at least P times as likely as the likeliest", "0", 0, 1),
           number_flag("repetition-penalty", "X", "1 = none; above 1 discourages tokens seen before", "1", 0.01, 100),
           integer_flag("seed", "N", "of the random draws", "0", 0, 9e15)};

@@ -148,10 +148,9 @@ int run_dump(const Arguments& arguments) {
 
 std::vector<Flag> dump_flags() {
   std::vector<Flag> flags = {
-      {.name = "ids",
-       .value = "IDS",
-       .help = "1,2,3, or a safetensors file with input_ids (B, T) and optional targets (-100: not counted), or "
-               "pixel_values (B, C, H, W) and optional labels"}};
+      value_flag("ids", "IDS",
+                 "1,2,3, or a safetensors file with input_ids (B, T) and optional targets (-100: not counted), or "
+                 "pixel_values (B, C, H, W) and optional labels")};
   for (Flag& flag : prompt_flags("text instead of --ids; - reads it from standard input"))
     flags.push_back(std::move(flag));
   const Flag rest[] = {

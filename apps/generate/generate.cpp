@@ -259,20 +259,17 @@ int run_generate(const Arguments& arguments) {
 std::vector<Flag> generate_flags() {
   std::vector<Flag> flags = prompt_flags("text to continue; - reads it from standard input");
   const auto add = [&](std::vector<Flag> more) { std::ranges::move(more, std::back_inserter(flags)); };
-  add({{.name = "ids",
-        .value = "1,2,3",
-        .help = "token ids instead of --prompt; without a tokenizer ids are printed, a line for each sample"},
-       {.name = "prompts",
-        .value = "FILE",
-        .help = "continue every line of a file that is not blank, or the field prompt of every line of a .jsonl file"},
+  add({value_flag("ids", "1,2,3",
+                  "token ids instead of --prompt; without a tokenizer ids are printed, a line for each sample"),
+       value_flag(
+           "prompts", "FILE",
+           "continue every line of a file that is not blank, or the field prompt of every line of a .jsonl file"),
        integer_flag("batch", "N", "prompts of --prompts that are continued at a time", "16", 1, 1e6),
        {.name = "out", .alias = 'o', .value = "FILE", .help = "write the replies to --prompts there, as JSON lines"},
        {.name = "interactive",
         .alias = 'i',
         .help = "read a prompt from each line of standard input and continue the conversation; --prompt begins it"},
-       {.name = "template",
-        .value = "TEXT",
-        .help = "text around each prompt, with {prompt} in it, or a file that holds one"},
+       value_flag("template", "TEXT", "text around each prompt, with {prompt} in it, or a file that holds one"),
        integer_flag("tokens", "N", "maximum number of tokens to add", "256", 1, 1e9, 'n')});
   add(sampling_flags());
   add({{.name = "stop", .value = "TEXT", .help = "end before this text; may be given several times", .repeated = true},

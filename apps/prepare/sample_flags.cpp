@@ -19,14 +19,9 @@ std::vector<Flag> sample_flags() {
        .help = "samples are pairs for braid train to prefer one of: a prompt with a chosen and a rejected answer; with "
                "--chat they may be messages"},
       {.name = "escape", .alias = 'e', .help = "read \\n, \\t, \\r, \\xHH in --chat as these characters"},
-      {.name = "prompt-field",
-       .value = "NAME",
-       .help = "field of a line with the prompt",
-       .fallback = defaults.prompt_field},
-      {.name = "answer-field",
-       .value = "NAME",
-       .help = "field of a line with the answer (by default also completion)",
-       .fallback = defaults.answer_field}};
+      value_flag("prompt-field", "NAME", "field of a line with the prompt", defaults.prompt_field),
+      value_flag("answer-field", "NAME", "field of a line with the answer (by default also completion)",
+                 defaults.answer_field)};
 }
 
 std::optional<models::text::SampleFormat> sample_format(const Arguments& arguments) {
@@ -48,8 +43,7 @@ std::optional<models::text::SampleFormat> sample_format(const Arguments& argumen
       return str("--", name, " is for text: expected none of it beside --answers, --chat and --preferences");
     });
   }
-  models::text::SampleFormat format;
-  format.folder = arguments.has("chat") && arguments.get("chat") == "folder";
+  models::text::SampleFormat format{.folder = arguments.has("chat") && arguments.get("chat") == "folder"};
   if (arguments.has("chat") && !format.folder)
     format.chat = models::text::ChatTemplate::parse(flag_text(arguments, arguments.get("chat")));
   format.preferences = preferences;

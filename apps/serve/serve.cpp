@@ -142,16 +142,12 @@ std::string route_table() {
 
 std::vector<Flag> serve_flags() {
   std::vector<Flag> flags = {
-      {.name = "host",
-       .value = "ADDRESS",
-       .help = "address to listen on; others than this machine's own need a key",
-       .fallback = "127.0.0.1"},
+      value_flag("host", "ADDRESS", "address to listen on; others than this machine's own need a key", "127.0.0.1"),
       integer_flag("port", "N", "port to listen on, 0 = any free one", "8000", 0, 65535),
       {.name = "port-file", .value = "FILE", .help = "write the port there, once requests are accepted"},
-      {.name = "key-file",
-       .value = "FILE",
-       .help = "requests must have the key in this file, which only its owner may read (default: of the environment "
-               "variable BRAID_API_KEY; none: no key)"},
+      value_flag("key-file", "FILE",
+                 "requests must have the key in this file, which only its owner may read (default: of the environment "
+                 "variable BRAID_API_KEY; none: no key)"),
       {.name = "allow-host",
        .value = "NAME",
        .help = "name under which the server is asked, besides localhost and its address",

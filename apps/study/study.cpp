@@ -181,18 +181,14 @@ Command study_command() {
                  .help = "print the runs with their cost, and the time of the whole here and on H100"},
                 {.name = "report", .help = "train nothing: write the report of the runs that are finished"},
                 medium_flag(),
-                {.name = "part",
-                 .value = "I/N",
-                 .help =
-                     "train every N-th run from the I-th on: N processes or hosts with the same folder share a study"},
-                {.name = "budget",
-                 .value = "TIME",
-                 .help = "90s, 10m, 2h: each run trains as many steps as fit into it here, in place of the file's "
-                         "budgets"},
-                {.name = "metric",
-                 .value = "UNIT",
-                 .help = "of losses in the report, in place of the file's",
-                 .rule = models::one_of({"nats-per-token", "bits-per-byte"})},
+                value_flag(
+                    "part", "I/N",
+                    "train every N-th run from the I-th on: N processes or hosts with the same folder share a study"),
+                value_flag("budget", "TIME",
+                           "90s, 10m, 2h: each run trains as many steps as fit into it here, in place of the file's "
+                           "budgets"),
+                value_flag("metric", "UNIT", "of losses in the report, in place of the file's", "",
+                           models::one_of({"nats-per-token", "bits-per-byte"})),
                 {.name = "device", .value = "DEVICE", .help = "same as run.device=DEVICE for every run"},
                 integer_flag("threads", "N", "same as run.threads=N for every run; 0 = all that the process may use",
                              "", 0, 4096)},
