@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(a_classifier_of_vectors_trains_and_resumes_bit_for_bit) {
     if (i == 0) first = last;
     if (i < 10) stopped.step(i);
     if (i == 9)
-      models::CheckpointWriter(run.path(), 2).save(stopped.trainer, nullptr, {10, 60, 1.0, 3, 0, "vectors"}, "");
+      models::CheckpointWriter(run.path, 2).save(stopped.trainer, nullptr, {10, 60, 1.0, 3, 0, "vectors"}, "");
   }
   BOOST_TEST(last < first / 2);
   Training resumed;
@@ -189,9 +189,9 @@ BOOST_AUTO_TEST_CASE(its_checkpoint_is_a_model_folder_that_info_reports) {
   const Scratch run;
   Training t;
   t.step(0);
-  models::CheckpointWriter(run.path(), 2).save(t.trainer, nullptr, {1, 6, 1.0, 3, 0, "vectors"}, "");
+  models::CheckpointWriter(run.path, 2).save(t.trainer, nullptr, {1, 6, 1.0, 3, 0, "vectors"}, "");
 
-  const models::LoadedModel loaded = models::load_model(models::find_model(run.path()));
+  const models::LoadedModel loaded = models::load_model(models::find_model(run.path));
   BOOST_TEST(!loaded.tokenizer);
   BOOST_TEST(loaded.model->spec()->model_type() == "classifier");
   NoGrad off;
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(its_checkpoint_is_a_model_folder_that_info_reports) {
   models::save_as_loaded(*loaded.model, loaded.format, run / "again", DType::f64);
   BOOST_TEST(models::inspect_model(run / "again").format->describe() == "f64");
 
-  const std::string text = apps::info_text(run.path().string());
+  const std::string text = apps::info_text(run.path.string());
   for (const char* part : {"hidden                       8", "features", "total", "75", "Weights in the folder"})
     BOOST_TEST(text.find(part) != std::string::npos, std::string("'") + part + "' is not in: " + text);
   const std::string json = apps::info_text("classifier-tiny", {.settings = {{"hidden", "16"}}, .json = true});

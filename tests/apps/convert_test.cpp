@@ -24,11 +24,6 @@ namespace {
 
 const std::string kGolden = source_dir() + "/tests/golden/";
 
-void has(const std::string& text, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts)
-    BOOST_TEST(text.find(part) != std::string::npos, "'" + part + "' is not in:\n" + text);
-}
-
 std::string dump(const fs::path& folder, const fs::path& out, const std::string& more = "") {
   return "dump " + folder.string() + " --ids " + kGolden + "model_dcformer_lg/golden.safetensors --dtype f64 --out " +
          out.string() + " " + more;
@@ -166,7 +161,7 @@ BOOST_AUTO_TEST_CASE(an_error_leaves_nothing_and_is_no_absence) {
     BOOST_TEST_CONTEXT(call << " of " << part) {
       const Outcome result = run(command, fault(call, part, 0, 1, cause));
       BOOST_TEST(result.code == code, result.output);
-      BOOST_TEST(std::distance(fs::directory_iterator(scratch.path()), {}) == 1);
+      BOOST_TEST(std::distance(fs::directory_iterator(scratch.path), {}) == 1);
     }
   }
   const Outcome result = run(command, fault("open", "in/README.md", 0, 1, EINTR));  // repeated

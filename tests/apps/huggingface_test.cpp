@@ -19,11 +19,6 @@ namespace {
 
 const fs::path kFolders = source_dir() + "/tests/golden/hf";
 
-void has(const std::string& text, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts)
-    BOOST_TEST(text.find(part) != std::string::npos, "'" + part + "' is not in:\n" + text);
-}
-
 std::set<std::string> names_in(const fs::path& folder) {
   std::set<std::string> names;
   const io::TensorFiles files(folder.string());

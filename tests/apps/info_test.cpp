@@ -7,18 +7,10 @@
 
 BOOST_AUTO_TEST_SUITE(info)
 
+using braid::test::has;
 using braid::test::run;
 using braid::test::Scratch;
 using braid::test::write;
-
-namespace {
-
-void has(const std::string& text, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts)
-    BOOST_TEST(text.find(part) != std::string::npos, "'" + part + "' is not in: " + text);
-}
-
-}  // namespace
 
 BOOST_AUTO_TEST_CASE(a_preset_as_a_table) {
   const auto result = run("info dcformer-405m");
@@ -88,7 +80,7 @@ BOOST_AUTO_TEST_CASE(a_folder_and_a_file) {
   const Scratch scratch;
   const auto config = braid::models::configure("dcformer-tiny", {});
   write(scratch / "config.json", braid::models::write_config(config));
-  for (const std::string& model : {scratch.path().string(), (scratch / "config.json").string()}) {
+  for (const std::string& model : {scratch.path.string(), (scratch / "config.json").string()}) {
     const auto result = run("info " + model + " vocab_size=300");
     BOOST_TEST(result.code == 0);
     has(result.output, {"vocab_size                   300", "head_dim                     32"});
@@ -108,9 +100,9 @@ BOOST_AUTO_TEST_CASE(bad_requests) {
   rejected("dcformer-tiny --seq-len 513", 2, {"--seq-len", "block_size = 512", "found 513"});
   rejected("dcformer-tiny --batch 0", 2, {"--batch", "found '0'"});
   rejected((scratch / "missing.json").string(), 3, {"missing.json"});
-  rejected(scratch.path().string(), 3, {"config.json"});
+  rejected(scratch.path.string(), 3, {"config.json"});
   write(scratch / "config.json", "{\"model_type\": \"dcformer\"}");
-  rejected(scratch.path().string(), 3, {"missing key", "'vocab_size'"});
+  rejected(scratch.path.string(), 3, {"missing key", "'vocab_size'"});
 }
 
 BOOST_AUTO_TEST_CASE(help_lists_presets_and_keys) {

@@ -17,6 +17,7 @@ using namespace braid::apps;
 
 BOOST_AUTO_TEST_SUITE(plot)
 
+using braid::test::count;
 using braid::test::run;
 using braid::test::Scratch;
 using braid::test::slurp;
@@ -31,12 +32,6 @@ static void make_run(const std::filesystem::path& folder, int64_t steps, double 
     if (step % 10 == 0) row["val_loss"] = row["loss"] + 0.125, row["task_acc"] = 0.5;
     log.append(row);
   }
-}
-
-static size_t count(const std::string& text, const std::string& part) {
-  size_t found = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
 }
 
 BOOST_AUTO_TEST_CASE(one_run_gets_its_chart_and_numbers) {
@@ -237,7 +232,7 @@ BOOST_AUTO_TEST_CASE(losses_of_zero_on_a_logarithmic_axis) {
   const Scratch scratch;
   const auto title_of = [&](const std::string& rows) {
     write(scratch / "log.csv", "step,loss\n" + rows);
-    BOOST_TEST(run("plot " + scratch.path().string() + " --log-y").code == 0);
+    BOOST_TEST(run("plot " + scratch.path.string() + " --log-y").code == 0);
     const std::string svg = slurp(scratch / "plots/run.svg");
     return svg.substr(svg.find("Loss (nats per token)"), 32);
   };
@@ -249,7 +244,7 @@ BOOST_AUTO_TEST_CASE(its_own_numbers_are_the_same_runs_again) {
   const Scratch scratch;
   make_run(scratch / "a", 30, 1);
   make_run(scratch / "b", 20, 2);
-  const std::string here = scratch.path().string();
+  const std::string here = scratch.path.string();
   const std::string words =
       run("plot " + here + "/a " + here + "/b --name 'x, \"y\"' --name z -o " + here + "/p.svg").output;
   const auto again = run("plot " + here + "/p.csv -o " + here + "/q.svg");
@@ -261,7 +256,7 @@ BOOST_AUTO_TEST_CASE(its_own_numbers_are_the_same_runs_again) {
 
 BOOST_AUTO_TEST_CASE(runs_of_one_name_are_told_apart) {
   const Scratch scratch;
-  const std::string here = scratch.path().string();
+  const std::string here = scratch.path.string();
   for (const char* folder : {"x/a/run", "y/a/run", "y/b/run"}) make_run(scratch / folder, 20, 1);
   const auto names = [](const std::string& csv) {  // in their order
     std::vector<std::string> found;
@@ -302,8 +297,7 @@ BOOST_AUTO_TEST_CASE(losses_one_unit_apart_are_drawn_as_equal) {
     const char* limits = braid::test::kAddressSanitizer || braid::test::kThreadSanitizer
                              ? "ulimit -t 200;"
                              : "ulimit -v 8000000; ulimit -t 20;";
-    for (const char* flag : {"", " --log-y"})
-      BOOST_TEST(run("plot " + scratch.path().string() + flag, limits).code == 0);
+    for (const char* flag : {"", " --log-y"}) BOOST_TEST(run("plot " + scratch.path.string() + flag, limits).code == 0);
   }
 }
 
@@ -313,7 +307,7 @@ BOOST_AUTO_TEST_CASE(runs_without_a_step_are_left_out) {
   std::filesystem::create_directories(scratch / "out/b");
   RunLog(scratch / "out/b", 0);
   std::filesystem::create_directories(scratch / "out/data");
-  const std::string out = scratch.path().string();
+  const std::string out = scratch.path.string();
   auto result = run("plot " + out + "/out/* -o " + out + "/all.svg");
   BOOST_TEST(result.code == 0, result.output);
   BOOST_TEST(result.output.find("out/b has no step yet: left out") != std::string::npos, result.output);
@@ -342,7 +336,7 @@ BOOST_AUTO_TEST_CASE(any_name_of_a_folder_gives_valid_text) {
 BOOST_AUTO_TEST_CASE(a_pipe_named_log_is_rejected_at_once) {
   const Scratch scratch;
   BOOST_REQUIRE(::mkfifo((scratch / "log.csv").c_str(), 0600) == 0);
-  const auto result = run("plot " + scratch.path().string(), "timeout 20");
+  const auto result = run("plot " + scratch.path.string(), "timeout 20");
   BOOST_TEST(result.code == 3, result.output);
   BOOST_TEST(result.output.find("found a device or pipe") != std::string::npos, result.output);
 }
@@ -356,7 +350,7 @@ BOOST_AUTO_TEST_CASE(bad_input_gets_a_sentence_and_writes_nothing) {
     BOOST_TEST(count(result.output, "\n") == 1u, result.output);
     BOOST_TEST(result.output.find(words) != std::string::npos, result.output);
   };
-  const std::string here = scratch.path().string();
+  const std::string here = scratch.path.string();
   write(scratch / "nan.csv", "step,loss\n1,nan\n");
   write(scratch / "log.csv", "step,loss\n1,2\n2,1\n");
   failure(here + "/none", 3, "No such file");

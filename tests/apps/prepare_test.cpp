@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(bad_input_gets_a_sentence_and_writes_nothing) {
   };
   write(scratch / "empty.txt", "");
   failure("-o " + data, 2, "nothing to prepare");
-  failure(scratch.path().string(), 2, "--out is missing");
+  failure(scratch.path.string(), 2, "--out is missing");
   failure((scratch / "none").string() + " -o " + data, 3, "none");
   failure((scratch / "empty.txt").string() + " -o " + data, 3, "empty.txt");
   failure("--tasks 5 -o -", 2, "--out - is no name");
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(a_request_to_stop_leaves_nothing_behind) {
   const auto result = process.wait();
   BOOST_TEST(result.code == 75);
   BOOST_TEST(result.output.find("stopped by SIGTERM; nothing was written") != std::string::npos, result.output);
-  BOOST_TEST(std::filesystem::is_empty(scratch.path()));
+  BOOST_TEST(std::filesystem::is_empty(scratch.path));
 }
 
 // What prepare works with is not left in the data folder, nor an error taken for an absence.

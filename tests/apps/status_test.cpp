@@ -104,8 +104,8 @@ BOOST_AUTO_TEST_CASE(several_runs_are_a_table_and_others_are_left_out) {
       std::string::npos);
   const Scratch damaged;
   write(damaged / "log.csv", "step,loss,val_loss\n1,5\n");
-  check_failure(run("status " + damaged.path().string()), 3, "broken log in ");
-  const Outcome rest = run("status " + damaged.path().string() + " " + here);
+  check_failure(run("status " + damaged.path.string()), 3, "broken log in ");
+  const Outcome rest = run("status " + damaged.path.string() + " " + here);
   BOOST_TEST(rest.code == 0);
   BOOST_TEST(rest.output.find("left out: broken log in ") != std::string::npos, rest.output);
   BOOST_TEST(rest.output.find("finished") != std::string::npos, rest.output);
@@ -115,9 +115,9 @@ BOOST_AUTO_TEST_CASE(several_runs_are_a_table_and_others_are_left_out) {
 BOOST_AUTO_TEST_CASE(earlier_runs_are_judged_by_their_log) {
   const Scratch old;
   write(old / "log.csv", "step,loss,val_loss\n1,5,\n2,4,4.5\n3,3.5,\n");
-  BOOST_TEST(shows(old.path(), "  unknown  step 3/?  loss 3.5000  val 4.5000"));
+  BOOST_TEST(shows(old.path, "  unknown  step 3/?  loss 3.5000  val 4.5000"));
   write(old / "config.resolved.toml", "[train]\nsteps = 3\n");
-  BOOST_TEST(shows(old.path(), "  finished  step 3/3 (100%)"));
+  BOOST_TEST(shows(old.path, "  finished  step 3/3 (100%)"));
 }
 
 // The head of a run: on the terminal, in log.jsonl and in config.resolved.toml.

@@ -13,29 +13,14 @@
 #include <utility>
 #include <vector>
 
-#include "braid/tensor/error.h"
 #include "tests/support/places.h"
+#include "tests/support/temp_folder.h"
 
 namespace braid::test {
 
-// A folder of its own under the system's temporary folder, removed at the end.
-class Scratch {
- public:
-  Scratch() {
-    static int count = 0;
-    path_ = std::filesystem::temp_directory_path() /
-            ("braid-apps-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
-    std::filesystem::create_directories(path_);
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
+// A folder whose files are paths.
+struct Scratch : TempFolder {
+  std::filesystem::path operator/(const std::string& name) const { return path / name; }
 };
 
 inline void write(const std::filesystem::path& file, const std::string& text) {
@@ -55,6 +40,16 @@ struct Outcome {
 };
 inline bool has(const Outcome& result, const std::string& words) {
   return result.output.find(words) != std::string::npos;
+}
+
+inline void has(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts)
+    BOOST_TEST(text.find(part) != std::string::npos, "'" + part + "' is not in:\n" + text);
+}
+inline size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
 }
 
 // The real program, run by a shell. `before`: shell words in front of it, such as "ulimit -f 100;".
@@ -120,14 +115,5 @@ class Process {
   pid_t pid_ = -1;
   std::FILE* output_ = nullptr;
 };
-
-// For BOOST_CHECK_EXCEPTION: an Error of this kind whose message contains the words.
-inline auto says(ErrorKind kind, std::string words) {
-  return [kind, words](const Error& error) {
-    const bool ok = error.kind() == kind && std::string(error.what()).find(words) != std::string::npos;
-    if (!ok) BOOST_TEST_MESSAGE("got kind " << int(error.kind()) << ": " << error.what() << "\nwanted: " << words);
-    return ok;
-  };
-}
 
 }  // namespace braid::test

@@ -20,14 +20,7 @@ BOOST_AUTO_TEST_SUITE(device_training)
 
 namespace {
 
-models::Batch batch(int64_t step, int64_t rows = 4, int64_t length = 24) {
-  std::vector<int64_t> ids, targets;
-  for (int64_t i = 0; i < rows * length; ++i) {
-    ids.push_back((i * 31 + step * 7 + i * i) % 200);
-    targets.push_back((i * 17 + step) % 200);
-  }
-  return models::text_batch(from_vector(ids, {rows, length}), from_vector(targets, {rows, length}));
-}
+models::Batch batch(int64_t step, int64_t rows = 4) { return small_batch(step, rows, 24); }
 
 // A run on a device, whole or a rank's part of it.
 struct Training {
@@ -137,18 +130,18 @@ BOOST_AUTO_TEST_CASE(checkpoints_go_from_device_to_device) {
   for (Device from : {kCpu, kStandIn}) {
     Training saved(from, DType::bf16);
     saved.step(0);
-    ScratchFolder run;
-    models::CheckpointWriter(run.path(), 2).save(*saved.trainer, &tokenizer, {1, 8, 1.0, 1, 24, "data"}, "");
+    TempFolder run;
+    models::CheckpointWriter(run.path, 2).save(*saved.trainer, &tokenizer, {1, 8, 1.0, 1, 24, "data"}, "");
     for (Device to : {kCpu, kStandIn}) {
       Training loaded(to, DType::bf16);
-      models::load_checkpoint(run.path() / models::step_name(1), *loaded.trainer);
+      models::load_checkpoint(run.path / models::step_name(1), *loaded.trainer);
       for (size_t i = 0; i < saved.trainer->parameters().size(); ++i) {
         const nn::NamedTensor &a = saved.trainer->parameters()[i], &b = loaded.trainer->parameters()[i];
         BOOST_TEST((b.value.device() == to));
         BOOST_TEST(is_close(b.value.detach().to(kCpu), a.value.detach().to(kCpu), 0), a.name);
       }
       if (to == from) BOOST_TEST(loaded.step(1) == saved.step(1));
-      if (to == from) models::load_checkpoint(run.path() / models::step_name(1), *saved.trainer);
+      if (to == from) models::load_checkpoint(run.path / models::step_name(1), *saved.trainer);
     }
   }
 }

@@ -49,7 +49,7 @@ models::TrainingSetup setup_of(const Shape3& s, const dist::ProcessMesh& mesh,
 
 void check_volume(const std::string& kind, const models::DcformerConfig& config, const Shape3& s,
                   DType dtype = DType::f32, bool recompute = false) {
-  dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+  on_ranks(s, [&](const dist::Communicator& world) {
     dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
     auto model = make_model(config, mesh, dtype == DType::bf16 ? DType::f32 : dtype, recompute);
     models::Trainer trainer(*model, {}, 1.0, mesh, dtype);

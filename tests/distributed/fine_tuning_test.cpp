@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(every_layout_trains_as_one_process_does) {
       if ((c.kind == "dcpythia" || c.kind == "llama-folder") && s.tensor == 1)
         continue;  // what LoRA adds is about tensor ranks
       const std::string what = c.kind + ", " + str(s);
-      dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+      on_ranks(s, [&](const dist::Communicator& world) {
         Result got;
         Training(c, world, s).finish(got, 0);
         expect_same(got, want, what);
@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(an_adapter_is_added_to_the_shards_of_each_rank) {
   const double expected = models::evaluate(*whole.model, {batch}, {});
   for (const bool merged : {true, false}) {
     for (const Shape3& s : kLayouts) {
-      dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+      on_ranks(s, [&](const dist::Communicator& world) {
         const dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
         const auto loaded = models::load_model(folder.path, {.mesh = mesh, .merge_adapter = merged, .base = base});
         const double loss = models::evaluate(*loaded.model, share_of(batch, mesh), mesh);

@@ -24,9 +24,7 @@ const Shape3 kMeshes[] = {{1, 1, 2}, {1, 2, 1}, {1, 2, 2}, {1, 1, 3}};
 // Runs f(mesh) on all ranks; "" or the first failure.
 std::string on_mesh(const Shape3& s, const std::function<void(const dist::ProcessMesh&)>& f) {
   try {
-    dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
-      f(dist::make_mesh(world, s.data, s.context, s.tensor));
-    });
+    on_ranks(s, [&](const dist::Communicator& world) { f(dist::make_mesh(world, s.data, s.context, s.tensor)); });
   } catch (const Error& e) {
     return str(s) + ": " + e.what();
   }

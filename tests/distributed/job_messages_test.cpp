@@ -8,16 +8,6 @@ using namespace braid::test::jobs;
 
 BOOST_AUTO_TEST_SUITE(job_messages)
 
-namespace {
-
-int count(const std::string& text, const std::string& part) {
-  int found = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
-
-}  // namespace
-
 // All ranks find the mistake by themselves: rank 0 prints it, all end in order with the same code.
 BOOST_AUTO_TEST_CASE(a_wrong_setting_is_said_once_and_without_an_abort) {
   const std::string quiet = mpirun(2) + "--quiet ";  // without the report of mpirun itself on exit codes

@@ -30,12 +30,6 @@ Outcome study(int ranks, const fs::path& file, const std::string& flags = "") {
   return run("timeout 120 " + launcher + test::braid_program() + " study " + file.string() + " " + flags);
 }
 
-int count(const std::string& text, const std::string& part) {
-  int found = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
-
 // Validation losses by run.
 std::map<std::string, double> losses(const fs::path& out) {
   std::map<std::string, double> values;

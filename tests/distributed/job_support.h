@@ -92,6 +92,12 @@ inline std::string mpirun(int ranks) {
   return line.str();
 }
 
+inline int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
 struct Outcome {
   int code;
   std::string output;

@@ -1,8 +1,10 @@
 // The same training run on one process and on many: losses, gradients and weights must agree.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 
+#include "braid/distributed/comm/thread_transport.h"
 #include "braid/models/families/dcformer/model.h"
 #include "braid/models/training/trainer.h"
 #include "tests/distributed/support.h"
@@ -19,6 +21,11 @@ struct Shape3 {
 inline std::string str(const Shape3& s) {
   return "data " + std::to_string(s.data) + " context " + std::to_string(s.context) + " tensor " +
          std::to_string(s.tensor);
+}
+
+// Runs body on a rank of each place, on threads.
+inline void on_ranks(const Shape3& s, const std::function<void(const dist::Communicator&)>& body) {
+  dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), body);
 }
 
 // The samples of a step; masked targets, very unevenly.

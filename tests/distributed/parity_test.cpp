@@ -20,7 +20,7 @@ constexpr int64_t kSamples = 8, kLength = 21;
 std::string difference(const std::string& kind, const Shape3& s, int64_t steps, bool recompute = false) {
   const Record& want = reference(kind, steps, kSamples, kLength);
   try {
-    dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+    on_ranks(s, [&](const dist::Communicator& world) {
       dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
       Record got = train(parity_config(kind), mesh, steps, kSamples, kLength, DType::f64, recompute);
       expect_parity(got, want, 1e-12, 1e-11, world.rank() == 0, kind + ", " + str(s));
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(attention_within_documents) {
     const Record joined = train(parity_config(kind), {}, 1, 4, kLength);
     BOOST_TEST(std::fabs(want.losses[0] - joined.losses[0]) > 1e-4);
     for (const Shape3& s : {Shape3{1, 1, 2}, Shape3{1, 2, 1}, Shape3{1, 2, 2}, Shape3{2, 1, 2}}) {
-      dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+      on_ranks(s, [&](const dist::Communicator& world) {
         const Record got = run(dist::make_mesh(world, s.data, s.context, s.tensor), s.data == 2);
         expect_parity(got, want, 1e-12, 1e-11, world.rank() == 0, kind + (", " + str(s)));
       });
@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(dropout_is_that_of_one_process) {
     const Record want = run({}, false, 0.3);
     BOOST_TEST(std::fabs(want.losses[0] - run({}, false, 0).losses[0]) > 1e-2);
     for (const Shape3& s : {Shape3{1, 1, 2}, Shape3{1, 1, 3}, Shape3{1, 2, 1}, Shape3{1, 2, 2}, Shape3{2, 1, 2}}) {
-      dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+      on_ranks(s, [&](const dist::Communicator& world) {
         const Record got = run(dist::make_mesh(world, s.data, s.context, s.tensor), s.data == 2, 0.3);
         expect_parity(got, want, 1e-12, 1e-11, world.rank() == 0, kind + (", " + str(s)));
       });
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(mixed_precision_in_every_layout) {
     for (const Shape3& s :
          {Shape3{1, 1, 1}, Shape3{2, 1, 1}, Shape3{1, 2, 1}, Shape3{1, 1, 2}, Shape3{1, 2, 2}, Shape3{2, 1, 2}}) {
       BOOST_TEST_CONTEXT(kind << " " << str(s)) {
-        dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+        on_ranks(s, [&](const dist::Communicator& world) {
           dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
           auto run = [&](bool recompute) {
             return train(parity_config(kind), mesh, 6, kSamples, kLength, DType::bf16, recompute, 1e-3);

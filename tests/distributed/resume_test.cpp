@@ -46,10 +46,6 @@ struct Training {
   }
 };
 
-void on_ranks(const Shape3& s, const std::function<void(const dist::Communicator&)>& body) {
-  dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), body);
-}
-
 }  // namespace
 
 namespace {

@@ -48,7 +48,7 @@ Distances measure(const std::string& kind, const std::vector<Shape3>& layouts, i
     d.noise = std::fmax(d.noise, distance(moved, one));
   }
   for (const Shape3& s : layouts) {
-    dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+    on_ranks(s, [&](const dist::Communicator& world) {
       dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
       Record got = train(parity_config(kind), mesh, steps, kSamples, kLength, DType::f64, false, lr);
       if (parity) expect_parity(got, one, 1e-12, 1e-11, world.rank() == 0, kind + ", " + str(s));

@@ -59,7 +59,7 @@ inline void on_strict_ranks(const StrictLayout& layout,
   const int threads_before = threads();
   set_threads(layout.threads);
   const Shape3& s = layout.mesh;
-  dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+  on_ranks(s, [&](const dist::Communicator& world) {
     const StrictBits scope(layout.strict);
     body(world, dist::make_mesh(world, s.data, s.context, s.tensor));
   });

@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(a_data_rank_has_consecutive_samples_of_the_step) {
 BOOST_AUTO_TEST_CASE(without_the_scope_layouts_differ) {
   const auto norms = [](const Shape3& s) {
     std::vector<double> found;
-    dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+    on_ranks(s, [&](const dist::Communicator& world) {
       const dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
       const Record record = train(parity_config("dcformer"), mesh, 2, 8, kLength, DType::f32);
       if (world.rank() == 0) found = record.norms;
@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(without_the_scope_layouts_differ) {
 BOOST_AUTO_TEST_CASE(losses_of_sources_are_those_of_one_process) {
   const auto losses = [](const Shape3& s) {
     std::vector<double> found;
-    dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+    on_ranks(s, [&](const dist::Communicator& world) {
       const StrictBits scope;
       const models::DcformerConfig config = parity_config("dcformer");
       const dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);

@@ -58,10 +58,6 @@ struct Training {
   }
 };
 
-void on_ranks(const Shape3& s, const std::function<void(const dist::Communicator&)>& body) {
-  dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), body);
-}
-
 Values values_in(const std::filesystem::path& file) {
   Values all;
   const io::SafetensorsFile tensors(file.string());

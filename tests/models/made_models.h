@@ -35,6 +35,18 @@ inline models::Dcformer small_model(DType dtype = DType::f64) {
   return model;
 }
 
+// Frozen, its dynamic weights large enough to matter.
+inline models::Dcformer frozen_model(const models::DcformerConfig& c, DType dtype = DType::f64) {
+  models::Dcformer model(c, {5, 0});
+  nn::freeze(model);
+  model.to(dtype);
+  for (nn::NamedTensor& p : nn::parameters(model)) {
+    const bool small = p.name.find("dyn_w_proj.") != std::string::npos && !p.name.ends_with("dw1");
+    if (small) p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({9, 9}, p.name.c_str())));
+  }
+  return model;
+}
+
 // The settings of a model with each attention variant, with several on some layers, with each name of `compose`, and
 // with each kind of connections over depth.
 inline std::vector<Keys> variant_keys() {

@@ -1,13 +1,10 @@
 // A model small enough to train in a test.
 #pragma once
-#include <unistd.h>
-
-#include <filesystem>
-
 #include "braid/models/batch.h"
 #include "braid/models/families/dcformer/config_keys.h"
 #include "braid/models/families/dcformer/model.h"
 #include "braid/models/folders/pretrained.h"
+#include "tests/support/temp_folder.h"
 
 namespace braid::test {
 
@@ -27,36 +24,18 @@ inline models::DcformerConfig small_config(const std::string& preset = "dcformer
   return config;
 }
 
-// Tokens that follow from `salt`, (2, 16).
-inline models::Batch small_batch(int64_t salt) {
+// Tokens that follow from `salt`, (rows, length).
+inline models::Batch small_batch(int64_t salt, int64_t rows = 2, int64_t length = 16) {
   std::vector<int64_t> ids, targets;
-  for (int64_t i = 0; i < 32; ++i) {
+  for (int64_t i = 0; i < rows * length; ++i) {
     ids.push_back((i * 31 + salt * 7 + i * i) % 200);
     targets.push_back((i * 17 + salt) % 200);
   }
-  return models::text_batch(from_vector(ids, {2, 16}), from_vector(targets, {2, 16}));
+  return models::text_batch(from_vector(ids, {rows, length}), from_vector(targets, {rows, length}));
 }
 
 inline models::Dcformer& dcformer(const models::LoadedModel& loaded) {
   return dynamic_cast<models::Dcformer&>(*loaded.model);
 }
-
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    static int count = 0;
-    path_ = std::filesystem::temp_directory_path() /
-            ("braid-models-" + std::to_string(getpid()) + "-" + std::to_string(count++));
-    std::filesystem::create_directories(path_);
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace braid::test

@@ -10,6 +10,7 @@
 #include "tests/apps/generate/byte_model.h"
 #include "tests/apps/support.h"
 #include "tests/support/places.h"
+#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::apps;
@@ -67,9 +68,9 @@ BOOST_AUTO_TEST_CASE(an_answer_continues_the_turns_so_far) {
 BOOST_AUTO_TEST_CASE(again_undo_and_reset) {
   Talk talk({.system = "be brief"});
   BOOST_TEST(talk.roles() == "s");
-  BOOST_CHECK_EXCEPTION(talk.conversation.again([](std::string_view) {}), Error,
-                        says(ErrorKind::setting, "there is no answer to draw anew"));
-  BOOST_CHECK_EXCEPTION(talk.conversation.undo(), Error, says(ErrorKind::setting, "nothing to take back"));
+  BRAID_CHECK_FAILS(talk.conversation.again([](std::string_view) {}), ErrorKind::setting,
+                    "there is no answer to draw anew");
+  BRAID_CHECK_FAILS(talk.conversation.undo(), ErrorKind::setting, "nothing to take back");
   bool changed = false;
   std::string last = talk.say("a").text;
   for (int i = 0; i < 5; ++i) {
@@ -101,8 +102,8 @@ BOOST_AUTO_TEST_CASE(the_oldest_turns_give_way) {
   BOOST_TEST(dropped > 0);
   BOOST_TEST(dropped % 2 == 0);
   const std::string roles = talk.roles();
-  BOOST_CHECK_EXCEPTION(talk.say(std::string(static_cast<size_t>(longest), 'x')), Error,
-                        says(ErrorKind::setting, "this is too long for the model"));
+  BRAID_CHECK_FAILS(talk.say(std::string(static_cast<size_t>(longest), 'x')), ErrorKind::setting,
+                    "this is too long for the model");
   BOOST_TEST(talk.roles() == roles);
 }
 
@@ -125,14 +126,14 @@ BOOST_AUTO_TEST_CASE(settings) {
   BOOST_TEST(c.again([](std::string_view) {}).text == likeliest);  // no draw, whatever the seed
   c.set("temperature", "1"), c.set("top-p", "0");
   BOOST_TEST(c.again([](std::string_view) {}).text == likeliest);
-  BOOST_CHECK_EXCEPTION(c.set("temperatur", "1"), Error, says(ErrorKind::setting, "did you mean 'temperature'"));
+  BRAID_CHECK_FAILS(c.set("temperatur", "1"), ErrorKind::setting, "did you mean 'temperature'");
   for (const auto& [name, value] : std::map<std::string, std::string>{{"temperature", "-1"},
                                                                       {"top-p", "1.1"},
                                                                       {"top-k", "1.5"},
                                                                       {"min-p", "2"},
                                                                       {"tokens", "0"},
                                                                       {"repetition-penalty", "x"}})
-    BOOST_CHECK_EXCEPTION(c.set(name, value), Error, says(ErrorKind::setting, "bad value for " + name));
+    BRAID_CHECK_FAILS(c.set(name, value), ErrorKind::setting, "bad value for " + name);
 }
 
 BOOST_AUTO_TEST_CASE(commands) {
@@ -153,9 +154,9 @@ BOOST_AUTO_TEST_CASE(commands) {
   const nlohmann::json saved = nlohmann::json::parse(slurp(scratch / "talk.jsonl"));
   BOOST_TEST(saved["messages"].size() == 3U);
   BOOST_TEST(saved["messages"][2]["content"].get<std::string>() == c.turns()[2].content);
-  BOOST_CHECK_EXCEPTION(take_line("/save /no/such/folder/x", c), Error, says(ErrorKind::output, "/no/such/folder"));
+  BRAID_CHECK_FAILS(take_line("/save /no/such/folder/x", c), ErrorKind::output, "/no/such/folder");
   BOOST_TEST((take_line("/reset", c).kind == Kind::done && talk.roles() == "s"));
-  BOOST_CHECK_EXCEPTION(take_line(save, c), Error, says(ErrorKind::setting, "nothing was said yet"));
+  BRAID_CHECK_FAILS(take_line(save, c), ErrorKind::setting, "nothing was said yet");
   talk.say("ho");
   take_line(save, c);  // a second line: the conversation saved before stays
   const std::vector<std::string> lines = detail::split(slurp(scratch / "talk.jsonl"), '\n');
@@ -167,9 +168,9 @@ BOOST_AUTO_TEST_CASE(commands) {
   BOOST_TEST(nlohmann::json::parse(c.json())["messages"][1]["content"].get<std::string>() == "caf\uFFFD");
   for (const char* name : {"/help", "/undo", "/set", "/system", "/save", "/reset", "/again", "/history", "/quit"})
     BOOST_TEST(take_line("/help", c).words.find(name) != std::string::npos, name);
-  BOOST_CHECK_EXCEPTION(take_line("/rest", c), Error, says(ErrorKind::setting, "did you mean 'reset'"));
-  BOOST_CHECK_EXCEPTION(take_line("/reset now", c), Error, says(ErrorKind::setting, "takes no argument"));
-  BOOST_CHECK_EXCEPTION(take_line("/save", c), Error, says(ErrorKind::setting, "needs the name of a file"));
+  BRAID_CHECK_FAILS(take_line("/rest", c), ErrorKind::setting, "did you mean 'reset'");
+  BRAID_CHECK_FAILS(take_line("/reset now", c), ErrorKind::setting, "takes no argument");
+  BRAID_CHECK_FAILS(take_line("/save", c), ErrorKind::setting, "needs the name of a file");
 }
 
 BOOST_AUTO_TEST_CASE(the_program) {

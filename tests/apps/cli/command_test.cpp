@@ -11,6 +11,7 @@
 #include "apps/cli/version.h"
 #include "braid/tensor/base/float_mode.h"
 #include "tests/apps/support.h"
+#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::apps;
@@ -18,7 +19,6 @@ using namespace braid::apps;
 BOOST_AUTO_TEST_SUITE(command)
 
 using braid::test::run;
-using braid::test::says;
 
 static Command sample() {
   return {.name = "cook",
@@ -161,19 +161,18 @@ BOOST_AUTO_TEST_CASE(says_what_is_wrong) {
   BOOST_TEST(parse_failure({}) == "DISH is missing (what); usage: braid cook DISH [SIDE...] [key=value ...] [flags]");
   Command strict = sample();
   strict.flags[0].required = true;
-  BOOST_CHECK_EXCEPTION(parse_arguments(strict, {"soup"}), Error,
-                        says(ErrorKind::setting, "--out is missing (where); usage: braid cook DISH"));
+  BRAID_CHECK_FAILS(parse_arguments(strict, {"soup"}), ErrorKind::setting,
+                    "--out is missing (where); usage: braid cook DISH");
   strict.flags[0].required = false;
   strict.positionals.pop_back();
   strict.overrides = "";
-  BOOST_CHECK_EXCEPTION(parse_arguments(strict, {"soup", "a=b"}), Error,
-                        says(ErrorKind::setting, "argument 'a=b' is one too many"));
+  BRAID_CHECK_FAILS(parse_arguments(strict, {"soup", "a=b"}), ErrorKind::setting, "argument 'a=b' is one too many");
 }
 
 BOOST_AUTO_TEST_CASE(names_outside_the_table_are_bugs) {
   const Arguments a = parse_arguments(sample(), {"soup"});
-  BOOST_CHECK_EXCEPTION(a.get("heta"), Error, says(ErrorKind::misuse, "no 'heta'"));
-  BOOST_CHECK_EXCEPTION(a.get_float("salt"), Error, says(ErrorKind::misuse, "--salt has no number"));
+  BRAID_CHECK_FAILS(a.get("heta"), ErrorKind::misuse, "no 'heta'");
+  BRAID_CHECK_FAILS(a.get_float("salt"), ErrorKind::misuse, "--salt has no number");
 }
 
 BOOST_AUTO_TEST_CASE(help_shows_every_row_of_the_table) {

@@ -3,20 +3,19 @@
 #include <boost/test/unit_test.hpp>
 
 #include "tests/apps/support.h"
+#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::apps;
 
 BOOST_AUTO_TEST_SUITE(prompt)
 
-using braid::test::says;
-
 BOOST_AUTO_TEST_CASE(escapes) {
   BOOST_TEST(unescape("a\\n\\tb\\\\n\\x41\\\"\\'") == "a\n\tb\\nA\"'");
   BOOST_TEST((unescape("\\0\\xfF") == std::string("\0\xff", 2)));
   BOOST_TEST(unescape("") == "");
   for (const char* bad : {"\\q", "end\\", "\\x4", "\\xzz"})
-    BOOST_CHECK_EXCEPTION(unescape(bad), Error, says(ErrorKind::setting, "unknown escape"));
+    BRAID_CHECK_FAILS(unescape(bad), ErrorKind::setting, "unknown escape");
 }
 
 BOOST_AUTO_TEST_CASE(templates) {
@@ -28,8 +27,8 @@ BOOST_AUTO_TEST_CASE(templates) {
   test::write(file, "<{prompt}>\n\n");
   BOOST_TEST(PromptTemplate(file)("x") == "<x>\n");
   test::write(file, "no place");
-  BOOST_CHECK_EXCEPTION(PromptTemplate{file}, Error, says(ErrorKind::setting, "found none in " + file));
-  BOOST_CHECK_EXCEPTION(PromptTemplate{"Hello"}, Error, says(ErrorKind::setting, "found 'Hello'"));
+  BRAID_CHECK_FAILS(PromptTemplate{file}, ErrorKind::setting, "found none in " + file);
+  BRAID_CHECK_FAILS(PromptTemplate{"Hello"}, ErrorKind::setting, "found 'Hello'");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(inputs_that_do_not_fit_the_attention) {
     }
     if (x) tensors.emplace_back(name, x);
     io::save_safetensors((scratch / "inputs.safetensors").string(), tensors);
-    const Outcome result = run("dump --grad " + scratch.path().string() + " -o " + (scratch / "out").string());
+    const Outcome result = run("dump --grad " + scratch.path.string() + " -o " + (scratch / "out").string());
     BOOST_TEST(result.code == 3, result.output);
     BOOST_TEST(result.output.find(words) != std::string::npos, result.output);
     BOOST_TEST(!fs::exists(scratch / "out"));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/apps/support.h"
+#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::apps;
@@ -74,14 +75,12 @@ BOOST_AUTO_TEST_CASE(without_a_path_nothing_is_written) {
 BOOST_AUTO_TEST_CASE(results_of_something_else) {
   { ResultFile file(path, print, task); }
   const Fingerprint other = {{"model", "13"}, {"task", "a"}};
-  BOOST_CHECK_EXCEPTION(ResultFile(path, other, task), Error,
-                        says(ErrorKind::setting,
-                             "holds results of something else: expected model = 13, found 12; give "
-                             "another folder with --out, or remove " +
-                                 path));
+  BRAID_CHECK_FAILS(ResultFile(path, other, task), ErrorKind::setting,
+                    "holds results of something else: expected model = 13, found 12; give "
+                    "another folder with --out, or remove " +
+                        path);
   const Fingerprint more = {{"model", "12"}, {"task", "a"}, {"shots", "2"}};
-  BOOST_CHECK_EXCEPTION(ResultFile(path, more, task), Error,
-                        says(ErrorKind::setting, "expected shots = 2, found none"));
+  BRAID_CHECK_FAILS(ResultFile(path, more, task), ErrorKind::setting, "expected shots = 2, found none");
 }
 
 BOOST_AUTO_TEST_CASE(damaged_lines) {
@@ -89,7 +88,7 @@ BOOST_AUTO_TEST_CASE(damaged_lines) {
   const std::string head = slurp(path);
   const auto rejects = [&](const std::string& text, const std::string& words) {
     write(path, text);
-    BOOST_CHECK_EXCEPTION(ResultFile(path, print, task), Error, says(ErrorKind::input, words));
+    BRAID_CHECK_FAILS(ResultFile(path, print, task), ErrorKind::input, words);
   };
   const std::string good = R"({"item":0,"logprobs":[-1,-2],"greedy":["1","01"]})";
   rejects("{}\n", "bad line 1 in " + path + ": expected the head of a file of results, found {}");
@@ -133,8 +132,7 @@ BOOST_AUTO_TEST_CASE(texts_of_a_task_that_generates) {
   BOOST_TEST((file.finish()[0] == made));
   for (const char* bad : {R"({"item":0,"texts":["a"]})", R"({"item":0,"texts":["a",1]})", R"({"item":0})"}) {
     write(path, head + bad + "\n");
-    BOOST_CHECK_EXCEPTION(ResultFile(path, print, writer), Error,
-                          says(ErrorKind::input, "expected the scores of item 0"));
+    BRAID_CHECK_FAILS(ResultFile(path, print, writer), ErrorKind::input, "expected the scores of item 0");
   }
 }
 

@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "tests/apps/support.h"
+#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::apps;
@@ -22,7 +23,7 @@ struct TemplateFile {
 };
 
 void rejects(const std::string& toml, const std::string& words) {
-  BOOST_CHECK_EXCEPTION(parse_template({"t.toml", toml}), Error, says(ErrorKind::setting, words));
+  BRAID_CHECK_FAILS(parse_template({"t.toml", toml}), ErrorKind::setting, words);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ const Models& all() {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(replies_do_not_depend_on_the_batch) {
-  const fs::path folder = all().scratch.path();
+  const fs::path folder = all().scratch.path;
   write(folder / "p.txt", "One\n\nA longer prompt\nx\nThree more words\n");
   write(folder / "p.jsonl",
         "{\"prompt\": \"One\"}\n{\"id\": 7, \"prompt\": \"A longer prompt\"}\n{\"prompt\": \"x\"}\n"

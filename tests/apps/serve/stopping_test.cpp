@@ -5,6 +5,7 @@
 
 #include "tests/apps/serve/some_requests.h"
 #include "tests/apps/support.h"
+#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -53,10 +54,9 @@ BOOST_AUTO_TEST_CASE(stopping_without_grace_closes_all) {
 BOOST_AUTO_TEST_CASE(addresses_that_cannot_be_used) {
   using apps::serve::BoundAddress;
   TestServer server;
-  BOOST_CHECK_EXCEPTION(BoundAddress("127.0.0.1", server.port()), Error,
-                        says(ErrorKind::setting, "another program has this port"));
-  BOOST_CHECK_EXCEPTION(BoundAddress("192.0.2.7", 0), Error, says(ErrorKind::setting, "cannot listen on 192.0.2.7"));
-  BOOST_CHECK_EXCEPTION(BoundAddress("nowhere", 0), Error, says(ErrorKind::setting, "expected an IP address"));
+  BRAID_CHECK_FAILS(BoundAddress("127.0.0.1", server.port()), ErrorKind::setting, "another program has this port");
+  BRAID_CHECK_FAILS(BoundAddress("192.0.2.7", 0), ErrorKind::setting, "cannot listen on 192.0.2.7");
+  BRAID_CHECK_FAILS(BoundAddress("nowhere", 0), ErrorKind::setting, "expected an IP address");
 }
 
 // While the model is being loaded no client can connect; a second server that begins to listen meanwhile is told of.
@@ -73,8 +73,8 @@ BOOST_AUTO_TEST_CASE(a_bound_address_accepts_nobody_yet) {
   }
   apps::serve::BoundAddress first("127.0.0.1", 0), second("127.0.0.1", first.port());
   const apps::serve::Server server(other.service, {}, std::move(first));
-  BOOST_CHECK_EXCEPTION(apps::serve::Server(other.service, {}, std::move(second)), Error,
-                        says(ErrorKind::setting, "another program has taken this port"));
+  BRAID_CHECK_FAILS(apps::serve::Server(other.service, {}, std::move(second)), ErrorKind::setting,
+                    "another program has taken this port");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(costs_are_those_of_a_step) {
 
 BOOST_AUTO_TEST_CASE(files_of_a_report) {
   const Scratch scratch;
-  const Study study = study_in(scratch.path());
+  const Study study = study_in(scratch.path);
   const std::vector<StudyResult> results = results_of(study);
   write_logs(study, results, 8);
   const std::string page = write_study_report(study, {}, results, 0, {});
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(files_of_a_report) {
 // Means and deviations over seeds at the steps of the validations, or of the smoothed training loss at all steps.
 BOOST_AUTO_TEST_CASE(curves_with_bands) {
   const Scratch scratch;
-  const Study study = study_in(scratch.path());
+  const Study study = study_in(scratch.path);
   const std::vector<StudyResult> results = results_of(study);
   write_logs(study, results, 4);
   const std::string page = write_study_report(study, {}, results, 0, {});
@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(curves_with_bands) {
 // budget.
 BOOST_AUTO_TEST_CASE(multipliers_by_the_budgets_of_one_size) {
   const Scratch scratch;
-  Study study = study_in(scratch.path());
+  Study study = study_in(scratch.path);
   study.budgets = {10, 20, 40};
   study.variants = {{"plain", {}}, {"fast", {}}};
   std::vector<StudyResult> results;

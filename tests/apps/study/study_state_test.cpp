@@ -17,7 +17,7 @@ BOOST_AUTO_TEST_SUITE(study_state)
 BOOST_AUTO_TEST_CASE(damaged_files_of_a_study) {
   const Scratch scratch;
   Study study;
-  study.name = "given", study.out = scratch.path().string();
+  study.name = "given", study.out = scratch.path.string();
   StudyRun run;
   run.name = "a", run.steps = 4;
   const auto fails_with = [&](const std::string& file, const std::string& text, const std::string& words) {

@@ -277,7 +277,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_belong_together_is_rejected) {
   check_rejected(file_of(other), "is of another study: expected else, found tiny");
   check_rejected(file_of(study_text(out, "", "optimizer.beta2 = 0.9\n")),
                  "was made with other settings: optimizer.beta2 was not set, the study now says 0.9");
-  check_rejected(file_of(study_text(world().scratch.path())), "holds other files");
+  check_rejected(file_of(study_text(world().scratch.path)), "holds other files");
 
   const std::string manifest = slurp(out / "study.json");
   std::string changed = manifest;

@@ -7,6 +7,7 @@
 #include "braid/models/registry.h"
 #include "tests/apps/support.h"
 #include "tests/support/sanitizer.h"
+#include "tests/support/throws.h"
 
 BOOST_AUTO_TEST_SUITE(parallel)
 
@@ -35,8 +36,8 @@ BOOST_AUTO_TEST_CASE(processes_of_one_machine_share_its_memory) {
   apps::Machine enough = share, little = share;
   enough.memory = needed, little.memory = needed - 1;
   apps::check_memory(config, *model, 256, four, enough);
-  BOOST_CHECK_EXCEPTION(apps::check_memory(config, *model, 256, four, little), Error,
-                        test::says(ErrorKind::setting, " of one share of this machine, found about "));
+  BRAID_CHECK_FAILS(apps::check_memory(config, *model, 256, four, little), ErrorKind::setting,
+                    " of one share of this machine, found about ");
 }
 
 BOOST_AUTO_TEST_CASE(dry_run_plans_any_layout_without_starting_it) {

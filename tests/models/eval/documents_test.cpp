@@ -10,14 +10,13 @@
 
 using namespace braid;
 using namespace braid::models::eval;
-using braid::test::ScratchFolder;
 
 namespace {
 
 struct DocumentFiles {
-  ScratchFolder folder;
+  TempFolder folder;
   std::string write(const std::string& text, const std::string& name = "f.jsonl") const {
-    const std::string path = (folder.path() / name).string();
+    const std::string path = folder / name;
     std::ofstream(path, std::ios::binary) << text;
     return path;
   }
@@ -131,8 +130,7 @@ BOOST_AUTO_TEST_CASE(texts_and_compressed_files) {
   const auto whole = read_texts(form, write("{\"page\": 1}\nabc", "t.txt"));
   BOOST_REQUIRE(whole.size() == 1u);
   BOOST_TEST(whole[0].text == "{\"page\": 1}\nabc");
-  const std::string path = (folder.path() / "p.jsonl.gz").string(),
-                    lines = "{\"page\": \"a\"}\n{\"page\": \"\"}\n{\"page\": \"b\"}";
+  const std::string path = folder / "p.jsonl.gz", lines = "{\"page\": \"a\"}\n{\"page\": \"\"}\n{\"page\": \"b\"}";
   const gzFile file = gzopen(path.c_str(), "wb");
   BOOST_REQUIRE(gzwrite(file, lines.data(), static_cast<unsigned>(lines.size())) > 0);
   gzclose(file);

@@ -15,9 +15,9 @@ namespace {
 const models::text::ByteTokenizer kBytes;
 
 struct Files {
-  ScratchFolder folder;
+  TempFolder folder;
   std::string write(const std::string& text) const {
-    const std::string path = (folder.path() / "f.jsonl").string();
+    const std::string path = folder / "f.jsonl";
     std::ofstream(path, std::ios::binary) << text;
     return path;
   }

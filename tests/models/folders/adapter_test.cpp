@@ -26,11 +26,11 @@ const std::string kPrefix = "base_model.model.", kA = ".lora_A.weight", kB = ".l
 
 // A folder of the family, f64.
 FolderData folder_of(const std::string& preset) {
-  const ScratchFolder scratch;
+  const TempFolder scratch;
   models::Dcformer model(small_config(preset), {1, 0});
   model.to(DType::f64);
-  models::save_model(model, nullptr, scratch.path());
-  return read_folder(scratch.path());
+  models::save_model(model, nullptr, scratch.path);
+  return read_folder(scratch.path);
 }
 
 // W + factor B A of every pair, W by its name on disk.
@@ -110,15 +110,15 @@ const std::vector<Case> kCases = {
 BOOST_AUTO_TEST_CASE(pairs_are_written_for_the_layers_on_disk) {
   for (const Case& c : kCases) {
     BOOST_TEST_CONTEXT(c.preset) {
-      const ScratchFolder scratch;
+      const TempFolder scratch;
       const FolderData base = folder_of(c.preset);
-      base.write(scratch.path() / "model");
-      const models::LoadedModel loaded = models::load_model(scratch.path() / "model");
+      base.write(scratch.path / "model");
+      const models::LoadedModel loaded = models::load_model(scratch.path / "model");
       models::add_lora(*loaded.model, {.rank = 3, .alpha = 7, .targets = {"*.wqkv", "*.wo", "*.w1"}}, {7, 0});
       for (nn::NamedTensor& p : nn::parameters(*loaded.model))
         if (p.name.ends_with(kB)) p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({4, 4}, p.name.c_str())));
       const Tensor logits = logits_of(*loaded.model);
-      const fs::path out = scratch.path() / "lora";
+      const fs::path out = scratch.path / "lora";
       fs::create_directories(out);
       models::save_adapter(*loaded.model, out);
 
@@ -133,33 +133,33 @@ BOOST_AUTO_TEST_CASE(pairs_are_written_for_the_layers_on_disk) {
       std::ranges::sort(targets);
       BOOST_TEST(targets == layers, boost::test_tools::per_element());
 
-      merged(base, pairs, 7.0 / 3).write(scratch.path() / "sum");
-      BOOST_TEST(is_close(logits_of(*models::load_model(scratch.path() / "sum").model), logits, 1e-12));
+      merged(base, pairs, 7.0 / 3).write(scratch.path / "sum");
+      BOOST_TEST(is_close(logits_of(*models::load_model(scratch.path / "sum").model), logits, 1e-12));
       // Read again it is the same pair, not one of a larger rank.
       const models::LoadedModel apart =
-          models::load_model(out, {.merge_adapter = false, .base = scratch.path() / "model"});
+          models::load_model(out, {.merge_adapter = false, .base = scratch.path / "model"});
       BOOST_TEST(models::lora_of(*apart.model)->rank == 3);
       BOOST_TEST(same_bytes(logits_of(*apart.model), logits));
-      fs::create_directories(scratch.path() / "again");
-      models::save_adapter(*apart.model, scratch.path() / "again");
+      fs::create_directories(scratch.path / "again");
+      models::save_adapter(*apart.model, scratch.path / "again");
       for (const char* file : {models::kAdapterFile, models::kAdapterConfig})
-        BOOST_TEST((io::read_text_file((scratch.path() / "again" / file).string(), 1 << 24) ==
+        BOOST_TEST((io::read_text_file((scratch.path / "again" / file).string(), 1 << 24) ==
                     io::read_text_file((out / file).string(), 1 << 24)));
     }
   }
 }
 
 BOOST_AUTO_TEST_CASE(pairs_of_parts_of_a_fused_layer_stay_apart) {
-  const ScratchFolder scratch;
+  const TempFolder scratch;
   const FolderData base = folder_of("llama-tiny");
-  base.write(scratch.path() / "model");
+  base.write(scratch.path / "model");
   const Tensors pairs = llama_pairs();
   for (const bool root : {false, true}) {
     json config = kConfig;
     config["use_rslora"] = root;
-    merged(base, pairs, root ? 5 / std::sqrt(2.0) : 2.5).write(scratch.path() / "sum");
-    const Tensor expected = logits_of(*models::load_model(scratch.path() / "sum").model);
-    const fs::path out = scratch.path() / "lora";
+    merged(base, pairs, root ? 5 / std::sqrt(2.0) : 2.5).write(scratch.path / "sum");
+    const Tensor expected = logits_of(*models::load_model(scratch.path / "sum").model);
+    const fs::path out = scratch.path / "lora";
     write_adapter(out, pairs, config);
     const models::LoadedModel loaded = models::load_model(out);  // on ../model
     BOOST_TEST(is_close(logits_of(*loaded.model), expected, 1e-12));
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(pairs_of_parts_of_a_fused_layer_stay_apart) {
     BOOST_TEST(loaded.notes[0].starts_with("merged LoRA of rank 2 into 7 weights of "), loaded.notes[0]);
     const auto spec = models::inspect_model(out).spec;
     BOOST_TEST(is_close(logits_of(*models::init_from(out, *spec, {1, 0}, DType::f64).model), expected, 1e-12));
-    const fs::path sum = scratch.path() / (root ? "merged-root" : "merged");
+    const fs::path sum = scratch.path / (root ? "merged-root" : "merged");
     models::save_as_loaded(*loaded.model, loaded.format, sum);
     BOOST_TEST(same_bytes(logits_of(*models::load_model(sum).model), logits_of(*loaded.model)));
 
@@ -175,11 +175,11 @@ BOOST_AUTO_TEST_CASE(pairs_of_parts_of_a_fused_layer_stay_apart) {
     BOOST_TEST(models::lora_of(*apart.model)->rank == 2);
     BOOST_TEST(models::lora_of(*apart.model)->targets.size() == 7u);
     BOOST_TEST(is_close(logits_of(*apart.model), expected, 1e-12));
-    fs::create_directories(scratch.path() / "again");
-    models::save_adapter(*apart.model, scratch.path() / "again");
-    const models::LoadedModel again = models::load_model(scratch.path() / "again", {.base = scratch.path() / "model"});
+    fs::create_directories(scratch.path / "again");
+    models::save_adapter(*apart.model, scratch.path / "again");
+    const models::LoadedModel again = models::load_model(scratch.path / "again", {.base = scratch.path / "model"});
     BOOST_TEST(same_bytes(logits_of(*again.model), logits_of(*loaded.model)));
-    const Tensors written = pairs_in(scratch.path() / "again");  // the tensors that were read, no others
+    const Tensors written = pairs_in(scratch.path / "again");  // the tensors that were read, no others
     BOOST_TEST(written.size() == pairs.size());
     for (const auto& [name, x] : pairs) BOOST_TEST(is_close(written.at(name), x, 0), name);
   }
@@ -210,10 +210,10 @@ BOOST_AUTO_TEST_CASE(targets_are_named_as_in_the_files) {
             2 * 2 * 2 * 96},
            {"dcformer-tiny", {"wv", "w1"}, {"attention.wv", "feed_forward.w1"}, 2 * 2 * (64 + 96)}}) {
     BOOST_TEST_CONTEXT(c.preset << " " << c.targets[0]) {
-      const ScratchFolder scratch;
+      const TempFolder scratch;
       FolderData base = folder_of(c.preset);
-      base.write(scratch.path() / "model");
-      const models::LoadedModel loaded = models::load_model(scratch.path() / "model");
+      base.write(scratch.path / "model");
+      const models::LoadedModel loaded = models::load_model(scratch.path / "model");
       const Tensor plain = logits_of(*loaded.model);
       const int64_t before = nn::count(*loaded.model);
       models::add_lora(*loaded.model, {.rank = 2, .alpha = 5, .targets = c.targets}, {7, 0});
@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(targets_are_named_as_in_the_files) {
       BOOST_TEST(same_bytes(logits_of(*loaded.model), plain));
       for (nn::NamedTensor& p : nn::parameters(*loaded.model))
         if (p.name.ends_with(kB)) p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({4, 4}, p.name.c_str())));
-      const fs::path out = scratch.path() / "lora";
+      const fs::path out = scratch.path / "lora";
       fs::create_directories(out);
       models::save_adapter(*loaded.model, out, "../model");
       const json config = io::read_json_file((out / models::kAdapterConfig).string());
@@ -235,8 +235,8 @@ BOOST_AUTO_TEST_CASE(targets_are_named_as_in_the_files) {
       BOOST_TEST(config["target_modules"].size() == 2 * c.layers.size());
 
       if (c.preset == "dcformer-tiny") base.separate();
-      merged(base, pairs, 2.5).write(scratch.path() / "sum");
-      const Tensor expected = logits_of(*models::load_model(scratch.path() / "sum").model);
+      merged(base, pairs, 2.5).write(scratch.path / "sum");
+      const Tensor expected = logits_of(*models::load_model(scratch.path / "sum").model);
       BOOST_TEST(!is_close(expected, plain, 1e-3));
       BOOST_TEST(is_close(logits_of(*loaded.model), expected, 1e-12));
       BOOST_TEST(is_close(logits_of(*models::load_model(out).model), expected, 1e-12));
@@ -246,10 +246,10 @@ BOOST_AUTO_TEST_CASE(targets_are_named_as_in_the_files) {
 
 // modules_to_save of PEFT: complete weights in the file.
 BOOST_AUTO_TEST_CASE(complete_weights_replace_those_of_the_base) {
-  const ScratchFolder scratch;
+  const TempFolder scratch;
   FolderData base = folder_of("llama-tiny");
-  base.write(scratch.path() / "model");
-  const fs::path out = scratch.path() / "lora";
+  base.write(scratch.path / "model");
+  const fs::path out = scratch.path / "lora";
   Tensors tensors = llama_pairs();
   json config = kConfig;
   FolderData sum = merged(base, tensors, 2.5);
@@ -259,9 +259,9 @@ BOOST_AUTO_TEST_CASE(complete_weights_replace_those_of_the_base) {
     config["modules_to_save"].push_back(name.substr(name.rfind('.') + 1));
   }
   write_adapter(out, tensors, config);
-  sum.write(scratch.path() / "sum");
+  sum.write(scratch.path / "sum");
   const models::LoadedModel loaded = models::load_model(out);
-  BOOST_TEST(is_close(logits_of(*loaded.model), logits_of(*models::load_model(scratch.path() / "sum").model), 1e-12));
+  BOOST_TEST(is_close(logits_of(*loaded.model), logits_of(*models::load_model(scratch.path / "sum").model), 1e-12));
   BOOST_TEST(loaded.replaced ==
                  std::vector<std::string>({"tok_embeddings.weight", "layers.1.attention_norm.weight", "output.weight"}),
              boost::test_tools::per_element());
@@ -291,7 +291,7 @@ BOOST_AUTO_TEST_CASE(complete_weights_replace_those_of_the_base) {
   rejects([](Tensors& t, json&) { t[kPrefix + "score.weight"] = zeros({2, 32}); }, "is none of its weights");
   base.replace("\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true");
   base.tensors.erase("lm_head.weight");
-  base.write(scratch.path() / "model");
+  base.write(scratch.path / "model");
   rejects(
       [](Tensors& t, json& c) {
         t.erase(kPrefix + "lm_head.weight");
@@ -301,8 +301,8 @@ BOOST_AUTO_TEST_CASE(complete_weights_replace_those_of_the_base) {
 }
 
 BOOST_AUTO_TEST_CASE(the_base_is_named_or_given) {
-  const ScratchFolder scratch;
-  const fs::path model = scratch.path() / "model", out = scratch.path() / "lora";
+  const TempFolder scratch;
+  const fs::path model = scratch.path / "model", out = scratch.path / "lora";
   folder_of("llama-tiny").write(model);
   const auto fails = [&](ErrorKind kind, const fs::path& folder, const fs::path& base, const std::string& words) {
     BRAID_CHECK_FAILS(models::load_model(folder, {.base = base}), kind, words);
@@ -320,16 +320,16 @@ BOOST_AUTO_TEST_CASE(the_base_is_named_or_given) {
   }
   fails(ErrorKind::setting, model, model, "has a model of its own");
   fails(ErrorKind::input, out, out, "has LoRA of its own");
-  fails(ErrorKind::input, out, scratch.path(), "no model in");
+  fails(ErrorKind::input, out, scratch.path, "no model in");
   fs::remove(out / models::kAdapterFile);
   io::write_file((out / "adapter_model.bin").string(), "x");
   fails(ErrorKind::input, out, {}, "'adapter_model.safetensors'");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_not_implemented_is_named) {
-  const ScratchFolder scratch;
-  folder_of("llama-tiny").write(scratch.path() / "model");
-  const fs::path out = scratch.path() / "lora";
+  const TempFolder scratch;
+  folder_of("llama-tiny").write(scratch.path / "model");
+  const fs::path out = scratch.path / "lora";
   const Tensors pairs = llama_pairs();
   for (const auto& [key, value] : std::map<std::string, json>{{"use_dora", true},
                                                               {"fan_in_fan_out", true},

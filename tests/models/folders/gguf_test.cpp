@@ -39,14 +39,14 @@ models::LoadedModel through_file(const models::Model& model, const std::string& 
 
 // Settings, names and the order of rows: the same bits as from the folder.
 BOOST_AUTO_TEST_CASE(published_folders_survive_a_file) {
-  const ScratchFolder scratch;
+  const TempFolder scratch;
   for (const char* name : {"llama_gqa_tied", "llama_bias_headdim", "llama_rope_llama3", "llama_rope_linear_old",
                            "llama_mha_old", "llama_bf16", "qwen3_tied", "olmo2_gqa"}) {
     BOOST_TEST_CONTEXT(name) {
       const models::LoadedModel folder = models::load_model(kFolders / name, {.dtype = DType::f32});
-      const models::LoadedModel file = through_file(*folder.model, "f32", scratch.path() / "model.gguf");
+      const models::LoadedModel file = through_file(*folder.model, "f32", scratch.path / "model.gguf");
       BOOST_TEST(same_bytes(logits_of(*file.model), logits_of(*folder.model)));
-      const models::ModelFolder seen = models::inspect_model(scratch.path() / "model.gguf");
+      const models::ModelFolder seen = models::inspect_model(scratch.path / "model.gguf");
       BOOST_TEST(seen.format->describe().find("in the file F32") != std::string::npos);
       BOOST_TEST(seen.format->tensors.size() == folder.format.tensors.size());
     }
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(published_files_of_gemma_and_olmo2_are_read) {
   };
   for (const Case& c : cases) {
     BOOST_TEST_CONTEXT(c.folder) {
-      const ScratchFolder scratch;
+      const TempFolder scratch;
       const std::string a = c.architecture;
       std::vector<std::pair<std::string, io::GgufValue>> metadata = {{"general.architecture", a},
                                                                      {a + ".context_length", int64_t{48}},
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(published_files_of_gemma_and_olmo2_are_read) {
                                                                      {a + ".attention.layer_norm_rms_epsilon", 1e-3}};
       if (a != "olmo2") metadata.emplace_back(a + ".attention.key_length", int64_t{8});
       for (const auto& [key, value] : c.metadata) metadata.emplace_back(a + "." + key, value);
-      const fs::path path = scratch.path() / "model.gguf";
+      const fs::path path = scratch.path / "model.gguf";
       const auto write = [&] {
         io::write_gguf(path.string(), metadata, as_published(kFolders / c.folder, a != "olmo2"));
       };
@@ -154,8 +154,8 @@ BOOST_AUTO_TEST_CASE(published_files_of_gemma_and_olmo2_are_read) {
           models::load_model(kFolders / c.folder, {.dtype = DType::f32, .settings = c.settings});
       const models::LoadedModel file = models::load_model(path);
       BOOST_TEST(same_bytes(logits_of(*file.model), logits_of(*folder.model)));
-      models::save_as_loaded(*file.model, file.format, scratch.path() / "again");
-      BOOST_TEST(same_bytes(logits_of(*models::load_model(scratch.path() / "again").model), logits_of(*folder.model)));
+      models::save_as_loaded(*file.model, file.format, scratch.path / "again");
+      BOOST_TEST(same_bytes(logits_of(*models::load_model(scratch.path / "again").model), logits_of(*folder.model)));
       if (a == "olmo2") continue;
       const std::string pattern = a + ".attention.sliding_window_pattern";
       std::erase_if(metadata, [&](const auto& pair) { return pair.first == pattern; });
@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(published_files_of_gemma_and_olmo2_are_read) {
 
 // Written and read again, with norms that are not 1.
 BOOST_AUTO_TEST_CASE(gemma_and_olmo2_survive_a_file) {
-  const ScratchFolder scratch;
+  const TempFolder scratch;
   for (const char* preset : {"olmo2-tiny", "gemma2-tiny", "gemma3-tiny"}) {
     BOOST_TEST_CONTEXT(preset) {
       const auto model = made(preset, {});
@@ -176,21 +176,21 @@ BOOST_AUTO_TEST_CASE(gemma_and_olmo2_survive_a_file) {
       nn::replace_parameters(*model, [&](const std::string&, const Tensor& p) {
         return nn::parameter(p.rank() == 1 ? normal_tensor(p.shape(), 0.5, {2, ++stream}).to(DType::f32) : p.detach());
       });
-      const auto file = through_file(*model, "f32", scratch.path() / "model.gguf");
+      const auto file = through_file(*model, "f32", scratch.path / "model.gguf");
       BOOST_TEST(same_bytes(logits_of(*file.model), logits_of(*model)));
     }
   }
 }
 
 BOOST_AUTO_TEST_CASE(sixteen_bits_are_those_of_a_folder_in_16_bits) {
-  const ScratchFolder scratch;
+  const TempFolder scratch;
   for (const char* preset : {"llama-tiny", "qwen2-tiny", "qwen3-tiny"}) {
     for (const DType type : {DType::f16, DType::bf16}) {
       const auto model = made(preset, {{"n_layer", "2"}});
       nn::replace_parameters(*model, [&](const std::string&, const Tensor& p) {
         return nn::parameter(p.rank() == 2 ? p.detach().to(type).to(DType::f32) : p.detach());
       });
-      const auto file = through_file(*model, str(type), scratch.path() / "model.gguf");
+      const auto file = through_file(*model, str(type), scratch.path / "model.gguf");
       BOOST_TEST(same_bytes(logits_of(*file.model), logits_of(*model)));
     }
   }
@@ -201,13 +201,13 @@ constexpr double kEightBits = 0.02;
 
 // Linear layers have the values and scales of the file, whose rows of queries and keys are in another order.
 BOOST_AUTO_TEST_CASE(quantised_weights_stay_as_they_are) {
-  const ScratchFolder scratch;
+  const TempFolder scratch;
   for (const char* preset : {"llama-tiny", "qwen2-tiny", "qwen3-tiny"}) {
     for (const int bits : {8, 4}) {
       BOOST_TEST_CONTEXT(preset << ", " << bits << " bits") {
         const auto model = made(preset, {{"n_layer", "2"}, {"tie_word_embeddings", "false"}});
         const std::string type = bits == 8 ? "q8_0" : "q4_0";
-        const fs::path path = scratch.path() / "model.gguf";
+        const fs::path path = scratch.path / "model.gguf";
         const auto plain = through_file(*model, type, path);
         const auto kept = models::load_model(path, {.keep_quantized = true});
         std::map<std::string, Tensor> found, given;
@@ -244,10 +244,10 @@ BOOST_AUTO_TEST_CASE(quantised_weights_stay_as_they_are) {
 
 // The table in f32 where tokens are looked up, as it is where it makes the logits.
 BOOST_AUTO_TEST_CASE(a_tied_table_stays_quantised_in_the_output_projection) {
-  const ScratchFolder scratch;
+  const TempFolder scratch;
   const auto model = made("llama-tiny", {{"n_layer", "1"}, {"tie_word_embeddings", "true"}});
-  const auto plain = through_file(*model, "q4_0", scratch.path() / "model.gguf");
-  const auto kept = models::load_model(scratch.path() / "model.gguf", {.keep_quantized = true});
+  const auto plain = through_file(*model, "q4_0", scratch.path / "model.gguf");
+  const auto kept = models::load_model(scratch.path / "model.gguf", {.keep_quantized = true});
   Tensor output;
   for (const nn::NamedTensor& p : nn::parameters(*kept.model))
     if (p.name == "output.weight") output = p.value;
@@ -258,21 +258,21 @@ BOOST_AUTO_TEST_CASE(a_tied_table_stays_quantised_in_the_output_projection) {
 }
 
 BOOST_AUTO_TEST_CASE(a_file_becomes_a_folder) {
-  const ScratchFolder scratch;
+  const TempFolder scratch;
   const models::LoadedModel folder = models::load_model(kFolders / "llama_bf16", {.dtype = DType::f32});
-  const models::LoadedModel file = through_file(*folder.model, "bf16", scratch.path() / "model.gguf");
-  models::save_as_loaded(*file.model, file.format, scratch.path() / "again");
-  const models::LoadedModel again = models::load_model(scratch.path() / "again");
+  const models::LoadedModel file = through_file(*folder.model, "bf16", scratch.path / "model.gguf");
+  models::save_as_loaded(*file.model, file.format, scratch.path / "again");
+  const models::LoadedModel again = models::load_model(scratch.path / "again");
   BOOST_TEST(same_bytes(logits_of(*again.model), logits_of(*folder.model)));
 }
 
 BOOST_AUTO_TEST_CASE(models_without_a_name_are_refused) {
-  const ScratchFolder scratch;
+  const TempFolder scratch;
   const auto refused = [&](const std::string& preset, const models::SettingTexts& settings, const std::string& text,
                            const std::string& type = "f32") {
     const auto model = made(preset, settings);
-    BRAID_CHECK_FAILS(models::save_gguf(*model, nullptr, type, scratch.path() / "m.gguf"), ErrorKind::setting, text);
-    BOOST_TEST(!fs::exists(scratch.path() / "m.gguf"));
+    BRAID_CHECK_FAILS(models::save_gguf(*model, nullptr, type, scratch.path / "m.gguf"), ErrorKind::setting, text);
+    BOOST_TEST(!fs::exists(scratch.path / "m.gguf"));
   };
   refused("dcformer-tiny", {}, "cannot hold a model of type dcformer");
   refused("gpt-neox-tiny", {}, "cannot hold a model of type gpt_neox");
@@ -298,8 +298,8 @@ void write_with(const io::GgufFile& file, const io::GgufMetadata& metadata, cons
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_factor_without_a_type_is_linear_and_unknown_keys_are_noted) {
-  const ScratchFolder scratch;
-  const fs::path path = scratch.path() / "m.gguf", other = scratch.path() / "other.gguf";
+  const TempFolder scratch;
+  const fs::path path = scratch.path / "m.gguf", other = scratch.path / "other.gguf";
   models::save_gguf(*made("llama-tiny", {{"n_layer", "1"}}), nullptr, "f32", path);
   const io::GgufFile file(path.string());
   const auto with = [&](const io::GgufMetadata& more) {
@@ -327,8 +327,8 @@ BOOST_AUTO_TEST_CASE(a_factor_without_a_type_is_linear_and_unknown_keys_are_note
 
 // The message names the types that are read.
 BOOST_AUTO_TEST_CASE(tensors_of_other_types_are_refused) {
-  const ScratchFolder scratch;
-  const fs::path path = scratch.path() / "m.gguf";
+  const TempFolder scratch;
+  const fs::path path = scratch.path / "m.gguf";
   models::save_gguf(*made("llama-tiny", {{"n_layer", "1"}}), nullptr, "f32", path);
   std::ifstream in(path, std::ios::binary);
   std::string bytes(std::istreambuf_iterator<char>(in), {});
@@ -340,8 +340,8 @@ BOOST_AUTO_TEST_CASE(tensors_of_other_types_are_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(files_of_other_models_are_refused) {
-  const ScratchFolder scratch;
-  const fs::path path = scratch.path() / "m.gguf";
+  const TempFolder scratch;
+  const fs::path path = scratch.path / "m.gguf";
   const auto model = made("llama-tiny", {{"n_layer", "1"}});
   models::save_gguf(*model, nullptr, "f32", path);
   const io::GgufFile file(path.string());
@@ -352,7 +352,7 @@ BOOST_AUTO_TEST_CASE(files_of_other_models_are_refused) {
       all[key] = *value;
     else
       all.erase(key);
-    const fs::path bad = scratch.path() / "bad.gguf";
+    const fs::path bad = scratch.path / "bad.gguf";
     write_with(file, all, bad, without);
     BRAID_CHECK_FAILS(models::load_model(bad), ErrorKind::input, text);
   };

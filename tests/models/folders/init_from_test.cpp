@@ -15,16 +15,16 @@ BOOST_AUTO_TEST_SUITE(init_from)
 namespace {
 
 struct Origin {
-  ScratchFolder folder;
+  TempFolder folder;
   models::Dcformer model;
   std::unique_ptr<const models::ModelSpec> spec;
   explicit Origin(const models::DcformerConfig& config, DType dtype = DType::f32) : model(config, {1, 0}) {
     model.to(dtype);
-    models::save_model(model, nullptr, folder.path());
+    models::save_model(model, nullptr, folder.path);
     spec = model.spec();
   }
   std::unique_ptr<models::Model> go_on(const models::SettingTexts& settings, DType dtype) const {
-    return models::init_from(folder.path(), *spec->with(settings), {5, 0}, dtype).model;
+    return models::init_from(folder.path, *spec->with(settings), {5, 0}, dtype).model;
   }
 };
 

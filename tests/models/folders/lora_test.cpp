@@ -77,9 +77,9 @@ BOOST_AUTO_TEST_CASE(tied_embeddings_have_no_layer_for_a_pair) {
   models::Dcformer model(config, {1, 0}), other(config, {1, 0});
   models::add_lora(model, {.rank = 2, .targets = {"*"}}, {7, 0});
   BOOST_TEST(models::lora_of(model)->targets.size() == 2u * 5);
-  ScratchFolder folder;
-  models::save_adapter(model, folder.path());
-  models::load_adapter(other, folder.path());
+  TempFolder folder;
+  models::save_adapter(model, folder.path);
+  models::load_adapter(other, folder.path);
   BOOST_TEST(loss(other) == loss(model));
 }
 
@@ -105,13 +105,13 @@ BOOST_AUTO_TEST_CASE(training_changes_the_pairs_alone_and_merging_changes_no_res
 }
 
 void check_checkpoint(const std::string& preset) {
-  ScratchFolder run;
+  TempFolder run;
   models::text::ByteTokenizer tokenizer;
   Training whole(DType::f64, {}, preset), before(DType::f64, {}, preset), after(DType::f64, {}, preset);
   for (int64_t i = 0; i < 4; ++i) whole.trainer.step({small_batch(i)}, 1e-2);
   for (int64_t i = 0; i < 2; ++i) before.trainer.step({small_batch(i)}, 1e-2);
-  models::CheckpointWriter(run.path(), 2).save(before.trainer, &tokenizer, {2, 0, 0, 1, 16, "data"}, "");
-  const std::filesystem::path folder = run.path() / models::step_name(2);
+  models::CheckpointWriter(run.path, 2).save(before.trainer, &tokenizer, {2, 0, 0, 1, 16, "data"}, "");
+  const std::filesystem::path folder = run.path / models::step_name(2);
   BOOST_REQUIRE(!models::find_damage(folder));
   models::load_checkpoint(folder, after.trainer);
   for (int64_t i = 2; i < 4; ++i) after.trainer.step({small_batch(i)}, 1e-2);
@@ -127,12 +127,12 @@ void check_checkpoint(const std::string& preset) {
   BOOST_TEST(merged.notes[0].find("merged LoRA of rank 3 into 4 weights") == 0u);
   BOOST_TEST(nn::count(*merged.model) == nn::count(models::Dcformer(small_config(preset), {1, 0})));
 
-  const std::filesystem::path out = run.path() / "merged";
+  const std::filesystem::path out = run.path / "merged";
   models::save_as_loaded(*merged.model, merged.format, out);
   BOOST_TEST(!models::has_adapter(out));
   BOOST_TEST(loss(*models::load_model(out).model) == loss(*merged.model));
 
-  const std::filesystem::path alone = run.path() / "alone";  // the same adapter without the model
+  const std::filesystem::path alone = run.path / "alone";  // the same adapter without the model
   std::filesystem::create_directories(alone);
   models::save_adapter(*apart.model, alone);
   for (const char* file : {models::kAdapterFile, models::kAdapterConfig})
@@ -146,15 +146,15 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_is_the_model_with_its_adapter_beside_it) {
 }
 
 BOOST_AUTO_TEST_CASE(the_adapter_has_the_form_of_peft) {
-  ScratchFolder folder;
+  TempFolder folder;
   Training t;
-  models::save_adapter(t.model, folder.path());
-  const nlohmann::json config = io::read_json_file((folder.path() / models::kAdapterConfig).string());
+  models::save_adapter(t.model, folder.path);
+  const nlohmann::json config = io::read_json_file(folder / models::kAdapterConfig);
   BOOST_TEST(config["peft_type"] == "LORA");
   BOOST_TEST(config["r"] == 3);
   BOOST_TEST(config["lora_alpha"] == 8);
   BOOST_TEST(config["target_modules"][0] == "layers.0.attention.wqkv");
-  const io::TensorFiles files((folder.path() / models::kAdapterFile).string());
+  const io::TensorFiles files(folder / models::kAdapterFile);
   BOOST_TEST(files.tensors().size() == 8u);
   BOOST_TEST((files.find("base_model.model.layers.1.feed_forward.w2.lora_A.weight")->shape == Shape{3, 64}));
   BOOST_TEST((files.find("base_model.model.layers.1.feed_forward.w2.lora_B.weight")->shape == Shape{32, 3}));
@@ -167,20 +167,20 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_named) {
                     "in files w1, w2, w3, wk, wo, wq, wqkv, wv");
   BRAID_CHECK_FAILS(models::add_lora(model, {.rank = 2, .targets = {"output"}}, {}), ErrorKind::setting,
                     "is called 'output'", "the output projection has none");
-  ScratchFolder folder;
+  TempFolder folder;
   Training t;
   const auto save = [&](const std::function<void(nlohmann::json&, std::vector<nn::NamedTensor>&)>& change) {
-    models::save_adapter(t.model, folder.path());
-    nlohmann::json config = io::read_json_file((folder.path() / models::kAdapterConfig).string());
+    models::save_adapter(t.model, folder.path);
+    nlohmann::json config = io::read_json_file(folder / models::kAdapterConfig);
     std::vector<nn::NamedTensor> tensors;
-    const io::TensorFiles files((folder.path() / models::kAdapterFile).string());
+    const io::TensorFiles files(folder / models::kAdapterFile);
     for (const io::TensorInfo& info : files.tensors()) tensors.push_back({info.name, files.load(info.name)});
     change(config, tensors);
-    io::write_file((folder.path() / models::kAdapterConfig).string(), config.dump());
-    io::save_safetensors((folder.path() / models::kAdapterFile).string(), tensors);
+    io::write_file(folder / models::kAdapterConfig, config.dump());
+    io::save_safetensors(folder / models::kAdapterFile, tensors);
   };
   const auto fails = [&](const std::string& words) {
-    BRAID_CHECK_FAILS(models::load_adapter(model, folder.path()), ErrorKind::input, words);
+    BRAID_CHECK_FAILS(models::load_adapter(model, folder.path), ErrorKind::input, words);
     BOOST_TEST(!models::lora_of(model).has_value());
   };
   save([](nlohmann::json& config, auto&) { config["peft_type"] = "IA3"; });

@@ -24,22 +24,22 @@ void put(const fs::path& file, const std::string& text) { io::write_file(file.st
 
 BOOST_AUTO_TEST_CASE(pickles_are_rejected_with_the_way_out) {
   for (const char* name : {"pytorch_model.bin", "weights.pt", "weights.pth", "last.ckpt"}) {
-    ScratchFolder scratch;
+    TempFolder scratch;
     FolderData data = golden_folder("model_transformer");
-    put(scratch.path() / "config.json", data.config);
-    put(scratch.path() / name, "\x80\x02}q");
-    BRAID_CHECK_FAILS(models::load_model(scratch.path()), ErrorKind::input, name, "PyTorch pickle", "can run code",
+    put(scratch.path / "config.json", data.config);
+    put(scratch.path / name, "\x80\x02}q");
+    BRAID_CHECK_FAILS(models::load_model(scratch.path), ErrorKind::input, name, "PyTorch pickle", "can run code",
                       "torch.load", "weights_only=True", "save_file");
-    BRAID_CHECK_FAILS(models::inspect_model(scratch.path()), ErrorKind::input, name, "PyTorch pickle");
-    BRAID_CHECK_FAILS(models::load_model(scratch.path() / name), ErrorKind::input, name, "PyTorch pickle");
-    fs::remove(scratch.path() / "config.json");
-    BRAID_CHECK_FAILS(models::find_model(scratch.path()), ErrorKind::input, name, "PyTorch pickle");
+    BRAID_CHECK_FAILS(models::inspect_model(scratch.path), ErrorKind::input, name, "PyTorch pickle");
+    BRAID_CHECK_FAILS(models::load_model(scratch.path / name), ErrorKind::input, name, "PyTorch pickle");
+    fs::remove(scratch.path / "config.json");
+    BRAID_CHECK_FAILS(models::find_model(scratch.path), ErrorKind::input, name, "PyTorch pickle");
   }
   // Beside safetensors they do not matter.
-  ScratchFolder scratch;
-  golden_folder("model_transformer").write(scratch.path());
-  put(scratch.path() / "pytorch_model.bin", "x");
-  BOOST_TEST(models::load_model(scratch.path()).format.tensors.size() > 10u);
+  TempFolder scratch;
+  golden_folder("model_transformer").write(scratch.path);
+  put(scratch.path / "pytorch_model.bin", "x");
+  BOOST_TEST(models::load_model(scratch.path).format.tensors.size() > 10u);
 }
 
 // The stated error of 8-bit weights in models as narrow as these: 4 % of the largest logit; of 4 bits 16 times as much.
@@ -67,10 +67,10 @@ BOOST_AUTO_TEST_CASE(linear_layers_take_weights_of_8_and_4_bits) {
         set_threads(3);
         BOOST_TEST(greedy() == one, boost::test_tools::per_element());
         set_threads(before);
-        ScratchFolder scratch;
-        BRAID_CHECK_FAILS(models::save_model(model, nullptr, scratch.path()), ErrorKind::setting, "quantised weights",
+        TempFolder scratch;
+        BRAID_CHECK_FAILS(models::save_model(model, nullptr, scratch.path), ErrorKind::setting, "quantised weights",
                           "saved");
-        BRAID_CHECK_FAILS(models::save_as_loaded(model, loaded.format, scratch.path() / "new"), ErrorKind::setting,
+        BRAID_CHECK_FAILS(models::save_as_loaded(model, loaded.format, scratch.path / "new"), ErrorKind::setting,
                           "quantised weights");
         BRAID_CHECK_FAILS(models::Trainer(dcformer(loaded), {}, 1.0), ErrorKind::setting, "cannot be trained");
       }
@@ -100,12 +100,12 @@ BOOST_AUTO_TEST_CASE(a_tied_output_projection_takes_quantised_weights) {
 BOOST_AUTO_TEST_CASE(no_complete_model_is_held_beside_weights_of_8_bits) {
   models::Dcformer model(models::configure("dcformer-tiny", {{"dim", "128"}, {"n_layer", "8"}, {"vocab_size", "40"}}),
                          {1, 0});
-  ScratchFolder scratch;
-  models::save_model(model, nullptr, scratch.path());
+  TempFolder scratch;
+  models::save_model(model, nullptr, scratch.path);
   const auto peak = [&](const models::LoadOptions& options) {
     reset_peak_memory(kCpu);
     const int64_t before = memory_by_use(kCpu).peak();
-    models::load_model(scratch.path(), options);
+    models::load_model(scratch.path, options);
     return memory_by_use(kCpu).peak() - before;
   };
   const double full = peak({}), half = peak({.dtype = DType::bf16}), eight = peak({.weight_bits = 8}),
@@ -118,38 +118,38 @@ BOOST_AUTO_TEST_CASE(no_complete_model_is_held_beside_weights_of_8_bits) {
 // A folder of 16 bits: quantised from these, it is the model quantised from f32.
 BOOST_AUTO_TEST_CASE(weights_of_16_bits_are_quantised_as_stored) {
   for (DType type : {DType::bf16, DType::f16}) {
-    ScratchFolder scratch;
+    TempFolder scratch;
     FolderData data = golden_folder("model_dcformer_lg");
     data.to(type);
-    data.write(scratch.path() / "half");
+    data.write(scratch.path / "half");
     data.to(DType::f32);
-    data.write(scratch.path() / "full");
-    BOOST_TEST(same_bytes(logits_of(*models::load_model(scratch.path() / "half", {.weight_bits = 8}).model),
-                          logits_of(*models::load_model(scratch.path() / "full", {.weight_bits = 8}).model)));
+    data.write(scratch.path / "full");
+    BOOST_TEST(same_bytes(logits_of(*models::load_model(scratch.path / "half", {.weight_bits = 8}).model),
+                          logits_of(*models::load_model(scratch.path / "full", {.weight_bits = 8}).model)));
   }
 }
 
 BOOST_AUTO_TEST_CASE(folders_without_a_model_are_rejected) {
-  ScratchFolder scratch;
-  BRAID_CHECK_FAILS(models::load_model(scratch.path()), ErrorKind::input, "no model in " + scratch.path().string(),
+  TempFolder scratch;
+  BRAID_CHECK_FAILS(models::load_model(scratch.path), ErrorKind::input, "no model in " + scratch.path.string(),
                     "config.json");
-  put(scratch.path() / "config.json", golden_folder("model_transformer").config);
-  BRAID_CHECK_FAILS(models::load_model(scratch.path()), ErrorKind::input, "there are no weights in",
+  put(scratch.path / "config.json", golden_folder("model_transformer").config);
+  BRAID_CHECK_FAILS(models::load_model(scratch.path), ErrorKind::input, "there are no weights in",
                     "model.safetensors.index.json");
-  BOOST_TEST(!models::inspect_model(scratch.path()).format.has_value());
+  BOOST_TEST(!models::inspect_model(scratch.path).format.has_value());
 }
 
 BOOST_AUTO_TEST_CASE(configuration_and_weights_must_agree) {
   const FolderData good = golden_folder("model_dcformer_lg");
   const auto rejected = [&](const std::string& text, const std::string& other,
                             std::initializer_list<std::string> parts) {
-    ScratchFolder scratch;
+    TempFolder scratch;
     FolderData data = good;
     data.replace(text, other);
-    data.write(scratch.path());
-    BOOST_CHECK_EXCEPTION(models::load_model(scratch.path()), Error,
+    data.write(scratch.path);
+    BOOST_CHECK_EXCEPTION(models::load_model(scratch.path), Error,
                           [&](const Error& e) { return says(e, ErrorKind::input, parts); });
-    BOOST_CHECK_EXCEPTION(models::inspect_model(scratch.path()), Error,
+    BOOST_CHECK_EXCEPTION(models::inspect_model(scratch.path), Error,
                           [&](const Error& e) { return says(e, ErrorKind::input, parts); });
   };
   rejected("\"n_layer\"", "\"n_layers\"", {"missing key", "'n_layer'"});
@@ -162,25 +162,25 @@ BOOST_AUTO_TEST_CASE(configuration_and_weights_must_agree) {
   rejected("\"head_dim\": 8", "\"head_dim\": 7", {"rotary_pct", "an even number"});
   // A layer more than there are weights for.
   const models::DcformerConfig config = models::read_config(good.config, "c");
-  ScratchFolder scratch;
-  good.write(scratch.path());
-  BRAID_CHECK_FAILS(models::load_model(scratch.path(), {.settings = {{"n_layer", std::to_string(config.n_layer + 1)}}}),
+  TempFolder scratch;
+  good.write(scratch.path);
+  BRAID_CHECK_FAILS(models::load_model(scratch.path, {.settings = {{"n_layer", std::to_string(config.n_layer + 1)}}}),
                     ErrorKind::input, "layers." + std::to_string(config.n_layer) + ".attention.wqkv.weight is missing",
                     "ffn_norm.weight is missing");
 }
 
 BOOST_AUTO_TEST_CASE(shards_must_agree_with_their_index) {
-  ScratchFolder scratch;
+  TempFolder scratch;
   const FolderData data = golden_folder("model_dcformer_lg");
-  data.write(scratch.path(), 3);
-  BOOST_TEST(models::load_model(scratch.path()).format.sharded);
-  fs::remove(scratch.path() / "part-1.safetensors");
-  BRAID_CHECK_FAILS(models::load_model(scratch.path()), ErrorKind::input, "part-1.safetensors");
+  data.write(scratch.path, 3);
+  BOOST_TEST(models::load_model(scratch.path).format.sharded);
+  fs::remove(scratch.path / "part-1.safetensors");
+  BRAID_CHECK_FAILS(models::load_model(scratch.path), ErrorKind::input, "part-1.safetensors");
 }
 
 BOOST_AUTO_TEST_CASE(other_files_go_along_and_a_model_is_never_overwritten) {
-  ScratchFolder scratch;
-  const fs::path in = scratch.path() / "in", out = scratch.path() / "out";
+  TempFolder scratch;
+  const fs::path in = scratch.path / "in", out = scratch.path / "out";
   golden_folder("model_transformer").write(in);
   put(in / "tokenizer.json", "{\"model\": {\"type\": \"Unknown\"}}");
   put(in / "modeling_dcformer.py", "pass\n");
@@ -202,9 +202,9 @@ BOOST_AUTO_TEST_CASE(other_files_go_along_and_a_model_is_never_overwritten) {
 }
 
 BOOST_AUTO_TEST_CASE(no_model_is_written_beside_lora_or_another_model) {
-  ScratchFolder scratch;
-  const fs::path in = scratch.path() / "in", lora = scratch.path() / "lora", draft = scratch.path() / "draft",
-                 other = scratch.path() / "other";
+  TempFolder scratch;
+  const fs::path in = scratch.path / "in", lora = scratch.path / "lora", draft = scratch.path / "draft",
+                 other = scratch.path / "other";
   for (const fs::path& folder : {lora, draft, other}) fs::create_directories(folder);
   golden_folder("model_transformer").write(in);
   const models::LoadedModel loaded = models::load_model(in);
@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(no_model_is_written_beside_lora_or_another_model) {
   BRAID_CHECK_FAILS(models::save_model(*loaded.model, nullptr, lora), ErrorKind::output, "already holds LoRA");
   BOOST_TEST(std::distance(fs::directory_iterator(lora), {}) == 1);
   models::save_model(*loaded.model, nullptr, draft);
-  models::check_replaces_no_model(scratch.path() / "new", draft);
+  models::check_replaces_no_model(scratch.path / "new", draft);
   models::check_replaces_no_model(draft, draft);
   const auto taken = [&] {
     BRAID_CHECK_FAILS(models::check_replaces_no_model(other, draft), ErrorKind::output, "already holds a model");
@@ -231,14 +231,14 @@ BOOST_AUTO_TEST_CASE(no_model_is_written_beside_lora_or_another_model) {
 }
 
 BOOST_AUTO_TEST_CASE(another_type_and_other_settings_are_written) {
-  ScratchFolder scratch;
-  const fs::path in = scratch.path() / "in";
+  TempFolder scratch;
+  const fs::path in = scratch.path / "in";
   FolderData data = golden_folder("model_dcformer_lg");
   data.replace("{", "{\n \"torch_dtype\": \"float32\",");
   data.write(in);
   models::LoadedModel loaded = models::load_model(in, {.settings = {{"profile.name", "J"}, {"rope_base", "500"}}});
-  models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "out", DType::f16);
-  const FolderData saved = read_folder(scratch.path() / "out");
+  models::save_as_loaded(*loaded.model, loaded.format, scratch.path / "out", DType::f16);
+  const FolderData saved = read_folder(scratch.path / "out");
   for (const auto& [name, x] : data.tensors) BOOST_TEST(same_bytes(saved.tensors.at(name), x.to(DType::f16)), name);
   models::DcformerConfig want = dcformer(loaded).config();
   want.torch_dtype = "float16";

@@ -9,6 +9,7 @@
 #include "braid/autograd.h"
 #include "braid/models/families/dcformer/model.h"
 #include "braid/models/inspect/capture.h"
+#include "tests/models/made_models.h"
 #include "tests/support/compare.h"
 #include "tests/support/random.h"
 #include "tests/support/throws.h"
@@ -21,7 +22,6 @@ BOOST_AUTO_TEST_SUITE(inspection)
 
 namespace {
 
-using Keys = std::vector<std::pair<std::string, std::string>>;
 using Stage = nn::CompositionScale::Stage;
 
 const std::vector<int32_t> kTokens = {3, 1, 4, 1, 5, 9, 2, 6, 5};
@@ -32,18 +32,6 @@ DcformerConfig config(const Keys& more = {}) {
                {"vocab_size", "31"}, {"window_size", "5"}, {"block_size", "24"}, {"initializer_std", "0.2"}};
   keys.insert(keys.end(), more.begin(), more.end());
   return configure("dcformer-tiny", keys);
-}
-
-// In f64, its dynamic weights large enough to matter.
-Dcformer make_model(const DcformerConfig& c, DType dtype = DType::f64) {
-  Dcformer model(c, {5, 0});
-  nn::freeze(model);
-  model.to(dtype);
-  for (nn::NamedTensor& p : nn::parameters(model)) {
-    const bool small = p.name.find("dyn_w_proj.") != std::string::npos && !p.name.ends_with("dw1");
-    if (small) p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({9, 9}, p.name.c_str())));
-  }
-  return model;
 }
 
 const Keys kStatic = {{"profile.static_proj", "true"}, {"profile.num_groups", "2"}};
@@ -77,7 +65,7 @@ Tensor logits_scaled(const LanguageModel& model, const nn::CompositionScale& fac
 
 BOOST_AUTO_TEST_CASE(tensors_are_those_of_the_pass) {
   for (const Keys& keys : {Keys{}, kStatic, Keys{{"use_dcmha", "false"}}, Keys{{"profile.rank", "0"}}}) {
-    const Dcformer model = make_model(config(keys));
+    const Dcformer model = frozen_model(config(keys));
     const auto want = observed(model);
     for (const int64_t layer : {0, 1}) {
       const Inspection got = inspect(model, {.tokens = kTokens, .layer = layer});
@@ -104,7 +92,7 @@ BOOST_AUTO_TEST_CASE(tensors_are_those_of_the_pass) {
 }
 
 BOOST_AUTO_TEST_CASE(some_heads_and_queries) {
-  const Dcformer model = make_model(config());
+  const Dcformer model = frozen_model(config());
   const auto all = by_name(inspect(model, {.tokens = kTokens, .layer = 1}));
   const Inspection got =
       inspect(model, {.tokens = kTokens, .layer = 1, .heads = {1, 3}, .queries = {0, 4, 8}, .weights = false});
@@ -127,7 +115,7 @@ BOOST_AUTO_TEST_CASE(some_heads_and_queries) {
 BOOST_AUTO_TEST_CASE(the_matrix_of_a_pair_composes_the_heads) {
   for (const Keys& keys : {Keys{}, kStatic, Keys{{"profile.key_side", "false"}}, Keys{{"profile.rank", "0"}},
                            Keys{{"use_dcmha", "false"}}}) {
-    const Dcformer model = make_model(config(keys));
+    const Dcformer model = frozen_model(config(keys));
     for (const auto& [i, j] : {std::pair<int64_t, int64_t>{8, 6}, {5, 5}, {4, 1}}) {
       const Inspection got = inspect(model, {.tokens = kTokens, .layer = 0, .pair = std::pair{i, j}});
       auto tensors = by_name(got);
@@ -161,7 +149,7 @@ BOOST_AUTO_TEST_CASE(the_matrix_of_a_pair_composes_the_heads) {
 }
 
 BOOST_AUTO_TEST_CASE(next_tokens_by_the_logits) {
-  const Dcformer model = make_model(config());
+  const Dcformer model = frozen_model(config());
   const Tensor logits = observed(model).at("logits");
   const Inspection got = inspect(model, {.tokens = kTokens, .candidates = 3});
   BOOST_TEST(got.tensors.empty());
@@ -194,7 +182,7 @@ BOOST_AUTO_TEST_CASE(next_tokens_by_the_logits) {
 BOOST_AUTO_TEST_CASE(factors_of_one_change_no_bit) {
   const NoGrad off;
   for (const DType dtype : {DType::f32, DType::f64}) {
-    const Dcformer model = make_model(config(kStatic), dtype);
+    const Dcformer model = frozen_model(config(kStatic), dtype);
     const Tensor as_it_is = model.logits(model.hidden(ids()));
     BOOST_TEST(is_close(logits_scaled(model, {}), as_it_is, 0));
     const Inspection got = inspect(model, {.tokens = kTokens, .layer = 0, .scales = {{std::nullopt, {}}}});
@@ -216,8 +204,8 @@ BOOST_AUTO_TEST_CASE(each_factor_scales_its_term) {
     for (const bool post : {false, true}) {
       for (const char* term : {"base", "query", "key", "query_gate", "key_gate"}) {
         const std::string name = term;
-        const Dcformer model = make_model(c);
-        Dcformer changed = make_model(c);
+        const Dcformer model = frozen_model(c);
+        Dcformer changed = frozen_model(c);
         for (nn::NamedTensor& p : nn::parameters(changed)) {
           const int64_t branch = (post ? 2 : 0) + (name.starts_with("key") ? 1 : 0);
           const auto multiply = [&](Tensor x) { x.copy_(scale(contiguous(x), factor)); };
@@ -246,7 +234,7 @@ BOOST_AUTO_TEST_CASE(each_factor_scales_its_term) {
 
 // Gates between 0 and 1, by the matrices of a pair.
 BOOST_AUTO_TEST_CASE(a_gate_is_scaled_where_it_is_added) {
-  const Dcformer model = make_model(config());
+  const Dcformer model = frozen_model(config());
   nn::CompositionScale factors;
   factors.post.key_gate = 0.25;
   const auto request = [&](bool scaled) {
@@ -263,12 +251,12 @@ BOOST_AUTO_TEST_CASE(a_gate_is_scaled_where_it_is_added) {
 // Zero in one side equals a model that was configured without that side, its weights those that are left.
 BOOST_AUTO_TEST_CASE(zero_is_the_switch_of_the_configuration) {
   const NoGrad off;
-  const Dcformer all = make_model(config(kStatic));
+  const Dcformer all = frozen_model(config(kStatic));
   std::map<std::string, Tensor> have;
   for (const nn::NamedTensor& p : nn::parameters(all)) have[p.name] = p.value.detach();
   Keys keys = kStatic;
   keys.emplace_back("profile.key_side", "false");
-  Dcformer reduced = make_model(config(keys));
+  Dcformer reduced = frozen_model(config(keys));
   const int64_t M = reduced.config().group_heads();
   for (nn::NamedTensor& p : nn::parameters(reduced)) {
     const Tensor x = have.at(p.name);
@@ -284,14 +272,14 @@ BOOST_AUTO_TEST_CASE(zero_is_the_switch_of_the_configuration) {
   BOOST_TEST(!is_close(logits_scaled(all, factors), all.logits(all.hidden(ids())), 1e-3));
 
   // Nothing left: plain attention.
-  Dcformer plain = make_model(config({{"use_dcmha", "false"}}));
+  Dcformer plain = frozen_model(config({{"use_dcmha", "false"}}));
   for (nn::NamedTensor& p : nn::parameters(plain)) p.value.copy_(have.at(p.name));
   BOOST_TEST(is_close(logits_scaled(all, {stage(0), stage(0)}), plain.logits(plain.hidden(ids())), 1e-13));
 }
 
 BOOST_AUTO_TEST_CASE(scaled_and_plain_side_by_side) {
   const NoGrad off;
-  const Dcformer model = make_model(config());
+  const Dcformer model = frozen_model(config());
   const nn::CompositionScale none{stage(0), stage(0)};
   const Inspection got = inspect(model, {.tokens = kTokens, .layer = 1, .candidates = 2, .scales = {{1, none}}});
   BOOST_TEST(got.scaled);
@@ -319,7 +307,7 @@ BOOST_AUTO_TEST_CASE(scaled_and_plain_side_by_side) {
 }
 
 BOOST_AUTO_TEST_CASE(requests_out_of_range_are_rejected) {
-  const Dcformer model = make_model(config());
+  const Dcformer model = frozen_model(config());
   const auto rejected = [&](const InspectionRequest& r, std::initializer_list<std::string> parts,
                             const InspectionLimits& limits = {}) {
     BOOST_CHECK_EXCEPTION(inspect(model, r, limits), Error,
@@ -349,7 +337,7 @@ BOOST_AUTO_TEST_CASE(requests_out_of_range_are_rejected) {
 }
 
 BOOST_AUTO_TEST_CASE(logits_without_a_distribution_are_rejected) {
-  Dcformer model = make_model(config());
+  Dcformer model = frozen_model(config());
   for (nn::NamedTensor& p : nn::parameters(model))
     if (p.name == "norm.weight") p.value.fill(std::nan(""));
   BOOST_CHECK_EXCEPTION(inspect(model, {.tokens = kTokens}), Error, [](const Error& e) {

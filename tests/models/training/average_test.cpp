@@ -78,10 +78,10 @@ BOOST_AUTO_TEST_CASE(the_model_computes_with_it_for_a_while) {
   for (const std::optional<DType> compute : {std::optional<DType>(), std::optional(DType::bf16)}) {
     Training t(0.9, compute);
     t.steps(0, 3);
-    ScratchFolder run;
-    t.save(run.path(), 3);
+    TempFolder run;
+    t.save(run.path, 3);
     const models::LoadedModel loaded =
-        models::load_model(run.path() / models::step_name(3), {.dtype = compute.value_or(DType::f32)});
+        models::load_model(run.path / models::step_name(3), {.dtype = compute.value_or(DType::f32)});
     const double expected = models::evaluate(*loaded.model, {small_batch(7)});
     const double before = models::evaluate(t.model, {small_batch(7)});
     const Values trained = t.trained(), averages = t.averages();
@@ -103,10 +103,10 @@ BOOST_AUTO_TEST_CASE(a_resumed_run_has_the_same_bits) {
     Training whole(0.9, compute), before(0.9, compute), after(0.9, compute);
     whole.steps(0, 4);
     before.steps(0, 2);
-    ScratchFolder run;
-    before.save(run.path(), 2);
+    TempFolder run;
+    before.save(run.path, 2);
     after.steps(5, 6);  // another state
-    models::load_checkpoint(run.path() / models::step_name(2), after.trainer);
+    models::load_checkpoint(run.path / models::step_name(2), after.trainer);
     BOOST_TEST((after.averages() == before.averages()));
     after.steps(2, 4);
     BOOST_TEST((after.trained() == whole.trained()));
@@ -118,13 +118,13 @@ BOOST_AUTO_TEST_CASE(a_resumed_run_has_the_same_bits) {
 BOOST_AUTO_TEST_CASE(it_may_begin_and_end_at_a_resume) {
   Training whole(0), with(0.9), without(0), resumed(0.9), ended(0);
   whole.steps(0, 4), with.steps(0, 2), without.steps(0, 2);
-  ScratchFolder averaged, plain;
-  with.save(averaged.path(), 2), without.save(plain.path(), 2);
-  models::load_checkpoint(averaged.path() / models::step_name(2), ended.trainer);
+  TempFolder averaged, plain;
+  with.save(averaged.path, 2), without.save(plain.path, 2);
+  models::load_checkpoint(averaged.path / models::step_name(2), ended.trainer);
   ended.steps(2, 4);
   BOOST_TEST((ended.trained() == whole.trained()));
   BOOST_TEST((ended.averages() == whole.trained()));
-  models::load_checkpoint(plain.path() / models::step_name(2), resumed.trainer);
+  models::load_checkpoint(plain.path / models::step_name(2), resumed.trainer);
   BOOST_TEST((resumed.averages() == without.trained()));
   resumed.steps(2, 4);
   BOOST_TEST((resumed.trained() == whole.trained()));
@@ -141,10 +141,10 @@ BOOST_AUTO_TEST_CASE(parameters_that_are_never_trained_have_none) {
     BOOST_TEST(name.find(".dyn_w_proj.") != std::string::npos, name);
   }
   BOOST_TEST(unaveraged > 0);
-  ScratchFolder run;
-  t.save(run.path(), 2);
+  TempFolder run;
+  t.save(run.path, 2);
   Training after(0.9, {}, {nn::parse_group("* frozen"), nn::parse_group("*.dyn_w_proj.* trained")});
-  models::load_checkpoint(run.path() / models::step_name(2), after.trainer);
+  models::load_checkpoint(run.path / models::step_name(2), after.trainer);
   BOOST_TEST((after.trained() == t.trained()));
   BOOST_TEST((after.averages() == t.averages()));
 }

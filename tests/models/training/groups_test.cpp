@@ -82,25 +82,25 @@ BOOST_AUTO_TEST_CASE(parameters_thaw_at_their_step_and_resume_exactly) {
   for (int64_t i = 2; i < 4; ++i) whole.trainer.step({small_batch(i)}, 1e-3);
   for (const auto& [name, now] : whole.values()) BOOST_TEST(now != first.at(name), name);
   for (const int64_t stop : {1, 2, 3}) {
-    ScratchFolder run;
+    TempFolder run;
     models::text::ByteTokenizer tokenizer;
     Training before(texts), after(texts);
     for (int64_t i = 0; i < stop; ++i) before.trainer.step({small_batch(i)}, 1e-3);
-    models::CheckpointWriter(run.path(), 2).save(before.trainer, &tokenizer, {stop, 0, 0, 1, 16, "data"}, "");
+    models::CheckpointWriter(run.path, 2).save(before.trainer, &tokenizer, {stop, 0, 0, 1, 16, "data"}, "");
     after.trainer.step({small_batch(9)}, 1e-1);  // another state, thawed or not
-    models::load_checkpoint(run.path() / models::step_name(stop), after.trainer);
+    models::load_checkpoint(run.path / models::step_name(stop), after.trainer);
     for (int64_t i = stop; i < 4; ++i) after.trainer.step({small_batch(i)}, 1e-3);
     BOOST_TEST((after.everything() == whole.everything()), "stopped after " << stop);
   }
 }
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_of_other_trained_parameters_is_rejected) {
-  ScratchFolder run;
+  TempFolder run;
   models::text::ByteTokenizer tokenizer;
   Training before({"tok_embeddings.* frozen"}), after({});
   before.trainer.step({small_batch(0)}, 1e-3);
-  models::CheckpointWriter(run.path(), 2).save(before.trainer, &tokenizer, {1, 0, 0, 1, 16, "data"}, "");
-  BRAID_CHECK_FAILS(models::load_checkpoint(run.path() / models::step_name(1), after.trainer), ErrorKind::setting,
+  models::CheckpointWriter(run.path, 2).save(before.trainer, &tokenizer, {1, 0, 0, 1, 16, "data"}, "");
+  BRAID_CHECK_FAILS(models::load_checkpoint(run.path / models::step_name(1), after.trainer), ErrorKind::setting,
                     "never trained parameters (optimizer.groups");
 }
 

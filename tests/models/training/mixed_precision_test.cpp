@@ -148,10 +148,10 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_holds_the_masters_and_goes_on_to_the_same_bits
   Training straight(DType::bf16), before(DType::bf16), after(DType::bf16);
   for (int64_t step = 0; step < 6; ++step) straight.step(step);
   for (int64_t step = 0; step < 3; ++step) before.step(step);
-  ScratchFolder run;
+  TempFolder run;
   models::text::ByteTokenizer tokenizer;
-  models::CheckpointWriter(run.path(), 2).save(before.trainer, &tokenizer, {3, 24, 1.0, 1, 24, "data"}, "");
-  std::filesystem::path folder = run.path() / models::step_name(3);
+  models::CheckpointWriter(run.path, 2).save(before.trainer, &tokenizer, {3, 24, 1.0, 1, 24, "data"}, "");
+  std::filesystem::path folder = run.path / models::step_name(3);
   io::TensorFiles files((folder / "model.safetensors").string());
   for (const auto& t : files.tensors()) BOOST_TEST((t.dtype == DType::f32), t.name);
   models::load_checkpoint(folder, after.trainer);
@@ -210,10 +210,10 @@ BOOST_AUTO_TEST_CASE(weights_without_masters_are_saved_in_16_bits_and_go_on_to_t
     BOOST_TEST((p.value.dtype() == (p.name == "tok_embeddings.weight" ? DType::f32 : DType::bf16)), p.name);
   for (const nn::NamedTensor& s : before.trainer.optimizer().state())
     BOOST_TEST((s.value.dtype() == (s.name == "steps" ? DType::i64 : DType::f32)), s.name);
-  ScratchFolder run;
+  TempFolder run;
   models::text::ByteTokenizer tokenizer;
-  models::CheckpointWriter(run.path(), 2).save(before.trainer, &tokenizer, {3, 24, 1.0, 1, 24, "data"}, "");
-  const std::filesystem::path folder = run.path() / models::step_name(3);
+  models::CheckpointWriter(run.path, 2).save(before.trainer, &tokenizer, {3, 24, 1.0, 1, 24, "data"}, "");
+  const std::filesystem::path folder = run.path / models::step_name(3);
   io::TensorFiles files((folder / "model.safetensors").string());
   for (const auto& t : files.tensors())
     BOOST_TEST((t.dtype == (t.name.starts_with("tok_embeddings") ? DType::f32 : DType::bf16)), t.name);

@@ -72,8 +72,9 @@ double deviation(const models::Model& model, const std::string& name) {
   throw std::runtime_error("no parameter " + name);
 }
 
-std::vector<double> trained(const models::ModelSpec& spec, const std::string& rule,
-                            const std::function<models::Batch(int64_t i)>& batch = small_batch) {
+std::vector<double> trained(
+    const models::ModelSpec& spec, const std::string& rule,
+    const std::function<models::Batch(int64_t i)>& batch = [](int64_t i) { return small_batch(i); }) {
   const std::unique_ptr<models::Model> model = spec.make({3, 0});
   models::Trainer trainer(*model, {.name = rule}, 1.0);
   for (int64_t i = 0; i < 3; ++i) trainer.step({batch(i)}, 1e-2);

@@ -6,6 +6,7 @@
 
 #include "tests/apps/serve/rejects.h"
 #include "tests/apps/support.h"
+#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::apps::serve;
@@ -102,21 +103,19 @@ BOOST_AUTO_TEST_CASE(key_files_are_of_their_owner_alone) {
   BOOST_TEST(with("secret-1\n", 0600) == "secret-1");
   BOOST_TEST(with("secret-1", 0400) == "secret-1");
   for (const mode_t mode : {0640, 0604, 0620, 0644, 0611})
-    BOOST_CHECK_EXCEPTION(with("secret", mode), Error, test::says(ErrorKind::setting, "others may use the key file"));
+    BRAID_CHECK_FAILS(with("secret", mode), ErrorKind::setting, "others may use the key file");
   // A credential of systemd has its readers in an access control list.
-  ::setenv("CREDENTIALS_DIRECTORY", scratch.path().c_str(), 1);
+  ::setenv("CREDENTIALS_DIRECTORY", scratch.path.c_str(), 1);
   BOOST_TEST(with("secret-1", 0440) == "secret-1");
   for (const mode_t mode : {0460, 0450, 0444, 0404})
-    BOOST_CHECK_EXCEPTION(with("secret", mode), Error, test::says(ErrorKind::setting, "others may use the key file"));
+    BRAID_CHECK_FAILS(with("secret", mode), ErrorKind::setting, "others may use the key file");
   ::setenv("CREDENTIALS_DIRECTORY", "/another", 1);
-  BOOST_CHECK_EXCEPTION(with("secret", 0440), Error, test::says(ErrorKind::setting, "others may use the key file"));
+  BRAID_CHECK_FAILS(with("secret", 0440), ErrorKind::setting, "others may use the key file");
   ::unsetenv("CREDENTIALS_DIRECTORY");
   for (const char* text : {"", "\n", "two words\n", "two\nlines", "\x01", "\xc3\xa9"})
-    BOOST_CHECK_EXCEPTION(with(text, 0600), Error, test::says(ErrorKind::setting, "bad key in"));
-  BOOST_CHECK_EXCEPTION(read_key_file((scratch / "none").string()), Error,
-                        test::says(ErrorKind::setting, "cannot read the key"));
-  BOOST_CHECK_EXCEPTION(read_key_file(scratch.path().string()), Error,
-                        test::says(ErrorKind::setting, "cannot read the key"));
+    BRAID_CHECK_FAILS(with(text, 0600), ErrorKind::setting, "bad key in");
+  BRAID_CHECK_FAILS(read_key_file((scratch / "none").string()), ErrorKind::setting, "cannot read the key");
+  BRAID_CHECK_FAILS(read_key_file(scratch.path.string()), ErrorKind::setting, "cannot read the key");
 }
 
 BOOST_AUTO_TEST_CASE(loopback) {

@@ -126,13 +126,13 @@ BOOST_AUTO_TEST_CASE(values_are_framed_as_tensorboard_reads_them) {
   BOOST_TEST(crc32c_bit_by_bit("123456789") == 0xE3069283u);
   const Scratch scratch;
   {
-    EventFile file(scratch.path(), 0);
+    EventFile file(scratch.path, 0);
     file.append(LogRow(1, {{"loss", 5.5}, {"lr", 0.001}}));
     file.append(LogRow(300, {{"loss", 4.25}, {"val_loss", INFINITY}}));
   }
-  BOOST_REQUIRE_EQUAL(files(scratch.path()).size(), 1u);
-  BOOST_TEST(files(scratch.path())[0].filename().string().starts_with("events.out.tfevents."));
-  const std::vector<Event> all = events(files(scratch.path())[0]);
+  BOOST_REQUIRE_EQUAL(files(scratch.path).size(), 1u);
+  BOOST_TEST(files(scratch.path)[0].filename().string().starts_with("events.out.tfevents."));
+  const std::vector<Event> all = events(files(scratch.path)[0]);
   BOOST_REQUIRE_EQUAL(all.size(), 3u);
   BOOST_TEST(all[0].version == "brain.Event:2");
   BOOST_TEST(!all[1].starts);
@@ -149,17 +149,17 @@ BOOST_AUTO_TEST_CASE(values_are_framed_as_tensorboard_reads_them) {
 BOOST_AUTO_TEST_CASE(a_resumed_run_has_every_step_once) {
   const Scratch scratch;
   {
-    EventFile file(scratch.path(), 0);
+    EventFile file(scratch.path, 0);
     for (int64_t step = 1; step <= 9; ++step) file.append(LogRow(step, {{"loss", 1}}));
   }
-  const std::string torn = slurp(files(scratch.path())[0]);
-  write(files(scratch.path())[0], torn.substr(0, torn.size() - 5));
+  const std::string torn = slurp(files(scratch.path)[0]);
+  write(files(scratch.path)[0], torn.substr(0, torn.size() - 5));
   {
-    EventFile file(scratch.path(), 6);
+    EventFile file(scratch.path, 6);
     for (int64_t step = 7; step <= 8; ++step) file.append(LogRow(step, {{"loss", 1}}));
   }
-  BOOST_TEST(steps(scratch.path()) == (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7, 8}), boost::test_tools::per_element());
-  const std::vector<Event> second = events(files(scratch.path())[1]);
+  BOOST_TEST(steps(scratch.path) == (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7, 8}), boost::test_tools::per_element());
+  const std::vector<Event> second = events(files(scratch.path)[1]);
   BOOST_TEST(second[1].starts);
   BOOST_TEST(second[1].step == 7);
 }

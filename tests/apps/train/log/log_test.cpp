@@ -7,13 +7,13 @@
 #include <cmath>
 
 #include "tests/apps/support.h"
+#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::apps;
 
 BOOST_AUTO_TEST_SUITE(run_log)
 
-using braid::test::says;
 using braid::test::Scratch;
 using braid::test::slurp;
 using braid::test::write;
@@ -25,7 +25,7 @@ static LogRow row(int64_t step) {
 }
 
 static void fill(const Scratch& scratch, int64_t from, int64_t to) {
-  RunLog log(scratch.path(), from);
+  RunLog log(scratch.path, from);
   for (int64_t step = from + 1; step <= to; ++step) log.append(row(step));
   log.sync_later()();
 }
@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_CASE(rows_are_exact_and_complete) {
   BOOST_TEST(slurp(scratch / "log.jsonl")
                  .starts_with("{\"step\":1,\"loss\":5,\"val_loss\":null,\"task_acc\":null,\"lr\":0.001,\"grad_norm\":0."
                               "3333333333333333,"));
-  const auto rows = read_log(scratch.path());
+  const auto rows = read_log(scratch.path);
   BOOST_TEST(rows.size() == 2u);
   BOOST_TEST(rows[1]["grad_norm"] == 1.0 / 3);
   BOOST_TEST(rows[1]["val_loss"] == 0.1);
@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(a_resumed_log_equals_an_uninterrupted_one) {
     }
     const int64_t checkpoint = torn == 1000u ? 0 : 6;
     {
-      const RunLog log(scratch.path(), checkpoint);
+      const RunLog log(scratch.path, checkpoint);
       BOOST_TEST(log.earlier_rows().size() == size_t(checkpoint));
     }
     fill(scratch, checkpoint, 12);
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(logs_may_be_rotated) {
   for (const std::string how : {"rename", "cut", "remove"}) {
     const Scratch scratch;
     {
-      RunLog log(scratch.path(), 0);
+      RunLog log(scratch.path, 0);
       for (int64_t step = 1; step <= 6; ++step) {
         if (step == 4)
           for (const char* name : {"log.csv", "log.jsonl"}) {
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(logs_may_be_rotated) {
         log.append(row(step));
       }
     }
-    const auto rows = read_log(scratch.path());  // begins with its header
+    const auto rows = read_log(scratch.path);  // begins with its header
     BOOST_REQUIRE_EQUAL(rows.size(), 3u);
     BOOST_TEST(rows[0].step == 4);
     BOOST_TEST(slurp(scratch / "log.jsonl").starts_with("{\"step\":4,"));
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(rows_that_log_csv_lacks_come_from_log_jsonl) {
     write(scratch / "log.csv", left);
     write(scratch / "log.jsonl", "{\"step\":0,\"event\":\"start\",\"loss\":1}\n" + json);
     {
-      RunLog log(scratch.path(), 6);
+      RunLog log(scratch.path, 6);
       BOOST_REQUIRE_EQUAL(log.earlier_rows().size(), 6u);
       BOOST_TEST(log.earlier_rows()[4].step == 5);
       for (int64_t step = 7; step <= 9; ++step) log.append(row(step));
@@ -142,15 +142,14 @@ BOOST_AUTO_TEST_CASE(rows_that_log_csv_lacks_come_from_log_jsonl) {
   }
   const Scratch gone;
   write(gone / "log.jsonl", "{\"step\":1,\"loss\":x}\n");
-  BOOST_CHECK_EXCEPTION(RunLog(gone.path(), 3), Error,
-                        says(ErrorKind::input, "log.jsonl line 1: expected a number for \"loss\""));
+  BRAID_CHECK_FAILS(RunLog(gone.path, 3), ErrorKind::input, "log.jsonl line 1: expected a number for \"loss\"");
 }
 
 BOOST_AUTO_TEST_CASE(the_last_row_is_completed) {
   const Scratch whole, scratch;
   fill(whole, 0, 12);
   fill(scratch, 0, 9);
-  const LogRow last = read_log(scratch.path()).back();
+  const LogRow last = read_log(scratch.path).back();
   for (const char* name : {"log.csv", "log.jsonl"}) {
     const std::string text = slurp(whole / name);
     write(scratch / name, text.substr(0, text.find(name == std::string("log.csv") ? "\n10," : "\n{\"step\":10,") + 1));
@@ -159,17 +158,17 @@ BOOST_AUTO_TEST_CASE(the_last_row_is_completed) {
   LogRow lacking = last;
   lacking["val_loss"] = lacking["task_acc"] = std::nan("");
   {
-    RunLog log(scratch.path(), 8);
+    RunLog log(scratch.path, 8);
     log.append(lacking);
-    BOOST_TEST(std::isnan(read_log(scratch.path()).back()["val_loss"]));
+    BOOST_TEST(std::isnan(read_log(scratch.path).back()["val_loss"]));
   }
-  RunLog log(scratch.path(), 9);
+  RunLog log(scratch.path, 9);
   log.append_event(event);
   LogRow row = log.earlier_rows().back();
   BOOST_TEST(row.step == 9);
   row["val_loss"] = last["val_loss"], row["task_acc"] = last["task_acc"];
   log.complete(row);
-  BOOST_TEST(read_log(scratch.path()).size() == 9u);
+  BOOST_TEST(read_log(scratch.path).size() == 9u);
   log.append_event(event);  // both files continue at their ends
   fill(scratch, 9, 12);
   BOOST_TEST(slurp(scratch / "log.csv") == slurp(whole / "log.csv"));
@@ -184,17 +183,17 @@ BOOST_AUTO_TEST_CASE(the_last_row_is_found_below_a_header_of_any_length) {
     std::vector<std::string> columns;
     for (int i = 0; i < sources; ++i) columns.push_back("loss.source-" + std::to_string(i));
     {
-      RunLog log(scratch.path(), 0, "text", columns);
+      RunLog log(scratch.path, 0, "text", columns);
       log.append(row(2)), log.append(row(3));
     }
-    const auto last = last_row(scratch.path());
+    const auto last = last_row(scratch.path);
     BOOST_REQUIRE(last.has_value());
     BOOST_TEST(last->step == 3);
     BOOST_TEST((*last)["val_loss"] == 0.1);
   }
   const Scratch scratch;
   write(scratch / "log.csv", csv_header("text").substr(0, 10));
-  BOOST_TEST(!last_row(scratch.path()).has_value());
+  BOOST_TEST(!last_row(scratch.path).has_value());
 }
 
 BOOST_AUTO_TEST_CASE(a_torn_header_is_repaired) {
@@ -208,16 +207,15 @@ BOOST_AUTO_TEST_CASE(foreign_files_are_not_touched) {
   const Scratch scratch;
   for (const std::string text : {"my shopping list\nmilk\n", "shopping", "step,loss\n1,2\n"}) {
     write(scratch / "log.csv", text);
-    BOOST_CHECK_EXCEPTION(RunLog(scratch.path(), 5), Error, says(ErrorKind::input, "cannot continue"));
+    BRAID_CHECK_FAILS(RunLog(scratch.path, 5), ErrorKind::input, "cannot continue");
     BOOST_TEST(slurp(scratch / "log.csv") == text);
   }
   write(scratch / "log.csv", csv_header("text") + "1,x,,,,,,,,,,\n");
-  BOOST_CHECK_EXCEPTION(RunLog(scratch.path(), 5), Error,
-                        says(ErrorKind::input, "log.csv line 2, column loss: expected a number, found 'x'"));
+  BRAID_CHECK_FAILS(RunLog(scratch.path, 5), ErrorKind::input,
+                    "log.csv line 2, column loss: expected a number, found 'x'");
   write(scratch / "log.csv", csv_header("text"));
   write(scratch / "log.jsonl", "{\"other\":1}\n");
-  BOOST_CHECK_EXCEPTION(RunLog(scratch.path(), 5), Error,
-                        says(ErrorKind::input, "log.jsonl line 1: expected {\"step\":N"));
+  BRAID_CHECK_FAILS(RunLog(scratch.path, 5), ErrorKind::input, "log.jsonl line 1: expected {\"step\":N");
   BOOST_TEST(slurp(scratch / "log.jsonl") == "{\"other\":1}\n");
 }
 
@@ -239,11 +237,11 @@ BOOST_AUTO_TEST_CASE(reads_logs_of_others) {
 
 BOOST_AUTO_TEST_CASE(says_why_a_log_cannot_be_read) {
   const Scratch scratch;
-  BOOST_CHECK_EXCEPTION(read_log(scratch.path()), Error, says(ErrorKind::input, "expected a run folder with log.csv"));
-  BOOST_CHECK_EXCEPTION(read_log(scratch / "none"), Error, says(ErrorKind::input, "No such file"));
+  BRAID_CHECK_FAILS(read_log(scratch.path), ErrorKind::input, "expected a run folder with log.csv");
+  BRAID_CHECK_FAILS(read_log(scratch / "none"), ErrorKind::input, "No such file");
   const auto failure = [&](const std::string& text, const std::string& words) {
     write(scratch / "log.csv", text);
-    BOOST_CHECK_EXCEPTION(read_log(scratch / "log.csv"), Error, says(ErrorKind::input, words));
+    BRAID_CHECK_FAILS(read_log(scratch / "log.csv"), ErrorKind::input, words);
   };
   failure("", "empty log");
   failure("a,b\n1,2\n", "expected a header with the columns step and loss, found 'a,b'");
@@ -255,14 +253,14 @@ BOOST_AUTO_TEST_CASE(says_why_a_log_cannot_be_read) {
 }
 
 BOOST_AUTO_TEST_CASE(devices_are_no_logs) {
-  BOOST_CHECK_EXCEPTION(read_log("/dev/zero"), Error, says(ErrorKind::input, "expected a file, found a device"));
+  BRAID_CHECK_FAILS(read_log("/dev/zero"), ErrorKind::input, "expected a file, found a device");
 }
 
 BOOST_AUTO_TEST_CASE(a_pipe_in_the_place_of_a_log_is_rejected) {
   for (const char* name : {"log.csv", "log.jsonl"}) {
     const Scratch scratch;
     BOOST_REQUIRE(::mkfifo((scratch / name).c_str(), 0666) == 0);
-    BOOST_CHECK_EXCEPTION(RunLog(scratch.path(), 0), Error, says(ErrorKind::input, "expected a file, found a device"));
+    BRAID_CHECK_FAILS(RunLog(scratch.path, 0), ErrorKind::input, "expected a file, found a device");
   }
 }
 
@@ -287,7 +285,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_said) {
     const rlimit small{300, 300};
     ::setrlimit(RLIMIT_FSIZE, &small);
     try {
-      RunLog log(scratch.path(), 0);
+      RunLog log(scratch.path, 0);
       for (int64_t step = 1; step < 100; ++step) log.append(row(step));
     } catch (const Error& error) {
       const std::string text = error.what();
@@ -302,7 +300,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_said) {
   ::waitpid(child, &status, 0);
   BOOST_TEST(status == 0);
   // Earlier rows are intact; the torn row goes.
-  const RunLog again(scratch.path(), 1);
+  const RunLog again(scratch.path, 1);
   BOOST_TEST(again.earlier_rows().size() == 1u);
 }
 

@@ -5,6 +5,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "tests/apps/support.h"
+#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::apps;
@@ -81,7 +82,7 @@ BOOST_AUTO_TEST_CASE(a_sample_is_valid_text_and_no_heading) {
 BOOST_AUTO_TEST_CASE(a_pipe_without_a_reader_is_an_error) {
   const Scratch scratch;
   BOOST_REQUIRE(::mkfifo((scratch / "samples.txt").c_str(), 0666) == 0);
-  BOOST_CHECK_EXCEPTION(SamplesFile(scratch / "samples.txt", 0), Error, says(ErrorKind::output, "cannot write"));
+  BRAID_CHECK_FAILS(SamplesFile(scratch / "samples.txt", 0), ErrorKind::output, "cannot write");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "tests/apps/support.h"
+#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::apps;
@@ -36,7 +37,7 @@ BOOST_AUTO_TEST_CASE(an_unfinished_last_row_is_none) {
     BOOST_TEST((read_weight_hashes(file) == Hashes{{1, 1}, {2, 0x0a1b2c3d}}), rest);
   }
   write(file, kTwo + "3,0a1b\n");
-  BOOST_CHECK_EXCEPTION(read_weight_hashes(file), Error, says(ErrorKind::input, "line 4 of "));
+  BRAID_CHECK_FAILS(read_weight_hashes(file), ErrorKind::input, "line 4 of ");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

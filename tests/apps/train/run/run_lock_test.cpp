@@ -5,13 +5,13 @@
 #include <set>
 
 #include "tests/apps/support.h"
+#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::apps;
 
 BOOST_AUTO_TEST_SUITE(run_folder)
 
-using braid::test::says;
 using braid::test::Scratch;
 using braid::test::write;
 
@@ -22,11 +22,10 @@ BOOST_AUTO_TEST_CASE(one_process_at_a_time) {
     const RunFolder held(path);
     BOOST_TEST(std::filesystem::is_directory(path));
     // flock belongs to the open file, so a second opening in this process is rejected like another process.
-    BOOST_CHECK_EXCEPTION(RunFolder second(path), Error,
-                          says(ErrorKind::setting, "is in use by process " + std::to_string(::getpid()) + ":"));
+    BRAID_CHECK_FAILS(RunFolder second(path), ErrorKind::setting,
+                      "is in use by process " + std::to_string(::getpid()) + ":");
     write(path / ".lock", "123\nnode7\n");  // where many machines see the folder
-    BOOST_CHECK_EXCEPTION(RunFolder second(path), Error,
-                          says(ErrorKind::setting, "is in use by process 123 on host node7:"));
+    BRAID_CHECK_FAILS(RunFolder second(path), ErrorKind::setting, "is in use by process 123 on host node7:");
   }
   const RunFolder again(path);
   BOOST_TEST(again.path() == path);
@@ -51,11 +50,11 @@ BOOST_AUTO_TEST_CASE(a_folder_that_is_gone_is_noticed) {
   const auto path = scratch / "run";
   const RunFolder held(path);
   held.check_held();
-  const auto gone = says(ErrorKind::output, "was removed or moved while it was in use");
+  const std::string gone = "was removed or moved while it was in use";
   std::filesystem::rename(path, scratch / "moved");
-  BOOST_CHECK_EXCEPTION(held.check_held(), Error, gone);
+  BRAID_CHECK_FAILS(held.check_held(), ErrorKind::output, gone);
   const RunFolder other(path);  // a new run of the name
-  BOOST_CHECK_EXCEPTION(held.check_held(), Error, gone);
+  BRAID_CHECK_FAILS(held.check_held(), ErrorKind::output, gone);
   other.check_held();
 }
 
@@ -65,9 +64,9 @@ BOOST_AUTO_TEST_CASE(temporary_files_of_a_killed_run_are_removed) {
        {"latest.tmp-12-00000000", "config.resolved.toml.tmp-7-00000031", "best.tmp-1-0000000a",
         "status.json.tmp-9-00000000", "latest", "latest.tmp-2", "notes.tmp-1-0000000a", "chart.svg.tmp-3-00000004"})
     write(scratch / name, "x");
-  const RunFolder held(scratch.path());
+  const RunFolder held(scratch.path);
   std::set<std::string> left;
-  for (const auto& entry : std::filesystem::directory_iterator(scratch.path()))
+  for (const auto& entry : std::filesystem::directory_iterator(scratch.path))
     left.insert(entry.path().filename().string());
   BOOST_TEST(left == (std::set<std::string>{".lock", "latest", "latest.tmp-2", "notes.tmp-1-0000000a",
                                             "chart.svg.tmp-3-00000004"}),
@@ -77,10 +76,9 @@ BOOST_AUTO_TEST_CASE(temporary_files_of_a_killed_run_are_removed) {
 BOOST_AUTO_TEST_CASE(bad_places) {
   const Scratch scratch;
   write(scratch / "file", "x");
-  BOOST_CHECK_EXCEPTION(RunFolder(scratch / "file"), Error,
-                        says(ErrorKind::setting, "expected a folder, found a file"));
-  BOOST_CHECK_EXCEPTION(RunFolder(scratch / "file/below"), Error, says(ErrorKind::output, "cannot create folder"));
-  BOOST_CHECK_EXCEPTION(RunFolder(""), Error, says(ErrorKind::setting, "run.out is empty"));
+  BRAID_CHECK_FAILS(RunFolder(scratch / "file"), ErrorKind::setting, "expected a folder, found a file");
+  BRAID_CHECK_FAILS(RunFolder(scratch / "file/below"), ErrorKind::output, "cannot create folder");
+  BRAID_CHECK_FAILS(RunFolder(""), ErrorKind::setting, "run.out is empty");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

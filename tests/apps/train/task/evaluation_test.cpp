@@ -8,6 +8,7 @@
 #include "braid/models/data/tokenizers/tokenizer.h"
 #include "tests/apps/support.h"
 #include "tests/models/support.h"
+#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::apps;
@@ -56,7 +57,7 @@ BOOST_AUTO_TEST_CASE(a_rank_that_does_not_come_to_a_sample_is_named) {
       sample(config, mesh);
     });
   };
-  BOOST_CHECK_EXCEPTION(one_comes_late(), Error, says(ErrorKind::process, "rank 1 did not answer within 1 s"));
+  BRAID_CHECK_FAILS(one_comes_late(), ErrorKind::process, "rank 1 did not answer within 1 s");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -12,6 +12,7 @@
 #include "braid/models/image_model.h"
 #include "tests/support/compare.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -53,18 +54,8 @@ std::string compressed(const std::string& path, const std::string& bytes) {
   return path;
 }
 
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.kind() == ErrorKind::input ? e.what() : std::string("another kind: ") + e.what();
-  }
-  return "no error";
-}
 void rejects(const std::function<void()>& f, const std::vector<std::string>& words) {
-  const std::string error = error_of(f);
-  for (const std::string& word : words)
-    BOOST_TEST(error.find(word) != std::string::npos, "'" << word << "' is not in '" << error << "'");
+  BOOST_CHECK_EXCEPTION(f(), Error, [&](const Error& e) { return says(e, ErrorKind::input, words); });
 }
 void ignore(Image, int64_t, const std::string&) {}
 

@@ -76,10 +76,10 @@ BOOST_AUTO_TEST_CASE(every_variant_is_saved_and_loaded_in_each_form_of_folder) {
   for (const char* preset : {"dcformer-tiny", "transformer-tiny", "llama-tiny"}) {
     for (const Keys& keys : lists) {
       BOOST_TEST_CONTEXT(preset << " " << keys[0].second) {
-        ScratchFolder scratch;
+        TempFolder scratch;
         const models::Dcformer model = mixing_model(preset, keys, DType::f32);
-        models::save_model(model, nullptr, scratch.path());
-        const auto loaded = models::load_model(scratch.path(), {});
+        models::save_model(model, nullptr, scratch.path);
+        const auto loaded = models::load_model(scratch.path, {});
         BOOST_TEST(loaded.notes.empty());
         const std::vector<nn::NamedTensor> want = nn::parameters(model), got = nn::parameters(*loaded.model);
         BOOST_REQUIRE(want.size() == got.size());
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(every_variant_is_saved_and_loaded_in_each_form_of_folder) {
 BOOST_AUTO_TEST_CASE(every_variant_trains_resumes_and_generates) {
   for (const Keys& keys : variant_keys()) {
     BOOST_TEST_CONTEXT(keys[0].second) {
-      const ScratchFolder run;
+      const TempFolder run;
       models::Dcformer model = mixing_model("dcformer-tiny", keys, DType::f32);
       std::map<std::string, Tensor> before;
       for (const auto& [name, value] : nn::parameters(model)) before[name] = value.detach().clone();
@@ -103,11 +103,11 @@ BOOST_AUTO_TEST_CASE(every_variant_trains_resumes_and_generates) {
       for (int64_t step : {0, 1}) BOOST_TEST(std::isfinite(trainer.step({token_batch(step)}, 1e-2).loss));
       for (const auto& [name, value] : nn::parameters(model))
         BOOST_TEST(!is_close(value.detach(), before.at(name), 0), name);
-      models::CheckpointWriter(run.path(), 2).save(trainer, nullptr, {2, 0, 0, 1, 12, "data"}, "");
+      models::CheckpointWriter(run.path, 2).save(trainer, nullptr, {2, 0, 0, 1, 12, "data"}, "");
 
       models::Dcformer resumed(model.config(), {99, 0});
       models::Trainer continued(resumed, {}, 1.0);
-      models::load_checkpoint(run.path() / models::step_name(2), continued);
+      models::load_checkpoint(run.path / models::step_name(2), continued);
       const std::vector<int32_t> prompt = {3, 1, 4, 1, 5, 9, 2};
       const auto text = [&](const models::LanguageModel& m) {
         return models::generate(m, prompt, 8, {.temperature = 0}).tokens;

@@ -19,12 +19,12 @@ const char* const kComposed[] = {"model_dcformer_lg", "model_dcformer_train", "m
 
 // Loads what `data` describes, saves it, and requires the same tensors (without caches) and the same configuration.
 void check_round_trip(const FolderData& data, int shards, std::optional<DType> dtype = {}) {
-  ScratchFolder scratch;
-  data.write(scratch.path() / "in", shards);
-  models::LoadedModel loaded = models::load_model(scratch.path() / "in", {.dtype = dtype});
+  TempFolder scratch;
+  data.write(scratch.path / "in", shards);
+  models::LoadedModel loaded = models::load_model(scratch.path / "in", {.dtype = dtype});
   BOOST_TEST(loaded.notes.empty());
-  models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "out");
-  const FolderData back = read_folder(scratch.path() / "out");
+  models::save_as_loaded(*loaded.model, loaded.format, scratch.path / "out");
+  const FolderData back = read_folder(scratch.path / "out");
   BOOST_TEST(back.config == data.config);
   size_t expected = 0;
   for (const auto& [name, x] : data.tensors) {
@@ -37,7 +37,7 @@ void check_round_trip(const FolderData& data, int shards, std::optional<DType> d
     }
   }
   BOOST_TEST(back.tensors.size() == expected);
-  const io::TensorFiles in((scratch.path() / "in").string()), out((scratch.path() / "out").string());
+  const io::TensorFiles in(scratch / "in"), out(scratch / "out");
   BOOST_TEST(in.sharded() == out.sharded());
   for (const io::TensorInfo& info : out.tensors()) BOOST_TEST(out.file_of(info.name) == in.file_of(info.name));
   BOOST_TEST(out.metadata().at("format") == "pt");
@@ -45,9 +45,9 @@ void check_round_trip(const FolderData& data, int shards, std::optional<DType> d
 
 void check_rejected(const FolderData& data, std::initializer_list<std::string> parts,
                     models::LoadOptions options = {}) {
-  ScratchFolder scratch;
-  data.write(scratch.path());
-  BOOST_CHECK_EXCEPTION(models::load_model(scratch.path(), options), Error,
+  TempFolder scratch;
+  data.write(scratch.path);
+  BOOST_CHECK_EXCEPTION(models::load_model(scratch.path, options), Error,
                         [&](const Error& e) { return says(e, ErrorKind::input, parts); });
 }
 
@@ -65,9 +65,9 @@ FolderData healed(FolderData data) {
   return data;
 }
 Tensor logits_of(const FolderData& data) {
-  ScratchFolder scratch;
-  data.write(scratch.path());
-  return braid::test::logits_of(*models::load_model(scratch.path(), {.dtype = DType::f64}).model);
+  TempFolder scratch;
+  data.write(scratch.path);
+  return braid::test::logits_of(*models::load_model(scratch.path, {.dtype = DType::f64}).model);
 }
 
 }  // namespace
@@ -166,15 +166,15 @@ BOOST_AUTO_TEST_CASE(the_form_does_not_change_the_model) {
 BOOST_AUTO_TEST_CASE(the_type_of_the_model_is_the_callers_choice) {
   FolderData data = golden_folder("model_dcformer_lg");
   data.to(DType::f16);
-  ScratchFolder scratch;
-  data.write(scratch.path());
+  TempFolder scratch;
+  data.write(scratch.path);
   for (DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
-    models::LoadedModel loaded = models::load_model(scratch.path(), {.dtype = dtype});
+    models::LoadedModel loaded = models::load_model(scratch.path, {.dtype = dtype});
     for (const nn::NamedTensor& p : nn::parameters(*loaded.model)) BOOST_TEST((p.value.dtype() == dtype), p.name);
     const double tolerance = dtype == DType::bf16 ? 0.1 : dtype == DType::f16 ? 0.02 : 2e-5;
     BOOST_TEST(is_close(braid::test::logits_of(*loaded.model).to(DType::f64), logits_of(data), tolerance));
   }
-  models::LoadedModel by_itself = models::load_model(scratch.path());
+  models::LoadedModel by_itself = models::load_model(scratch.path);
   BOOST_TEST((nn::parameters(*by_itself.model)[0].value.dtype() == DType::f32));
 }
 
@@ -183,23 +183,23 @@ BOOST_AUTO_TEST_CASE(copies_count_in_folders_of_the_later_training_code) {
     FolderData data = golden_folder(name);
     data.add_copies();
     train_copies(data);
-    ScratchFolder scratch;
-    data.write(scratch.path() / "in");
-    models::LoadedModel loaded = models::load_model(scratch.path() / "in", {.dtype = DType::f64});
+    TempFolder scratch;
+    data.write(scratch.path / "in");
+    models::LoadedModel loaded = models::load_model(scratch.path / "in", {.dtype = DType::f64});
     BOOST_TEST(is_close(braid::test::logits_of(*loaded.model), logits_of(healed(data)), 0));
     BOOST_TEST(!is_close(braid::test::logits_of(*loaded.model), logits_of(golden_folder(name)), 1e-3));
     BOOST_REQUIRE(loaded.notes.size() == 1u);
     BOOST_TEST(loaded.notes[0].find("dw_m, qkw_m of layers 0,1 differ from dw1, qkw, dd: took the copies") !=
                std::string::npos);
     // Saved, both places hold what was taken.
-    models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "out");
-    FolderData saved = read_folder(scratch.path() / "out");
+    models::save_as_loaded(*loaded.model, loaded.format, scratch.path / "out");
+    FolderData saved = read_folder(scratch.path / "out");
     for (const auto& [tensor, x] : healed(data).tensors) BOOST_TEST(is_close(saved.tensors.at(tensor), x, 0), tensor);
     for (const char* copy : {"dw_m", "qkw_m"}) {
       const std::string tensor = std::string("layers.1.attention.dyn_w_proj.") + copy;
       BOOST_TEST(same_bytes(saved.tensors.at(tensor), data.tensors.at(tensor)), tensor);
     }
-    BOOST_TEST(models::load_model(scratch.path() / "out").notes.empty());
+    BOOST_TEST(models::load_model(scratch.path / "out").notes.empty());
   }
 }
 
@@ -210,18 +210,18 @@ BOOST_AUTO_TEST_CASE(copies_are_made_anew_in_folders_of_the_inference_code) {
   data.add_copies();
   const FolderData fresh = data;
   train_copies(data);
-  ScratchFolder scratch;
-  data.write(scratch.path() / "in");
-  models::LoadedModel loaded = models::load_model(scratch.path() / "in", {.dtype = DType::f64});
+  TempFolder scratch;
+  data.write(scratch.path / "in");
+  models::LoadedModel loaded = models::load_model(scratch.path / "in", {.dtype = DType::f64});
   BOOST_TEST(is_close(braid::test::logits_of(*loaded.model), want, 0));
   BOOST_REQUIRE(loaded.notes.size() == 1u);
   BOOST_TEST(loaded.notes[0].find("took dw1, qkw, dd") != std::string::npos);
-  models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "out");
-  const FolderData saved = read_folder(scratch.path() / "out");
+  models::save_as_loaded(*loaded.model, loaded.format, scratch.path / "out");
+  const FolderData saved = read_folder(scratch.path / "out");
   for (const auto& [name, x] : fresh.tensors) BOOST_TEST(same_bytes(saved.tensors.at(name), x), name);
   // The caller may name the format.
-  loaded = models::load_model(scratch.path() / "in",
-                              {.dtype = DType::f64, .settings = {{"profile.dynamic_weights", "dw_m"}}});
+  loaded =
+      models::load_model(scratch.path / "in", {.dtype = DType::f64, .settings = {{"profile.dynamic_weights", "dw_m"}}});
   BOOST_TEST(is_close(braid::test::logits_of(*loaded.model), logits_of(healed(data)), 0));
 }
 
@@ -243,12 +243,12 @@ BOOST_AUTO_TEST_CASE(changed_weights_are_saved_in_the_form_that_was_read) {
   data.to(DType::f16);
   data.separate();
   data.add_copies();
-  ScratchFolder scratch;
-  data.write(scratch.path() / "in");
-  models::LoadedModel loaded = models::load_model(scratch.path() / "in");
+  TempFolder scratch;
+  data.write(scratch.path / "in");
+  models::LoadedModel loaded = models::load_model(scratch.path / "in");
   for (nn::NamedTensor& p : nn::parameters(*loaded.model)) p.value.copy_(scale(p.value, 2));
-  models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "out");
-  const FolderData saved = read_folder(scratch.path() / "out");
+  models::save_as_loaded(*loaded.model, loaded.format, scratch.path / "out");
+  const FolderData saved = read_folder(scratch.path / "out");
   BOOST_TEST(saved.tensors.size() == data.tensors.size());
   for (const auto& [name, x] : data.tensors)
     BOOST_TEST(same_bytes(saved.tensors.at(name), scale(x.to(DType::f32), 2).to(DType::f16)), name);
@@ -257,15 +257,15 @@ BOOST_AUTO_TEST_CASE(changed_weights_are_saved_in_the_form_that_was_read) {
 BOOST_AUTO_TEST_CASE(values_that_the_stored_type_cannot_hold_are_not_written) {
   FolderData data = golden_folder("model_transformer");
   data.to(DType::f16);
-  ScratchFolder scratch;
-  data.write(scratch.path() / "in");
-  models::LoadedModel loaded = models::load_model(scratch.path() / "in");
+  TempFolder scratch;
+  data.write(scratch.path / "in");
+  models::LoadedModel loaded = models::load_model(scratch.path / "in");
   for (nn::NamedTensor& p : nn::parameters(*loaded.model))
     if (p.name == "output.weight") p.value.fill(1e6);
-  BRAID_CHECK_FAILS(models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "out"), ErrorKind::numerical,
+  BRAID_CHECK_FAILS(models::save_as_loaded(*loaded.model, loaded.format, scratch.path / "out"), ErrorKind::numerical,
                     "output.weight cannot be stored as f16", "choose a wider type");
-  BOOST_TEST(!fs::exists(scratch.path() / "out/model.safetensors"));
-  BOOST_TEST(!fs::exists(scratch.path() / "out/config.json"));
+  BOOST_TEST(!fs::exists(scratch.path / "out/model.safetensors"));
+  BOOST_TEST(!fs::exists(scratch.path / "out/config.json"));
 }
 
 BOOST_AUTO_TEST_CASE(tensors_that_do_not_fit_are_named_with_both_shapes) {

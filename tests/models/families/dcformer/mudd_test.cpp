@@ -188,14 +188,14 @@ std::string published(const std::string& family, const std::string& more = "") {
 BOOST_AUTO_TEST_CASE(the_model_is_its_formulas) {
   for (const char* family : {"muddformer", "muddpythia"}) {
     const models::Dcformer model = model_of(small(family));
-    const ScratchFolder scratch;
-    models::save_model(model, nullptr, scratch.path());
-    const Reference reference(scratch.path(), model.config());
+    const TempFolder scratch;
+    models::save_model(model, nullptr, scratch.path);
+    const Reference reference(scratch.path, model.config());
     const std::vector<int64_t> ids = {3, 14, 15, 9, 26, 5, 35, 8, 9, 7, 9};
     Numbers want;
     for (const Numbers& row : reference.logits(ids)) want.insert(want.end(), row.begin(), row.end());
     for (const auto& [dtype, tolerance] : {std::pair{DType::f64, 1e-10}, {DType::f32, 2e-5}}) {
-      const models::LoadedModel loaded = models::load_model(scratch.path(), {.dtype = dtype});
+      const models::LoadedModel loaded = models::load_model(scratch.path, {.dtype = dtype});
       const auto* dcformer = dynamic_cast<const models::Dcformer*>(loaded.model.get());
       BOOST_REQUIRE(dcformer != nullptr);
       const NoGrad off;
@@ -207,9 +207,9 @@ BOOST_AUTO_TEST_CASE(the_model_is_its_formulas) {
 
 BOOST_AUTO_TEST_CASE(a_folder_has_the_published_names) {
   const models::Dcformer model = model_of(small("muddformer"));
-  const ScratchFolder scratch;
-  models::save_model(model, nullptr, scratch.path());
-  const Reference folder(scratch.path(), model.config());
+  const TempFolder scratch;
+  models::save_model(model, nullptr, scratch.path);
+  const Reference folder(scratch.path, model.config());
   const int64_t widths[] = {128, 128, 256, 256};  // 200 (i / 3 + 1/2) / 128 = 0.8, 1.3, 1.8, 2.3
   for (int64_t i = 0; i < 4; ++i) {
     const std::string layer = str("layers.", i, ".");

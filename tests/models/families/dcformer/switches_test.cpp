@@ -13,7 +13,7 @@
 #include "braid/models/training/checkpoint/checkpoint_writer.h"
 #include "braid/tensor/memory.h"
 #include "braid/tensor/trace_device.h"
-#include "tests/models/support.h"
+#include "tests/models/made_models.h"
 #include "tests/support/compare.h"
 #include "tests/support/random.h"
 #include "tests/support/switches.h"
@@ -27,7 +27,6 @@ BOOST_AUTO_TEST_SUITE(switches)
 
 namespace {
 
-using Keys = std::vector<std::pair<std::string, std::string>>;
 constexpr int64_t T = 12;
 
 Tensor some_ids(int64_t seed) {
@@ -125,18 +124,6 @@ Dcformer completed(const Dcformer& some) {
   return all;
 }
 
-// In f64, its dynamic weights large enough to matter.
-Dcformer make_model(const DcformerConfig& c) {
-  Dcformer model(c, {5, 0});
-  nn::freeze(model);
-  model.to(DType::f64);
-  for (nn::NamedTensor& p : nn::parameters(model)) {
-    const bool small = p.name.find("dyn_w_proj.") != std::string::npos && !p.name.ends_with("dw1");
-    if (small) p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({9, 9}, p.name.c_str())).to(DType::f64));
-  }
-  return model;
-}
-
 Tensor in_pieces(const Dcformer& model) {
   KvCache cache = model.make_cache(T);
   std::vector<Tensor> rows;
@@ -176,7 +163,7 @@ BOOST_AUTO_TEST_CASE(what_is_left_is_the_formula_without_the_rest) {
   NoGrad off;
   for (const auto& [name, c, cached_as_full] : switched_models()) {
     BOOST_TEST_CONTEXT(name) {
-      const Dcformer model = make_model(c), all = completed(model);
+      const Dcformer model = frozen_model(c), all = completed(model);
       const Tensor got = model.hidden(some_ids(0));
       BOOST_TEST(is_close(got, all.hidden(some_ids(0)), 1e-13));
       if (cached_as_full) BOOST_TEST(is_close(in_pieces(model), got, 1e-12));
@@ -228,7 +215,7 @@ BOOST_AUTO_TEST_CASE(compose_presets_are_the_formula_without_the_rest) {
         if (row.branches.size() > 0) BOOST_TEST(c.profile.rank == row.rank);
         BOOST_TEST(c.profile.num_groups == row.groups);
         BOOST_TEST((std::ranges::count(c.layer_windows, 0) == 0) == (row.name == std::string("local-only")));
-        const Dcformer model = make_model(c), complete = completed(model);
+        const Dcformer model = frozen_model(c), complete = completed(model);
         BOOST_TEST(found_parameters(model) == row.parameters, boost::test_tools::per_element());
         BOOST_TEST(is_close(model.hidden(some_ids(0)), complete.hidden(some_ids(0)), 1e-13));
         BOOST_TEST((get_key(configure(c, {{"compose", "full"}, {"window_type", "G"}}), "compose") == "full"));
@@ -246,7 +233,7 @@ BOOST_AUTO_TEST_CASE(compose_presets_are_the_formula_without_the_rest) {
 BOOST_AUTO_TEST_CASE(every_combination_trains_resumes_generates_and_is_dumped) {
   for (const auto& [name, c, cached_as_full] : switched_models(3)) {
     BOOST_TEST_CONTEXT(name) {
-      const ScratchFolder run;
+      const TempFolder run;
       Dcformer model(c, {1, 0});
       std::map<std::string, Tensor> before;
       for (const auto& [parameter, value] : by_name(model)) before[parameter] = value.clone();
@@ -254,12 +241,12 @@ BOOST_AUTO_TEST_CASE(every_combination_trains_resumes_generates_and_is_dumped) {
       for (int64_t step : {0, 1}) BOOST_TEST(std::isfinite(trainer.step({batch_of(step)}, 1e-2).loss));
       for (const auto& [parameter, value] : by_name(model))
         BOOST_TEST(!is_close(value, before.at(parameter), 0), parameter);
-      CheckpointWriter(run.path(), 2).save(trainer, nullptr, {2, 0, 0, 1, T, "data"}, "");
+      CheckpointWriter(run.path, 2).save(trainer, nullptr, {2, 0, 0, 1, T, "data"}, "");
 
       Dcformer resumed(c, {99, 0});
       Trainer continued(resumed, {}, 1.0);
-      load_checkpoint(run.path() / step_name(2), continued);
-      const LoadedModel loaded = load_model(run.path() / step_name(2));
+      load_checkpoint(run.path / step_name(2), continued);
+      const LoadedModel loaded = load_model(run.path / step_name(2));
       const std::vector<int32_t> prompt = {3, 1, 4, 1, 5, 9, 2};
       const auto text = [&](const Dcformer& m) { return generate(m, prompt, 8, {.temperature = 0}).tokens; };
       BOOST_TEST(text(dcformer(loaded)) == text(model), boost::test_tools::per_element());
@@ -303,11 +290,11 @@ BOOST_AUTO_TEST_CASE(memory_follows_the_switches) {
 }
 
 BOOST_AUTO_TEST_CASE(weights_of_what_is_off_are_rejected) {
-  const ScratchFolder scratch;
+  const TempFolder scratch;
   const DcformerConfig complete = configure(small_config(), {{"profile.static_proj", "true"}});
-  save_model(Dcformer(complete, {1, 0}), nullptr, scratch.path());
+  save_model(Dcformer(complete, {1, 0}), nullptr, scratch.path);
   const auto rejected = [&](const Keys& settings, std::initializer_list<std::string> parts) {
-    BOOST_CHECK_EXCEPTION(load_model(scratch.path(), {.settings = settings}), Error,
+    BOOST_CHECK_EXCEPTION(load_model(scratch.path, {.settings = settings}), Error,
                           [&](const Error& e) { return says(e, ErrorKind::input, parts); });
   };
   rejected({{"profile.key_side", "false"}},
@@ -324,7 +311,7 @@ BOOST_AUTO_TEST_CASE(weights_of_what_is_off_are_rejected) {
   rejected(
       {{"use_dcmha", "false"}, {"profile.static_proj", "false"}},
       {"layers.0.attention.dyn_w_proj.qkw (1, 4, 16, 4, 4) is not a parameter of this model (use_dcmha is false)"});
-  BOOST_TEST(load_model(scratch.path()).notes.empty());
+  BOOST_TEST(load_model(scratch.path).notes.empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_size_is_matched_by_the_hidden_width) {

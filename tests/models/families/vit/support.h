@@ -60,9 +60,9 @@ inline GradcheckResult gradcheck_vit(const models::VitConfig& c) {
 // A saved model comes back with its configuration and the same logits.
 inline void check_vit_folder(const models::VitConfig& c) {
   const models::Vit model = random_vit(c);
-  const ScratchFolder scratch;
-  models::save_model(model, nullptr, scratch.path());
-  const models::LoadedModel again = models::load_model(scratch.path(), {.dtype = DType::f64});
+  const TempFolder scratch;
+  models::save_model(model, nullptr, scratch.path);
+  const models::LoadedModel again = models::load_model(scratch.path, {.dtype = DType::f64});
   BOOST_TEST(again.notes.empty());
   const auto& read = dynamic_cast<const models::Vit&>(*again.model);
   BOOST_TEST((read.config() == model.config()));

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 struct World {
-  ScratchFolder run;
+  TempFolder run;
   models::Dcformer model{small_config(), {1, 0}};
   models::Trainer trainer{model, {}, 1.0};
   models::text::ByteTokenizer tokenizer;
@@ -28,7 +28,7 @@ struct World {
     trainer.step({models::text_batch(from_vector(ids, {2, 16}), from_vector(targets, {2, 16}))}, 1e-2);
   }
   void save(int64_t step, int64_t keep = 2) {
-    models::CheckpointWriter(run.path(), keep).save(trainer, &tokenizer, {step, 40, 1.5, 3, 16, "data"}, "a = 1\n");
+    models::CheckpointWriter(run.path, keep).save(trainer, &tokenizer, {step, 40, 1.5, 3, 16, "data"}, "a = 1\n");
   }
 };
 
@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(comes_back_bit_for_bit) {
   models::Dcformer other(small_config(), {99, 0});
   models::Trainer trainer(other, {}, 1.0);
   std::vector<std::string> notes;
-  models::StepFolder newest = models::newest_checkpoint(w.run.path(), notes);
+  models::StepFolder newest = models::newest_checkpoint(w.run.path, notes);
   BOOST_TEST(newest.step == 1);
   models::load_checkpoint(newest.path, trainer);
   models::RunState state = models::read_state(newest.path);
@@ -80,25 +80,25 @@ BOOST_AUTO_TEST_CASE(damage_is_found_and_the_older_one_counts) {
   World w;
   w.save(1);
   w.save(2);
-  flip_byte(w.run.path() / "step-00000002/model.safetensors", 5000);
-  BOOST_TEST(models::find_damage(w.run.path() / "step-00000002").value_or("").find("model.safetensors has checksum") ==
+  flip_byte(w.run.path / "step-00000002/model.safetensors", 5000);
+  BOOST_TEST(models::find_damage(w.run.path / "step-00000002").value_or("").find("model.safetensors has checksum") ==
              0u);
   std::vector<std::string> notes;
-  BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).step == 1);
+  BOOST_TEST(models::newest_checkpoint(w.run.path, notes).step == 1);
   BOOST_TEST(notes.size() == 1u);
   w.save(4);
-  flip_byte(w.run.path() / "step-00000004/trainer/manifest.json", 4);  // of the name "format"
-  BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).step == 1);
-  fs::remove_all(w.run.path() / "step-00000004");
-  fs::resize_file(w.run.path() / "step-00000001/trainer/optimizer.safetensors", 100);
-  BOOST_TEST(throws_with([&] { models::newest_checkpoint(w.run.path(), notes); }, "none of the 2 checkpoints"));
+  flip_byte(w.run.path / "step-00000004/trainer/manifest.json", 4);  // of the name "format"
+  BOOST_TEST(models::newest_checkpoint(w.run.path, notes).step == 1);
+  fs::remove_all(w.run.path / "step-00000004");
+  fs::resize_file(w.run.path / "step-00000001/trainer/optimizer.safetensors", 100);
+  BOOST_TEST(throws_with([&] { models::newest_checkpoint(w.run.path, notes); }, "none of the 2 checkpoints"));
 }
 
 // As on two machines of which one does not see the folder.
 BOOST_AUTO_TEST_CASE(ranks_that_see_different_folders_find_the_same_damage) {
   World w;
   w.save(1);
-  const fs::path there = w.run.path() / "step-00000001", elsewhere = w.run.path() / "elsewhere" / "step-00000001";
+  const fs::path there = w.run.path / "step-00000001", elsewhere = w.run.path / "elsewhere" / "step-00000001";
   for (const int blind : {0, 1}) {
     dist::run_thread_ranks(2, [&](const dist::Communicator& world) {
       const auto damage = models::find_damage(world.rank() == blind ? elsewhere : there, world).value_or("none");
@@ -111,37 +111,37 @@ BOOST_AUTO_TEST_CASE(ranks_that_see_different_folders_find_the_same_damage) {
 BOOST_AUTO_TEST_CASE(an_unfinished_one_does_not_count) {
   World w;
   w.save(1);
-  fs::rename(w.run.path() / "step-00000001", w.run.path() / "step-00000001.tmp");
+  fs::rename(w.run.path / "step-00000001", w.run.path / "step-00000001.tmp");
   std::vector<std::string> notes;
-  BOOST_TEST(throws_with([&] { models::newest_checkpoint(w.run.path(), notes); },
-                         "no checkpoint is left in " + w.run.path().string() + ", whose file latest names one"));
-  fs::remove(w.run.path() / "latest");
-  BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).path.empty());
+  BOOST_TEST(throws_with([&] { models::newest_checkpoint(w.run.path, notes); },
+                         "no checkpoint is left in " + w.run.path.string() + ", whose file latest names one"));
+  fs::remove(w.run.path / "latest");
+  BOOST_TEST(models::newest_checkpoint(w.run.path, notes).path.empty());
   w.save(1);  // and is replaced by a new one
-  BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).step == 1);
-  BOOST_TEST(!fs::exists(w.run.path() / "step-00000001.tmp"));
+  BOOST_TEST(models::newest_checkpoint(w.run.path, notes).step == 1);
+  BOOST_TEST(!fs::exists(w.run.path / "step-00000001.tmp"));
 }
 
 BOOST_AUTO_TEST_CASE(keeps_the_newest_valid_ones) {
   World w;
   for (int64_t step : {1, 2, 3}) w.save(step, 3);
-  flip_byte(w.run.path() / "step-00000003/config.json", 10);
+  flip_byte(w.run.path / "step-00000003/config.json", 10);
   w.save(4);  // keep 2: 4 and 2 are valid; 3 is not counted, 1 goes
   std::vector<int64_t> steps;
-  for (const models::StepFolder& f : models::step_folders(w.run.path())) steps.push_back(f.step);
+  for (const models::StepFolder& f : models::step_folders(w.run.path)) steps.push_back(f.step);
   BOOST_TEST(steps == (std::vector<int64_t>{2, 3, 4}), boost::test_tools::per_element());
 }
 
 // A save verifies what it wrote. Verdicts on older checkpoints are remembered while their files keep size and times.
 BOOST_AUTO_TEST_CASE(a_save_reads_no_older_checkpoint_again) {
   World w;
-  models::CheckpointWriter writer(w.run.path(), 10);
+  models::CheckpointWriter writer(w.run.path, 10);
   auto save = [&](int64_t step) {  // -> bytes read
     const int64_t before = bytes_read();
     writer.save(w.trainer, &w.tokenizer, {step, 40, 1.5, 3, 16, "data"}, "a = 1\n");
     const int64_t count = bytes_read() - before;
     // Files that were modified a clock tick ago are verified once more: set these to an hour ago.
-    for (const auto& file : fs::recursive_directory_iterator(w.run.path() / models::step_name(step))) {
+    for (const auto& file : fs::recursive_directory_iterator(w.run.path / models::step_name(step))) {
       if (file.is_regular_file()) fs::last_write_time(file, fs::last_write_time(file) - std::chrono::hours(1));
     }
     return count;
@@ -149,62 +149,62 @@ BOOST_AUTO_TEST_CASE(a_save_reads_no_older_checkpoint_again) {
   const int64_t one = save(1);
   BOOST_TEST(one > 100'000);
   for (int64_t step = 2; step < 12; ++step) save(step);  // the eleventh is the first that prunes: verifies all
-  BOOST_TEST(!fs::exists(w.run.path() / models::step_name(1)));
+  BOOST_TEST(!fs::exists(w.run.path / models::step_name(1)));
   const int64_t later = save(12);  // reads itself, and number 11, whose times have changed since
   BOOST_TEST(later < 3 * one);
-  BOOST_TEST(models::step_folders(w.run.path()).size() == 10u);
-  flip_byte(w.run.path() / "step-00000005/model.safetensors", 5000);  // is noticed all the same
+  BOOST_TEST(models::step_folders(w.run.path).size() == 10u);
+  flip_byte(w.run.path / "step-00000005/model.safetensors", 5000);  // is noticed all the same
   save(13);
-  BOOST_TEST(models::step_folders(w.run.path()).front().step == 3);
+  BOOST_TEST(models::step_folders(w.run.path).front().step == 3);
 }
 
 BOOST_AUTO_TEST_CASE(a_copy_under_another_name_does_not_count) {
   World w;
   w.save(1);
-  fs::copy(w.run.path() / "step-00000001", w.run.path() / "step-00000004", fs::copy_options::recursive);
+  fs::copy(w.run.path / "step-00000001", w.run.path / "step-00000004", fs::copy_options::recursive);
   std::vector<std::string> notes;
-  BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).step == 1);
+  BOOST_TEST(models::newest_checkpoint(w.run.path, notes).step == 1);
   BOOST_REQUIRE(notes.size() == 1u);
   BOOST_TEST(notes[0].find("trainer/manifest.json is of step 1, but the folder's name is of step 4") !=
              std::string::npos);
   w.save(4);
-  BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).step == 4);
+  BOOST_TEST(models::newest_checkpoint(w.run.path, notes).step == 4);
 }
 
 BOOST_AUTO_TEST_CASE(the_best_and_those_of_every_so_many_steps_are_kept) {
   World w;
-  models::CheckpointWriter writer(w.run.path(), 2, 4);
+  models::CheckpointWriter writer(w.run.path, 2, 4);
   for (int64_t step = 1; step <= 10; ++step) {
     writer.save(w.trainer, &w.tokenizer, {step, 40, 1.5, 3, 16, "data"}, "");
     if (step == 2 || step == 5) writer.mark_best(step, {});
   }
   std::vector<int64_t> steps;
-  for (const models::StepFolder& f : models::step_folders(w.run.path())) steps.push_back(f.step);
+  for (const models::StepFolder& f : models::step_folders(w.run.path)) steps.push_back(f.step);
   BOOST_TEST(steps == (std::vector<int64_t>{4, 5, 8, 9, 10}), boost::test_tools::per_element());
   writer.mark_best(10, {});
-  BOOST_TEST(!fs::exists(w.run.path() / "step-00000005"));
+  BOOST_TEST(!fs::exists(w.run.path / "step-00000005"));
   writer.mark_best(9, {});
   World unmarked;
   unmarked.save(1);
-  BOOST_TEST(throws_with([&] { models::find_model(unmarked.run.path() / models::kBestFile); }, "no best checkpoint"));
-  BOOST_TEST(models::find_model(w.run.path() / models::kBestFile) == w.run.path() / "step-00000009");
-  BOOST_TEST(models::find_model(w.run.path() / models::kLatestFile) == w.run.path() / "step-00000010");
+  BOOST_TEST(throws_with([&] { models::find_model(unmarked.run.path / models::kBestFile); }, "no best checkpoint"));
+  BOOST_TEST(models::find_model(w.run.path / models::kBestFile) == w.run.path / "step-00000009");
+  BOOST_TEST(models::find_model(w.run.path / models::kLatestFile) == w.run.path / "step-00000010");
 }
 
 // The state of a failed step counts for nothing; the two newest ones are kept.
 BOOST_AUTO_TEST_CASE(failed_steps_are_no_checkpoints) {
   World w;
-  models::CheckpointWriter writer(w.run.path(), 2);
+  models::CheckpointWriter writer(w.run.path, 2);
   const auto failed = [&](int64_t step) {
     return writer.save_failed(w.trainer, &w.tokenizer, {step - 1, 40, 1.5, 3, 16, "data"}, "", step);
   };
   const auto steps = [&] {
     std::vector<int64_t> all;
-    for (const models::StepFolder& f : models::step_folders(w.run.path())) all.push_back(f.step);
+    for (const models::StepFolder& f : models::step_folders(w.run.path)) all.push_back(f.step);
     return all;
   };
   for (int64_t step : {5, 6, 7}) writer.save(w.trainer, &w.tokenizer, {step, 40, 1.5, 3, 16, "data"}, "");
-  BOOST_TEST(failed(9) == w.run.path() / "failed-step-00000009");  // step 8 was not saved
+  BOOST_TEST(failed(9) == w.run.path / "failed-step-00000009");  // step 8 was not saved
   BOOST_TEST(steps() == (std::vector<int64_t>{6, 7}), boost::test_tools::per_element());
   writer.mark_best(7, {});
   failed(8);  // step 7 was saved, and is the best
@@ -212,14 +212,14 @@ BOOST_AUTO_TEST_CASE(failed_steps_are_no_checkpoints) {
   writer.mark_best(6, {});
   failed(8);
   BOOST_TEST(steps() == std::vector<int64_t>{6}, boost::test_tools::per_element());
-  BOOST_TEST(!models::find_damage(w.run.path() / "failed-step-00000008"));
-  BOOST_TEST(models::named_step(w.run.path() / models::kLatestFile).value() == 6);
+  BOOST_TEST(!models::find_damage(w.run.path / "failed-step-00000008"));
+  BOOST_TEST(models::named_step(w.run.path / models::kLatestFile).value() == 6);
   nn::parameters(w.model)[0].value.fill(std::nan(""));
   failed(12);
-  BOOST_TEST(!fs::exists(w.run.path() / "failed-step-00000009"));
-  BOOST_TEST(fs::exists(w.run.path() / "failed-step-00000008"));
-  BOOST_TEST(!models::find_damage(w.run.path() / "failed-step-00000012"));
-  BOOST_TEST(models::find_model(w.run.path()) == w.run.path() / "step-00000006");
+  BOOST_TEST(!fs::exists(w.run.path / "failed-step-00000009"));
+  BOOST_TEST(fs::exists(w.run.path / "failed-step-00000008"));
+  BOOST_TEST(!models::find_damage(w.run.path / "failed-step-00000012"));
+  BOOST_TEST(models::find_model(w.run.path) == w.run.path / "step-00000006");
 }
 
 BOOST_AUTO_TEST_CASE(another_model_is_rejected) {
@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(another_model_is_rejected) {
   config.use_qk_norm = !config.use_qk_norm;
   models::Dcformer other(config, {1, 0});
   models::Trainer trainer(other, {}, 1.0);
-  BOOST_TEST(throws_with([&] { models::load_checkpoint(w.run.path() / "step-00000001", trainer); },
+  BOOST_TEST(throws_with([&] { models::load_checkpoint(w.run.path / "step-00000001", trainer); },
                          "is not the configured one: expected model.use_qk_norm = true, found false; undo"));
 }
 
@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(another_model_is_rejected) {
 BOOST_AUTO_TEST_CASE(another_context_is_the_same_model) {
   World w;
   w.save(1);
-  const fs::path checkpoint = w.run.path() / "step-00000001";
+  const fs::path checkpoint = w.run.path / "step-00000001";
   const auto spec_with = [](const models::SettingTexts& settings) {
     return models::Dcformer(small_config(), {1, 0}).spec()->with(settings);
   };
@@ -279,18 +279,18 @@ BOOST_AUTO_TEST_CASE(earlier_lengths_of_sequences_are_kept) {
 }
 
 BOOST_AUTO_TEST_CASE(finds_finished_ones_by_name_in_order) {
-  ScratchFolder run;
-  BOOST_TEST(models::step_folders(run.path() / "none").empty());
+  TempFolder run;
+  BOOST_TEST(models::step_folders(run.path / "none").empty());
   for (const char* name : {"step-00001000", "step-00000050", "step-123456789", "step-00002000.tmp", "step-5", "step-x",
                            "step--0000001", "plots"})
-    fs::create_directories(run.path() / name);
-  std::ofstream(run.path() / "step-00000077") << "a file";
-  const auto found = models::step_folders(run.path());
+    fs::create_directories(run.path / name);
+  std::ofstream(run.path / "step-00000077") << "a file";
+  const auto found = models::step_folders(run.path);
   BOOST_REQUIRE(found.size() == 3u);
   BOOST_TEST(found[0].step == 50);
   BOOST_TEST(found[1].step == 1000);
   BOOST_TEST(found[2].step == 123456789);
-  BOOST_TEST(found[1].path == run.path() / "step-00001000");
+  BOOST_TEST(found[1].path == run.path / "step-00001000");
   BOOST_TEST(models::step_name(1000) == "step-00001000");
 }
 
@@ -298,12 +298,12 @@ BOOST_AUTO_TEST_CASE(weights_with_nan_are_never_written) {
   World w;
   nn::parameters(w.model)[0].value.fill(std::nan(""));
   BOOST_TEST(throws_with([&] { w.save(1); }, "tok_embeddings.weight contains NaN or Inf after step 1"));
-  BOOST_TEST(models::step_folders(w.run.path()).empty());
+  BOOST_TEST(models::step_folders(w.run.path).empty());
   World moments;
   moments.trainer.optimizer().state()[1].value.fill(INFINITY);
   BOOST_TEST(throws_with([&] { moments.save(1); }, ".first contains NaN or Inf after step 1"));
   // Older versions wrote such checkpoints.
-  const fs::path folder = models::CheckpointWriter(moments.run.path(), 2)
+  const fs::path folder = models::CheckpointWriter(moments.run.path, 2)
                               .save_failed(moments.trainer, nullptr, {1, 40, 1.5, 3, 16, "data"}, "", 2);
   const auto load = [&] { models::load_checkpoint(folder, moments.trainer); };
   BOOST_TEST(
@@ -313,8 +313,8 @@ BOOST_AUTO_TEST_CASE(weights_with_nan_are_never_written) {
 BOOST_AUTO_TEST_CASE(a_model_folder_loads_by_itself) {
   World w;
   w.save(1);
-  models::LoadedModel a = models::load_model(models::find_model(w.run.path())),
-                      b = models::load_model(w.run.path() / "step-00000001");
+  models::LoadedModel a = models::load_model(models::find_model(w.run.path)),
+                      b = models::load_model(w.run.path / "step-00000001");
   BOOST_TEST(a.tokenizer->vocab_size() == 258);
   BOOST_TEST(is_close(nn::parameters(*a.model)[0].value, nn::parameters(w.model)[0].value, 0));
   BOOST_TEST(is_close(nn::parameters(*b.model)[0].value, nn::parameters(w.model)[0].value, 0));

@@ -29,9 +29,9 @@ std::string error_of(const fs::path& folder) {
 }
 
 void rejects(const FolderData& data, const std::vector<std::string>& words) {
-  const ScratchFolder scratch;
-  data.write(scratch.path() / "in");
-  const std::string error = error_of(scratch.path() / "in");
+  const TempFolder scratch;
+  data.write(scratch.path / "in");
+  const std::string error = error_of(scratch.path / "in");
   for (const std::string& word : words)
     BOOST_TEST(error.find(word) != std::string::npos, "'" << word << "' is not in '" << error << "'");
   BOOST_TEST(error.find('\n') == std::string::npos);
@@ -102,20 +102,20 @@ BOOST_AUTO_TEST_CASE(more_rejections) {
     data->tensors = tensors;
   }
   rejects(bare, {"LlamaModel", "lm_head.weight is missing"});
-  const ScratchFolder scratch;
-  const models::LoadedModel loaded = written(tied, scratch.path() / "tied");
+  const TempFolder scratch;
+  const models::LoadedModel loaded = written(tied, scratch.path / "tied");
   BOOST_REQUIRE(loaded.notes.size() == 1u);
   BOOST_TEST(loaded.notes[0].find("LlamaModel") != std::string::npos);
-  models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "again");
-  BOOST_TEST((bytes(scratch.path() / "tied/model.safetensors") == bytes(scratch.path() / "again/model.safetensors")));
-  fs::create_directories(scratch.path() / "lora");
-  io::write_file((scratch.path() / "lora/adapter_config.json").string(), "{}");
-  BOOST_TEST(error_of(scratch.path() / "lora").find("adapter_config.json") != std::string::npos);
+  models::save_as_loaded(*loaded.model, loaded.format, scratch.path / "again");
+  BOOST_TEST((bytes(scratch.path / "tied/model.safetensors") == bytes(scratch.path / "again/model.safetensors")));
+  fs::create_directories(scratch.path / "lora");
+  io::write_file(scratch / "lora/adapter_config.json", "{}");
+  BOOST_TEST(error_of(scratch.path / "lora").find("adapter_config.json") != std::string::npos);
   // Only a pickle: the command that converts it.
-  fs::create_directories(scratch.path() / "pickle");
-  io::write_file((scratch.path() / "pickle/config.json").string(), bare.config);
-  io::write_file((scratch.path() / "pickle/pytorch_model.bin").string(), "x");
-  BOOST_TEST(error_of(scratch.path() / "pickle").find("python3 -c \"import glob, torch") != std::string::npos);
+  fs::create_directories(scratch.path / "pickle");
+  io::write_file(scratch / "pickle/config.json", bare.config);
+  io::write_file(scratch / "pickle/pytorch_model.bin", "x");
+  BOOST_TEST(error_of(scratch.path / "pickle").find("python3 -c \"import glob, torch") != std::string::npos);
 }
 
 // Folders that transformers wrote come out as they were, to the byte, when nothing is changed; old tables are left out.
@@ -124,24 +124,24 @@ BOOST_AUTO_TEST_CASE(round_trips_are_equal_to_the_byte) {
                            "gptneox_parallel", "gptneox_sequential", "mistral_window", "qwen2_window", "qwen3_tied",
                            "olmo2_gqa", "gemma2_softcaps", "gemma3_windows"}) {
     BOOST_TEST_CONTEXT(name) {
-      const ScratchFolder scratch;
+      const TempFolder scratch;
       const models::LoadedModel loaded = models::load_model(kHuggingFace + name);
       BOOST_TEST(loaded.notes.empty());
-      models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "out");
+      models::save_as_loaded(*loaded.model, loaded.format, scratch.path / "out");
       int files = 0;
       for (const auto& entry : fs::directory_iterator(kHuggingFace + name)) {
         const std::string file = entry.path().filename().string();
         if (file == "golden.safetensors") continue;
         ++files;
-        BOOST_TEST((bytes(entry.path()) == bytes(scratch.path() / "out" / file)), file);
+        BOOST_TEST((bytes(entry.path()) == bytes(scratch.path / "out" / file)), file);
       }
       BOOST_TEST(files >= 3);
     }
   }
-  const ScratchFolder scratch;
+  const TempFolder scratch;
   const models::LoadedModel loaded = models::load_model(kHuggingFace + "gptneox_pythia_old");
-  models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "out");
-  const FolderData now = read_folder(scratch.path() / "out");
+  models::save_as_loaded(*loaded.model, loaded.format, scratch.path / "out");
+  const FolderData now = read_folder(scratch.path / "out");
   const io::TensorFiles then(kHuggingFace + "gptneox_pythia_old");
   size_t kept = 0;
   for (const io::TensorInfo& info : then.tensors()) {
@@ -154,10 +154,10 @@ BOOST_AUTO_TEST_CASE(round_trips_are_equal_to_the_byte) {
 }
 
 BOOST_AUTO_TEST_CASE(other_types_and_files) {
-  const ScratchFolder scratch;
+  const TempFolder scratch;
   const models::LoadedModel loaded = models::load_model(kHuggingFace + "llama_gqa_tied");
-  models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "half", DType::bf16, 10000);
-  const FolderData was = huggingface_folder("llama_gqa_tied"), half = read_folder(scratch.path() / "half");
+  models::save_as_loaded(*loaded.model, loaded.format, scratch.path / "half", DType::bf16, 10000);
+  const FolderData was = huggingface_folder("llama_gqa_tied"), half = read_folder(scratch.path / "half");
   for (const auto& [name, x] : was.tensors)
     BOOST_TEST(test::same_bytes(x.to(DType::bf16), half.tensors.at(name)), name);
   // The keys of transformers 4, which 5 reads too; nothing else has changed.
@@ -168,19 +168,19 @@ BOOST_AUTO_TEST_CASE(other_types_and_files) {
   for (const auto& [key, value] : before.items())
     if (key != "dtype" && key != "rope_parameters") BOOST_TEST((config[key] == value), key);
   int shards = 0;
-  for (const auto& entry : fs::directory_iterator(scratch.path() / "half")) {
+  for (const auto& entry : fs::directory_iterator(scratch.path / "half")) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with("model-")) continue;
     ++shards;
     BOOST_TEST(entry.file_size() < 12000u);
   }
   BOOST_TEST(shards == 3);
-  BOOST_TEST(fs::exists(scratch.path() / "half/model-00001-of-00003.safetensors"));
-  const models::LoadedModel again = models::load_model(scratch.path() / "half");
-  models::save_as_loaded(*again.model, again.format, scratch.path() / "one", DType::bf16, 0);
-  for (const auto& [name, x] : read_folder(scratch.path() / "one").tensors)
+  BOOST_TEST(fs::exists(scratch.path / "half/model-00001-of-00003.safetensors"));
+  const models::LoadedModel again = models::load_model(scratch.path / "half");
+  models::save_as_loaded(*again.model, again.format, scratch.path / "one", DType::bf16, 0);
+  for (const auto& [name, x] : read_folder(scratch.path / "one").tensors)
     BOOST_TEST(test::same_bytes(x, half.tensors.at(name)), name);
-  BOOST_TEST(fs::exists(scratch.path() / "one/model.safetensors"));
+  BOOST_TEST(fs::exists(scratch.path / "one/model.safetensors"));
 }
 
 BOOST_AUTO_TEST_CASE(both_generations_of_keys_say_the_same) {
@@ -277,22 +277,22 @@ BOOST_AUTO_TEST_CASE(compose_is_kept_in_folders) {
   for (const char* name : {"llama_gqa_tied", "gptneox_parallel", "mistral_window", "qwen2_window", "qwen3_tied",
                            "olmo2_gqa", "gemma2_softcaps", "gemma3_windows"}) {
     BOOST_TEST_CONTEXT(name) {
-      const ScratchFolder scratch;
+      const TempFolder scratch;
       const auto spec = models::load_model(kHuggingFace + name, {.dtype = DType::f64}).model->spec();
       const auto model = spec->with({{"use_dcmha", "true"}, {"compose_init", "published"}})->make({.seed = 3});
-      fs::create_directories(scratch.path() / "one");
-      models::save_model(*model, nullptr, scratch.path() / "one");
-      const FolderData data = read_folder(scratch.path() / "one");
+      fs::create_directories(scratch.path / "one");
+      models::save_model(*model, nullptr, scratch.path / "one");
+      const FolderData data = read_folder(scratch.path / "one");
       BOOST_TEST(json::parse(data.config)["use_dcmha"] == true);
       int composed = 0;
       for (const auto& [tensor, x] : data.tensors)
         composed += tensor.find("attn.dyn_w_proj.") != std::string::npos ||
                     tensor.find("attention.dyn_w_proj.") != std::string::npos;
       BOOST_TEST(composed == 3 * json::parse(data.config)["num_hidden_layers"].get<int>());
-      const models::LoadedModel loaded = models::load_model(scratch.path() / "one");
+      const models::LoadedModel loaded = models::load_model(scratch.path / "one");
       BOOST_TEST(is_close(logits_of(*loaded.model), logits_of(*model), 0));
-      models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "two");
-      BOOST_TEST((bytes(scratch.path() / "one/model.safetensors") == bytes(scratch.path() / "two/model.safetensors")));
+      models::save_as_loaded(*loaded.model, loaded.format, scratch.path / "two");
+      BOOST_TEST((bytes(scratch.path / "one/model.safetensors") == bytes(scratch.path / "two/model.safetensors")));
     }
   }
 }
@@ -365,7 +365,7 @@ BOOST_AUTO_TEST_CASE(windows_of_layers) {
 }
 
 BOOST_AUTO_TEST_CASE(forms_of_other_programs) {
-  const ScratchFolder scratch;
+  const TempFolder scratch;
   const Tensor logits = logits_of(*models::load_model(kHuggingFace + "llama_gqa_tied", {.dtype = DType::f64}).model);
   // The tied head stored all the same, tables of old versions, a list of ends, code and unknown keys.
   FolderData data = huggingface_folder("llama_gqa_tied");
@@ -375,22 +375,22 @@ BOOST_AUTO_TEST_CASE(forms_of_other_programs) {
                   {"auto_map", {{"AutoModelForCausalLM", "code.Model"}}},
                   {"attention_dropout", 0.1},
                   {"unsloth_version", "1"}});
-  const models::LoadedModel loaded = written(data, scratch.path() / "in");
+  const models::LoadedModel loaded = written(data, scratch.path / "in");
   BOOST_TEST(is_close(logits_of(*loaded.model), logits, 0));
   BOOST_TEST(loaded.notes.size() == 3u);
   for (const std::string word : {"auto_map", "drops no probabilities of attention", "unsloth_version"})
     BOOST_TEST(std::ranges::any_of(loaded.notes, [&](const std::string& n) { return n.find(word) != n.npos; }), word);
-  models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "out", DType::f64);
-  const json saved = json::parse(read_folder(scratch.path() / "out").config);
+  models::save_as_loaded(*loaded.model, loaded.format, scratch.path / "out", DType::f64);
+  const json saved = json::parse(read_folder(scratch.path / "out").config);
   BOOST_TEST((saved["eos_token_id"] == json({2, 3}) && saved["unsloth_version"] == "1"));
-  BOOST_TEST(read_folder(scratch.path() / "out").tensors.size() == data.tensors.size() - 2);
-  BOOST_TEST(is_close(logits_of(*models::load_model(scratch.path() / "out").model), logits, 0));
+  BOOST_TEST(read_folder(scratch.path / "out").tensors.size() == data.tensors.size() - 2);
+  BOOST_TEST(is_close(logits_of(*models::load_model(scratch.path / "out").model), logits, 0));
 
   FolderData mistral = huggingface_folder("llama_gqa_tied");
   set_keys(mistral,
            {{"model_type", "mistral"}, {"sliding_window", nullptr}, {"architectures", {"MistralForCausalLM"}}});
   remove_keys(mistral, {"attention_bias", "mlp_bias"});
-  const models::LoadedModel same = written(mistral, scratch.path() / "mistral");
+  const models::LoadedModel same = written(mistral, scratch.path / "mistral");
   BOOST_TEST(is_close(logits_of(*same.model), logits, 0));
   BOOST_TEST(same.model->spec()->model_type() == "mistral");
   BOOST_TEST(same.notes.empty());
