@@ -122,8 +122,7 @@ DecodeTimes time_decoding(const models::LanguageModel& model, int64_t B, int64_t
   const double untimed = engine.load().prompt_seconds;
   for (const auto& prompt : prompts) submit(prompt, 1);
   while (step()) continue;
-  DecodeTimes times;
-  times.prompt_seconds = engine.load().prompt_seconds - untimed;
+  DecodeTimes times{.prompt_seconds = engine.load().prompt_seconds - untimed};
 
   for (const auto& prompt : prompts) submit(prompt, kUntimed + steps);  // they find their prompts in the cache
   while (engine.load().steps < B) step();

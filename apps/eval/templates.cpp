@@ -151,8 +151,7 @@ const TemplateText* find_template(const std::string& name) {
 
 TaskTemplate parse_template(const TemplateText& text) {
   const Entries entries(text);
-  TaskTemplate form;
-  form.name = text.name;
+  TaskTemplate form{.name = text.name};
   const std::string kind = entries.text("kind");
   form.kind = static_cast<TaskKind>(entries.one_of_names("kind", kKindNames, kind));
   const std::vector<std::string> of_choices = {"contexts", "choices", "choice_filter", "labels", "gold"};

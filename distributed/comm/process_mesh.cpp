@@ -32,13 +32,11 @@ ProcessMesh make_mesh(const Communicator& world, int64_t data, int64_t context, 
   int t = world.rank() % static_cast<int>(tensor),
       c = world.rank() / static_cast<int>(tensor) % static_cast<int>(context);
   int d = world.rank() / static_cast<int>(tensor * context);
-  ProcessMesh mesh;
-  mesh.world = world;
-  mesh.data = world.split(c * static_cast<int>(tensor) + t, "data");
-  mesh.context = world.split(d * static_cast<int>(tensor) + t, "context");
-  mesh.tensor = world.split(d * static_cast<int>(context) + c, "tensor");
-  mesh.replica_group = world.split(t, "replicas");
-  return mesh;
+  return {.world = world,
+          .data = world.split(c * static_cast<int>(tensor) + t, "data"),
+          .context = world.split(d * static_cast<int>(tensor) + t, "context"),
+          .tensor = world.split(d * static_cast<int>(context) + c, "tensor"),
+          .replica_group = world.split(t, "replicas")};
 }
 
 }  // namespace braid::dist

@@ -17,8 +17,7 @@ bool every_rank_has_rows(int64_t T, const ProcessMesh& mesh) {
 
 SequenceShard shard_sequence(int64_t T, const ProcessMesh& mesh) {
   int C = mesh.context.size(), P = mesh.tensor.size();
-  SequenceShard rows;
-  rows.over_context = zigzag_partition(T, C);
+  SequenceShard rows{.over_context = zigzag_partition(T, C)};
   check(every_rank_has_rows(T, mesh), ErrorKind::setting, [&] {
     return str("sequences of ", T, " tokens are too short for parallel.context = ", C, " and parallel.tensor = ", P,
                ": some process would have no token");

@@ -285,8 +285,7 @@ std::optional<StopReason> Scheduler::add_draw(RequestState& s, Update& update) {
 // --- ends ---
 
 void Scheduler::fail(RequestState& s, std::exception_ptr error) {
-  Update update;
-  update.error = std::move(error);
+  Update update{.error = std::move(error)};
   finish(s, std::move(update), StopReason::failed);
 }
 

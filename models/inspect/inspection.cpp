@@ -127,8 +127,7 @@ void check_size(const LanguageModel& model, const InspectionRequest& r, const In
 
 Inspection inspect(const LanguageModel& model, const InspectionRequest& r, const InspectionLimits& limits) {
   const NoGrad off;
-  Inspection result;
-  result.layers = std::ssize(model.make_cache(1).layers);
+  Inspection result{.layers = std::ssize(model.make_cache(1).layers)};
   check_request(model, r, limits, result.layers);
   result.tokens = r.tokens;
   result.layer = r.layer;

@@ -52,8 +52,7 @@ struct HeaderReader {
   TensorInfo entry(const std::string& name, const json& j) const {
     if (!j.is_object() || j.size() != 3 || !j.contains("dtype") || !j.contains("shape") || !j.contains("data_offsets"))
       bad(name, "an object with dtype, shape and data_offsets", shown(j));
-    TensorInfo info;
-    info.name = name;
+    TensorInfo info{.name = name};
     const json &dtype = j.at("dtype"), &shape = j.at("shape"), &offsets = j.at("data_offsets");
     const FileType* type = nullptr;
     for (const FileType& t : file_types)

@@ -12,13 +12,11 @@ nn::Linear::Options projection(const Seq2SeqConfig& c) {
 }
 
 nn::CrossAttentionOptions cross_options(const Seq2SeqConfig& c, int64_t layer) {
-  nn::CrossAttentionOptions o;
-  o.width = c.hidden_size;
-  o.heads = c.num_attention_heads;
-  o.compose = c.composes(layer, c.decoder_layers);
-  o.composition_options = c.composition(c.mup_ratio());
-  o.projection = projection(c);
-  return o;
+  return {.width = c.hidden_size,
+          .heads = c.num_attention_heads,
+          .compose = c.composes(layer, c.decoder_layers),
+          .composition_options = c.composition(c.mup_ratio()),
+          .projection = projection(c)};
 }
 
 nn::MlpOptions mlp_options(const Seq2SeqConfig& c) {

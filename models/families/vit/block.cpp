@@ -9,12 +9,11 @@ namespace braid::models {
 namespace {
 
 nn::AttentionOptions attention_options(const VitConfig& c, int64_t layer) {
-  nn::AttentionOptions o;
-  o.width = c.hidden_size;
-  o.heads = c.num_attention_heads;
-  o.causal = false;
-  o.compose = c.composes(layer, c.num_hidden_layers);
-  o.composition_options = c.composition(c.mup_ratio());
+  nn::AttentionOptions o{.width = c.hidden_size,
+                         .heads = c.num_attention_heads,
+                         .compose = c.composes(layer, c.num_hidden_layers),
+                         .composition_options = c.composition(c.mup_ratio()),
+                         .causal = false};
   o.composition_options.dropout = c.compose_dropout;
   // Each of queries, keys and values as xavier_uniform would spread it by itself.
   o.projection = {.bias = c.qkv_bias, .init = nn::Init::normal(1 / std::sqrt(static_cast<double>(c.hidden_size)))};

@@ -14,9 +14,8 @@ BOOST_AUTO_TEST_CASE(bytes_in_words) {
 }
 
 BOOST_AUTO_TEST_CASE(a_peak_by_use) {
-  MemoryByUse memory;
-  memory.at_peak = {4 << 20, 1 << 20, 0, 20 << 20, 0, 0};
-  memory.max = {4 << 20, 4 << 20, 0, 20 << 20, 3 << 20, 0};
+  MemoryByUse memory{.max = {4 << 20, 4 << 20, 0, 20 << 20, 3 << 20, 0},
+                     .at_peak = {4 << 20, 1 << 20, 0, 20 << 20, 0, 0}};
   BOOST_TEST(
       apps::peak_text(memory) ==
       "25.0 MiB: weights 4.00 MiB, gradients 1.00 MiB (at most 4.00 MiB), activations 20.0 MiB, workspace 0 B (at "

@@ -130,8 +130,7 @@ BOOST_AUTO_TEST_CASE(sums_over_documents_and_blocks_keep_terms_of_16_bits) {
     // Each token attends to itself alone, so P = 1 and its term of the gradient is dy v^T = d.
     for (const AttentionImpl impl : {AttentionImpl::fused, AttentionImpl::chunked}) {
       const Tensor x = ones_of({1, T, 2, 4});
-      HeadMixing post;
-      post.base = ones_of({1, 2, 2});
+      HeadMixing post{.base = ones_of({1, 2, 2})};
       require_grad(post.base);
       DcmhaOptions options;
       options.impl = impl;
@@ -144,9 +143,7 @@ BOOST_AUTO_TEST_CASE(sums_over_documents_and_blocks_keep_terms_of_16_bits) {
     const Tensor q = ones_of({1, T, 1, 4}), k = ones_of({1, 2, 1, 4});
     Tensor v = ones_of({1, 2, 1, 4});
     require_grad(v);
-    SdpaOptions options;
-    options.impl = AttentionImpl::chunked;
-    options.chunk = 1;
+    SdpaOptions options{.impl = AttentionImpl::chunked, .chunk = 1};
     options.mask.causal = false;
     backward(scaled_dot_product_attention(q, k, v, options), ones_of({1, T, 1, 4}));
     for (const float g : grad(v).to(DType::f32).to_vector<float>()) BOOST_TEST(g == 512, str(dtype));

@@ -238,10 +238,7 @@ BOOST_AUTO_TEST_CASE(dropout_keeps_the_mean_and_follows_its_key) {
   // All probabilities are 1/400 and all values 1: y is the share of kept keys over 1 - p.
   const Tensor q = zeros({2, 500, 4, 1}, DType::f64), k = zeros({2, 400, 4, 1}, DType::f64);
   const Tensor v = ones({2, 400, 4, 1}, DType::f64);
-  SdpaOptions options;
-  options.mask = {false, 0, 0};
-  options.dropout = 0.25;
-  options.dropout_key = RandomKey{1};
+  SdpaOptions options{.mask = {false, 0, 0}, .dropout = 0.25, .dropout_key = RandomKey{1}};
   const auto run = [&] { return scaled_dot_product_attention(q, k, v, options).to_vector<double>(); };
   const std::vector<double> y = run();
   double sum = 0, squares = 0;
@@ -260,12 +257,8 @@ BOOST_AUTO_TEST_CASE(one_pattern_of_dropout_in_every_implementation_and_type) {
   const int64_t rows = 40, keys = 50;
   const auto run = [&](DType type, AttentionImpl impl, int64_t chunk, int64_t samples, int64_t T1, int64_t S1) {
     const Tensor q = zeros({samples, T1, 2, 2}, type), k = zeros({samples, S1, 2, 2}, type);
-    SdpaOptions options;
-    options.mask = {false, 0, 0};
-    options.impl = impl;
-    options.chunk = chunk;
-    options.dropout = 0.5;
-    options.dropout_key = RandomKey{9, 4};
+    SdpaOptions options{
+        .mask = {false, 0, 0}, .dropout = 0.5, .dropout_key = RandomKey{9, 4}, .impl = impl, .chunk = chunk};
     // Values of one-hot keys: y are the probabilities themselves, 0 or 2 / S.
     const Tensor v = expand(unsqueeze(unsqueeze(eye(S1, type), 1), 0), {samples, S1, 2, S1});
     return ne(scaled_dot_product_attention(q, k, v, options), 0.0);  // (samples, T, 2, S)
@@ -339,9 +332,7 @@ BOOST_AUTO_TEST_CASE(a_shared_bias_sums_its_gradient_in_more_than_16_bits) {
       expand(reshape(from_vector(std::vector<float>{1, 0}, {2}).to(DType::bf16), {1, 2, 1, 1}), {samples, 2, 1, 1});
   Tensor bias = zeros({1, 1, 1, 2}, DType::bf16);
   require_grad(bias);
-  SdpaOptions options;
-  options.mask = {false, 0, 0};
-  options.bias = bias;
+  SdpaOptions options{.mask = {false, 0, 0}, .bias = bias};
   backward(scaled_dot_product_attention(q, k, v, options), full({samples, 1, 1, 1}, 1, DType::bf16));
   BOOST_TEST((grad(bias).to(DType::f32).to_vector<float>() == std::vector<float>{512, -512}));
 }

@@ -53,9 +53,7 @@ BOOST_AUTO_TEST_CASE(accuracies_by_hand) {
 
 BOOST_AUTO_TEST_CASE(last_words_by_hand) {
   PairEncoder encoder(kBytes, 64, 258);
-  TaskTemplate form;
-  form.kind = TaskKind::last_word;
-  form.delimiter = "";
+  TaskTemplate form{.kind = TaskKind::last_word, .delimiter = ""};
   const auto task = make_document_task(form, {document("a", {" b"}, 0), document("c", {" d"}, 0)}, {}, 0, encoder);
   const std::vector<ItemScores> scores = {{scored(-1, {1, 1})}, {scored(-3, {1, 0})}};
   const auto metrics = task->metrics(scores);

@@ -23,12 +23,10 @@ struct DocumentFiles {
 };
 
 TaskTemplate choices() {
-  TaskTemplate form;
-  form.contexts = {FormatString("Q: {q}", "x")};
-  form.choices = {FormatString("{choices}", "x")};
-  form.choice_list = true;
-  form.gold = FormatString("{gold}", "x");
-  return form;
+  return {.contexts = {FormatString("Q: {q}", "x")},
+          .choices = {FormatString("{choices}", "x")},
+          .choice_list = true,
+          .gold = FormatString("{gold}", "x")};
 }
 
 }  // namespace
@@ -81,10 +79,8 @@ BOOST_AUTO_TEST_CASE(one_context_for_each_choice) {
 }
 
 BOOST_AUTO_TEST_CASE(right_answers_of_a_text_that_is_generated) {
-  TaskTemplate form;
-  form.kind = TaskKind::generate;
-  form.contexts = {FormatString("{q}", "x")};
-  form.choices = {FormatString("{a}", "x")};
+  TaskTemplate form{
+      .kind = TaskKind::generate, .contexts = {FormatString("{q}", "x")}, .choices = {FormatString("{a}", "x")}};
   const auto answers = [&](const std::string& line) { return read_documents(form, write(line)).at(0).choices; };
   using Texts = std::vector<std::string>;
   BOOST_TEST(answers(R"({"q": "", "a": ["x", "y"]})") == (Texts{"x", "y"}), boost::test_tools::per_element());
@@ -124,9 +120,7 @@ BOOST_AUTO_TEST_CASE(wrong_lines) {
 }
 
 BOOST_AUTO_TEST_CASE(texts_and_compressed_files) {
-  TaskTemplate form;
-  form.kind = TaskKind::text;
-  form.text = FormatString("{page}", "x");
+  TaskTemplate form{.kind = TaskKind::text, .text = FormatString("{page}", "x")};
   const auto whole = read_texts(form, write("{\"page\": 1}\nabc", "t.txt"));
   BOOST_REQUIRE(whole.size() == 1u);
   BOOST_TEST(whole[0].text == "{\"page\": 1}\nabc");
@@ -147,9 +141,7 @@ BOOST_AUTO_TEST_CASE(texts_and_compressed_files) {
 
 // What a file is, its bytes say.
 BOOST_AUTO_TEST_CASE(files_of_any_name) {
-  TaskTemplate form;
-  form.kind = TaskKind::text;
-  form.text = FormatString("{page}", "x");
+  TaskTemplate form{.kind = TaskKind::text, .text = FormatString("{page}", "x")};
   for (const char* name : {"f.JSONL", "f.json", "f.txt", "f"}) {
     BOOST_TEST(read_texts(form, write("{\"page\": \"a\"}\n{\"page\": \"b\", \"x\": NaN}\n", name)).at(1).text == "b");
     BOOST_TEST(read_texts(form, write("[{\"page\": \"a\"},\n\n {\"page\": \"b\"}]\n", name))

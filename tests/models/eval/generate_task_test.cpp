@@ -35,11 +35,7 @@ std::vector<models::eval::Document> questions(int n) {
 }
 
 TaskTemplate generating(GenerateForm generate) {
-  TaskTemplate form;
-  form.name = "own.toml";
-  form.kind = TaskKind::generate;
-  form.generate = std::move(generate);
-  return form;
+  return {.name = "own.toml", .kind = TaskKind::generate, .generate = std::move(generate)};
 }
 
 std::unique_ptr<EvalTask> task_of(const GenerateForm& form, int n = 5, const Shots& shots = {}, int64_t longest = 64) {
@@ -130,9 +126,7 @@ BOOST_AUTO_TEST_CASE(prompts_with_examples) {
   BOOST_TEST(cut->notes().at(0) == "2 prompts were cut from the left to leave room for max_tokens = 40");
   BRAID_CHECK_FAILS(task_of({.max_tokens = 64}), ErrorKind::setting,
                     "bad value for max_tokens of task own.toml: expected at most 63", "found 64");
-  GenerateForm bad;
-  bad.max_tokens = 8;
-  bad.target_filter = Filters("after '#'", "x");
+  GenerateForm bad{.max_tokens = 8, .target_filter = Filters("after '#'", "x")};
   BRAID_CHECK_FAILS(task_of(bad), ErrorKind::input, "bad line 1 in f.jsonl: expected a text with '#', found '12'");
 }
 

@@ -58,9 +58,7 @@ BOOST_AUTO_TEST_CASE(never_an_equal_document) {
 }
 
 BOOST_AUTO_TEST_CASE(examples_end_with_their_answer) {
-  TaskTemplate form;
-  form.delimiter = " ";
-  form.separator = "\n\n";
+  TaskTemplate form{.delimiter = " ", .separator = "\n\n"};
   BOOST_TEST(shots_text(form, pool(3), std::vector<size_t>{2, 0}) == "2 yes\n\n0 yes\n\n");
 }
 

@@ -18,9 +18,7 @@ namespace {
 constexpr int64_t T = 3, S = 5, R = 2;
 
 nn::CrossAttentionOptions cross_options() {
-  nn::CrossAttentionOptions o;
-  o.width = D;
-  o.heads = N;
+  nn::CrossAttentionOptions o{.width = D, .heads = N};
   nn::CompositionOptions& c = o.composition_options;
   c.static_term = true;
   c.dw1 = c.qkw = c.dd = c.base = nn::Init::normal(0.3);

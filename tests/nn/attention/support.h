@@ -10,10 +10,7 @@ constexpr int64_t B = 2, D = 16, N = 4, d = 4, W = 5;
 inline const AttentionImpl kImpls[] = {AttentionImpl::automatic, AttentionImpl::reference};
 
 inline nn::AttentionOptions options_of(AttentionImpl impl) {
-  nn::AttentionOptions o;
-  o.width = D;
-  o.heads = N;
-  o.qk_norm = true;
+  nn::AttentionOptions o{.width = D, .heads = N, .qk_norm = true};
   nn::CompositionOptions& c = o.composition_options;
   c.dw1 = c.qkw = c.dd = c.base = nn::Init::normal(0.3);
   o.projection.init = nn::Init::normal(0.3);

@@ -13,8 +13,7 @@ BOOST_AUTO_TEST_SUITE(block)
 
 BOOST_AUTO_TEST_CASE(every_parameter_gets_a_gradient) {
   for (bool parallel : {false, true}) {
-    nn::BlockOptions o;
-    o.attention = options_of(AttentionImpl::automatic);
+    nn::BlockOptions o{.attention = options_of(AttentionImpl::automatic)};
     o.mlp.hidden = 24;
     o.parallel_residual = o.layer_norm = parallel;
     o.mlp.kind = parallel ? nn::FfnKind::gelu : nn::FfnKind::swiglu;
@@ -27,8 +26,7 @@ BOOST_AUTO_TEST_CASE(every_parameter_gets_a_gradient) {
 // The last addition left to the next block's norm: the bits of blocks that add themselves, forward and backward.
 BOOST_AUTO_TEST_CASE(a_stream_of_two_blocks) {
   for (bool parallel : {false, true}) {
-    nn::BlockOptions o;
-    o.attention = options_of(AttentionImpl::automatic);
+    nn::BlockOptions o{.attention = options_of(AttentionImpl::automatic)};
     o.mlp.hidden = 24;
     o.parallel_residual = o.layer_norm = parallel;
     nn::Rope rope(4, 16, 10000, nn::Rope::Precision::exact);
@@ -55,8 +53,7 @@ BOOST_AUTO_TEST_CASE(places_of_norms) {
   const Tensor x = randn({2, 6, 16}, {11, 1}, DType::f64);
   for (const nn::NormPlace place : {nn::NormPlace::pre, nn::NormPlace::post, nn::NormPlace::both}) {
     for (const bool parallel : {false, true}) {
-      nn::BlockOptions o;
-      o.attention = options_of(AttentionImpl::automatic);
+      nn::BlockOptions o{.attention = options_of(AttentionImpl::automatic)};
       o.mlp.hidden = 24;
       o.norm_place = place;
       o.norm_offset = o.attention.qk_norm_offset = true;

@@ -26,8 +26,7 @@ using Numbers = std::vector<double>;
 // The blocks and their connections as one module.
 struct Stack final : nn::Module {
   Stack(const std::string& name, bool parallel = false, DType dtype = DType::f64, nn::DepthSizes sizes = {}) {
-    nn::BlockOptions o;
-    o.attention = options_of(AttentionImpl::automatic);
+    nn::BlockOptions o{.attention = options_of(AttentionImpl::automatic)};
     o.mlp.hidden = 24;
     o.parallel_residual = parallel;
     for (int64_t i = 0; i < L; ++i) {

@@ -67,9 +67,7 @@ Value folded(const Value& value, bool sensitive, Context& context) {
 
 Value to_json_filter(const Call& call) {
   call.limit(4, {"ensure_ascii", "indent", "separators", "sort_keys"});
-  JsonStyle style;
-  style.ascii = call.flag(0, "ensure_ascii");
-  style.sorted = call.flag(3, "sort_keys");
+  JsonStyle style{.ascii = call.flag(0, "ensure_ascii"), .sorted = call.flag(3, "sort_keys")};
   if (const Value indent = call.get(1, "indent"); !indent.is_none()) {
     style.indent = integer_of(indent, "the indent of tojson", call.context);
     if (style.indent < 0 || style.indent > 64) call.fail("has an indent out of range: expected 0 to 64");

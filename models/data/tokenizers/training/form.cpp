@@ -40,8 +40,7 @@ BpeVocabulary BpeForm::train(const WordCounts& counts, int64_t vocab_size,
     return str("a vocabulary of ", vocab_size, " ids is too small: expected at least ", 256 + specials,
                ", for the bytes and the special tokens");
   });
-  BpeOptions options;
-  options.vocab_size = llama_ ? vocab_size - specials : vocab_size;
+  BpeOptions options{.vocab_size = llama_ ? vocab_size - specials : vocab_size};
   if (!llama_) options.special_tokens = neox_specials;
   std::array<std::string_view, 256> characters;
   for (unsigned byte = 0; byte < 256; ++byte) characters[byte] = byte_character(static_cast<unsigned char>(byte));

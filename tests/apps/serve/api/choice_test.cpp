@@ -26,18 +26,12 @@ const models::text::ByteTokenizer kTokenizer;
 using Ids = std::vector<int32_t>;
 
 Update update_of(const Ids& tokens, bool scores = false) {
-  Update update;
-  update.tokens = tokens;
+  Update update{.tokens = tokens};
   for (const int32_t token : tokens)
     if (scores) update.scores.push_back({token, -1.0 / 3, {{token, -1.0 / 3}}});
   return update;
 }
-Update end_of(StopReason reason) {
-  Update update;
-  update.finished = true;
-  update.reason = reason;
-  return update;
-}
+Update end_of(StopReason reason) { return Update{.finished = true, .reason = reason}; }
 
 }  // namespace
 

@@ -63,10 +63,7 @@ BOOST_AUTO_TEST_CASE(documents_of_the_data_are_sequences_of_their_own) {
   std::string lines;
   for (int i = 0; i < 20; ++i) lines += "{\"text\": \"" + std::string(static_cast<size_t>(1 + i % 9), 'a') + "\"}\n";
   folder.write("in.jsonl", lines);
-  PrepareOptions options;
-  options.inputs = {folder / "in.jsonl"};
-  options.output = folder / "out";
-  options.val_fraction = 0;
+  PrepareOptions options{.inputs = {folder / "in.jsonl"}, .output = folder / "out", .val_fraction = 0};
   prepare(options);
   const auto model = small();
   const Dataset joined(folder / "out", Split::train, T),

@@ -26,11 +26,7 @@ std::string sample(const std::string& line, const SampleFormat& format = {}) {
   return shown(make_sample(line, "data.jsonl at line 3", format, ByteTokenizer()));
 }
 
-SampleFormat chat(const std::string& name) {
-  SampleFormat format;
-  format.chat = ChatTemplate::parse(name);
-  return format;
-}
+SampleFormat chat(const std::string& name) { return SampleFormat{.chat = ChatTemplate::parse(name)}; }
 
 const std::string kTalk =
     R"({"messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"},
@@ -134,8 +130,7 @@ BOOST_AUTO_TEST_CASE(a_prompt_is_the_sample_up_to_the_answer) {
   const ByteTokenizer tokenizer;
   for (const char* name : {"simple", "chatml", "llama-3", "{role}>{content}<|endoftext|>", "[{content}]"}) {
     const ChatTemplate chat = ChatTemplate::parse(name);
-    SampleFormat format;
-    format.chat = chat;
+    SampleFormat format{.chat = chat};
     const Sample whole = make_sample(kTalk, "data.jsonl at line 3", format, tokenizer);
     std::vector<int32_t> rest = chat_prompt(turns, nullptr, chat, tokenizer);
     const std::vector<int32_t> answer = tokenizer.encode("So long"), end = tokenizer.encode(answer_end(chat), true);

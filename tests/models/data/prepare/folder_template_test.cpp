@@ -50,8 +50,7 @@ struct Folder {
   }
   // The text of a sample with what is counted in brackets.
   std::string sample(const std::string& line) const {
-    SampleFormat format;
-    format.chat = chat;
+    SampleFormat format{.chat = chat};
     const Sample made = make_sample(line, "data.jsonl at line 3", format, *tokenizer);
     std::string shown;
     for (size_t i = 0; i < made.tokens.size(); ++i) {
@@ -122,8 +121,7 @@ BOOST_AUTO_TEST_CASE(answers_are_counted_with_their_ends) {
   const Folder chatml(kChatml);
   BOOST_TEST(chatml.sample(kTalk) == counted);
   // The same tokens as the template of that name, and the same from generation blocks.
-  SampleFormat built_in;
-  built_in.chat = ChatTemplate::parse("chatml");
+  SampleFormat built_in{.chat = ChatTemplate::parse("chatml")};
   SampleFormat folder{.chat = chatml.chat};
   BOOST_TEST(make_sample(kTalk, "", folder, *chatml.tokenizer).tokens ==
                  make_sample(kTalk, "", built_in, *chatml.tokenizer).tokens,

@@ -12,10 +12,7 @@ BOOST_AUTO_TEST_CASE(a_path_through_a_link_leads_where_the_system_says) {
   TempFolder folder;
   std::filesystem::create_directories(folder / "a/b");
   std::filesystem::create_directory_symlink("a/b", folder / "link");
-  PrepareOptions o;
-  o.inputs = {folder.write("in.txt", "some text\n")};
-  o.val_fraction = 0;
-  o.output = folder / "out";
+  PrepareOptions o{.inputs = {folder.write("in.txt", "some text\n")}, .output = folder / "out", .val_fraction = 0};
   models::text::prepare(o);
   const std::string other = all_files(folder, "out");
   folder.write("in.txt", "some other text\n");
@@ -36,9 +33,7 @@ BOOST_AUTO_TEST_CASE(a_path_through_a_link_leads_where_the_system_says) {
 // The system knows no MISSING/.. either.
 BOOST_AUTO_TEST_CASE(a_path_back_from_a_missing_folder_is_refused) {
   TempFolder folder;
-  PrepareOptions o;
-  o.inputs = {folder.write("in.txt", "some text\n")};
-  o.output = folder / "missing/../out";
+  PrepareOptions o{.inputs = {folder.write("in.txt", "some text\n")}, .output = folder / "missing/../out"};
   BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::output, "missing is no folder");
   BOOST_TEST(folder.entries() == 1u);
 }

@@ -48,11 +48,7 @@ std::string lines(int n) {
 }
 
 PrepareOptions options(const TempFolder& folder, const std::string& out, double val_fraction = 0) {
-  PrepareOptions o;
-  o.inputs = {folder / "in.jsonl"};
-  o.output = folder / out;
-  o.val_fraction = val_fraction;
-  return o;
+  return {.inputs = {folder / "in.jsonl"}, .output = folder / out, .val_fraction = val_fraction};
 }
 
 // The texts of both sequences of a pair without padding, with their targets in their place: "p1?c|" and "...c|".

@@ -14,11 +14,8 @@ BOOST_AUTO_TEST_SUITE(text_prepare)
 
 BOOST_AUTO_TEST_CASE(documents_are_split_whole_and_deterministically) {
   TempFolder folder;
-  PrepareOptions o;
-  o.inputs = {folder.write("in.jsonl", jsonl(400))};
-  o.output = folder / "out";
-  o.val_fraction = 0.25;
-  o.seed = 3;
+  PrepareOptions o{
+      .inputs = {folder.write("in.jsonl", jsonl(400))}, .output = folder / "out", .val_fraction = 0.25, .seed = 3};
   const auto summary = models::text::prepare(o);
   const auto& m = summary.manifest;
   BOOST_TEST(m.train.documents + m.val.documents == 400);
@@ -52,20 +49,15 @@ BOOST_AUTO_TEST_CASE(documents_are_split_whole_and_deterministically) {
 BOOST_AUTO_TEST_CASE(a_pattern_may_lead_back_from_a_folder) {
   TempFolder folder;
   folder.write("sub/other.txt", "other\n"), folder.write("in.txt", "some text\n");
-  PrepareOptions o;
-  o.inputs = {folder / "s*/../in.txt"};
-  o.output = folder / "out";
-  o.val_fraction = 0;
+  PrepareOptions o{.inputs = {folder / "s*/../in.txt"}, .output = folder / "out", .val_fraction = 0};
   models::text::prepare(o);
   BOOST_TEST(text_of(o.output, Split::train) == "some text\n|");
 }
 
 BOOST_AUTO_TEST_CASE(named_bytes_that_are_no_text_are_taken_and_noted) {
   TempFolder folder;
-  PrepareOptions o;
-  o.inputs = {folder.write("in.bin", std::string("a\0b", 3))};
-  o.output = folder / "out";
-  o.val_fraction = 0;
+  PrepareOptions o{
+      .inputs = {folder.write("in.bin", std::string("a\0b", 3))}, .output = folder / "out", .val_fraction = 0};
   const auto summary = models::text::prepare(o);
   BOOST_REQUIRE_EQUAL(summary.notes.size(), 1u);
   BOOST_TEST(summary.notes[0].find("in.bin is not text (NUL at byte 1)") != std::string::npos, summary.notes[0]);
@@ -75,11 +67,8 @@ BOOST_AUTO_TEST_CASE(named_bytes_that_are_no_text_are_taken_and_noted) {
 BOOST_AUTO_TEST_CASE(a_single_document_is_split_at_its_tail) {
   TempFolder folder;
   const std::string text = thousand_lines();
-  PrepareOptions o;
-  o.inputs = {folder.write("in.txt", text)};
-  o.output = folder / "out";
-  o.replace = true;
-  o.val_fraction = 0.1;
+  PrepareOptions o{
+      .inputs = {folder.write("in.txt", text)}, .output = folder / "out", .replace = true, .val_fraction = 0.1};
   for (const int64_t shard : {int64_t{1} << 28, int64_t{1000}, int64_t{997}, int64_t{1}, int64_t{7}}) {
     if (shard < 100 && o.inputs.size() == 1) o.inputs = {folder.write("small.txt", text.substr(0, 300))};
     const size_t size = shard < 100 ? 300 : text.size();
@@ -108,10 +97,7 @@ BOOST_AUTO_TEST_CASE(a_single_document_is_split_at_its_tail) {
 BOOST_AUTO_TEST_CASE(one_file_gives_the_bytes_it_always_gave) {
   TempFolder folder;
   const std::string text = thousand_lines();
-  PrepareOptions o;
-  o.inputs = {folder.write("in.txt", text)};
-  o.output = folder / "out";
-  o.shard_tokens = 3000;
+  PrepareOptions o{.inputs = {folder.write("in.txt", text)}, .output = folder / "out", .shard_tokens = 3000};
   BOOST_TEST(models::text::prepare(o).manifest.fingerprint == "1d8b3e43cf19fa46");
   o.inputs = {folder.write("in.jsonl", jsonl(12))};
   o.output = folder / "out2";
@@ -158,10 +144,7 @@ BOOST_AUTO_TEST_CASE(named_files_validate_and_all_others_train) {
   folder.write("in/a.txt", "alpha\n");
   folder.write("in/b.txt", "beta\n");
   const std::string valid = folder.write("in/valid.txt", "gamma\n");
-  PrepareOptions o;
-  o.inputs = {folder / "in"};
-  o.val_inputs = {valid};
-  o.output = folder / "out";
+  PrepareOptions o{.inputs = {folder / "in"}, .val_inputs = {valid}, .output = folder / "out"};
   const auto summary = models::text::prepare(o);
   BOOST_TEST(text_of(o.output, Split::train) == "alpha\n|beta\n|");
   BOOST_TEST(text_of(o.output, Split::val) == "gamma\n|");
@@ -174,9 +157,7 @@ BOOST_AUTO_TEST_CASE(named_files_validate_and_all_others_train) {
 
 BOOST_AUTO_TEST_CASE(other_data_are_replaced_on_request_only) {
   TempFolder folder;
-  PrepareOptions o;
-  o.inputs = {folder.write("in.txt", "some text\n")};
-  o.output = folder / "out";
+  PrepareOptions o{.inputs = {folder.write("in.txt", "some text\n")}, .output = folder / "out"};
   BOOST_TEST(!models::text::prepare(o).unchanged);
   const std::string before = all_files(folder, "out");
   const auto again = models::text::prepare(o);
@@ -201,9 +182,7 @@ BOOST_AUTO_TEST_CASE(other_data_are_replaced_on_request_only) {
 
 BOOST_AUTO_TEST_CASE(every_cut_of_a_tiny_document_works) {
   TempFolder folder;
-  PrepareOptions o;
-  o.output = folder / "out";
-  o.replace = true;
+  PrepareOptions o{.output = folder / "out", .replace = true};
   for (const int64_t shard : {1, 2, 3, 100})
     for (int n = 1; n <= 9; ++n)
       for (const double fraction : {0.01, 0.3, 0.5, 0.99}) {
@@ -223,11 +202,8 @@ BOOST_AUTO_TEST_CASE(every_cut_of_a_tiny_document_works) {
 
 BOOST_AUTO_TEST_CASE(tasks_come_with_items_and_mix_with_text) {
   TempFolder folder;
-  PrepareOptions o;
-  o.inputs = {folder.write("in.jsonl", jsonl(100))};
-  o.tasks = 200;
-  o.task_items = 1;
-  o.output = folder / "out";
+  PrepareOptions o{
+      .inputs = {folder.write("in.jsonl", jsonl(100))}, .tasks = 200, .output = folder / "out", .task_items = 1};
   const auto m = models::text::prepare(o).manifest;
   BOOST_TEST(m.train.documents + m.val.documents == 100 + 200 + 10);
   const std::string train = text_of(o.output, Split::train), val = text_of(o.output, Split::val);
@@ -248,13 +224,12 @@ BOOST_AUTO_TEST_CASE(tasks_come_with_items_and_mix_with_text) {
 
 BOOST_AUTO_TEST_CASE(words_of_the_tasks_count_for_a_tokenizer) {
   TempFolder folder;
-  PrepareOptions o;
-  o.inputs = {folder.write("in.jsonl", jsonl(100))};
-  o.tasks = 2000;
-  o.task_set = models::text::TaskSet::recall;
-  o.task_items = 3;
-  o.train_bpe = 600;
-  o.output = folder / "out";
+  PrepareOptions o{.inputs = {folder.write("in.jsonl", jsonl(100))},
+                   .tasks = 2000,
+                   .task_set = models::text::TaskSet::recall,
+                   .output = folder / "out",
+                   .train_bpe = 600,
+                   .task_items = 3};
   const auto m = models::text::prepare(o).manifest;
   BOOST_TEST(m.train.documents + m.val.documents == 100 + 2000 + 100);
   const auto tokenizer = models::text::load_tokenizer(o.output);
@@ -270,9 +245,7 @@ BOOST_AUTO_TEST_CASE(large_documents_pass_in_pieces) {
   TempFolder folder;
   std::string text;
   while (text.size() < 3'500'000) text += "All work and no play, line " + std::to_string(text.size()) + "\n";
-  PrepareOptions o;
-  o.inputs = {folder.write("in.txt", text)};
-  o.output = folder / "out";
+  PrepareOptions o{.inputs = {folder.write("in.txt", text)}, .output = folder / "out"};
   int64_t last = 0, calls = 0;
   const auto summary = models::text::prepare(o, [&](const models::text::PrepareProgress& p) {
     if (std::string(p.stage) != "reading text") return;
@@ -290,9 +263,7 @@ BOOST_AUTO_TEST_CASE(large_documents_pass_in_pieces) {
 
 BOOST_AUTO_TEST_CASE(an_old_folder_stays_until_the_new_one_is_complete) {
   TempFolder folder;
-  PrepareOptions o;
-  o.inputs = {folder.write("in.txt", "first text\nsecond line\n")};
-  o.output = folder / "out";
+  PrepareOptions o{.inputs = {folder.write("in.txt", "first text\nsecond line\n")}, .output = folder / "out"};
   models::text::prepare(o);
   const std::string before = all_files(folder, "out");
   o.inputs.push_back(folder.write("bad.jsonl", "{}\n"));
@@ -317,8 +288,7 @@ BOOST_AUTO_TEST_CASE(an_old_folder_stays_until_the_new_one_is_complete) {
 
 BOOST_AUTO_TEST_CASE(only_our_own_folders_are_replaced) {
   TempFolder folder;
-  PrepareOptions o;
-  o.inputs = {folder.write("in.txt", "some text")};
+  PrepareOptions o{.inputs = {folder.write("in.txt", "some text")}};
   folder.write("home/letter.txt", "dear");
   o.output = folder / "home";
   BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "letter.txt", "name another folder");
@@ -341,18 +311,14 @@ BOOST_AUTO_TEST_CASE(only_our_own_folders_are_replaced) {
 BOOST_AUTO_TEST_CASE(output_inside_an_input_folder_is_not_read_back) {
   TempFolder folder;
   folder.write("in/a.txt", "text");
-  PrepareOptions o;
-  o.inputs = {folder / "in"};
-  o.output = folder / "in/data";
+  PrepareOptions o{.inputs = {folder / "in"}, .output = folder / "in/data"};
   const auto first = models::text::prepare(o).manifest.fingerprint;
   BOOST_TEST(models::text::prepare(o).manifest.fingerprint == first);
 }
 
 BOOST_AUTO_TEST_CASE(two_at_once_do_not_mix_and_leftovers_are_swept) {
   TempFolder folder;
-  PrepareOptions o;
-  o.inputs = {folder.write("in.txt", "some text")};
-  o.output = folder / "out";
+  PrepareOptions o{.inputs = {folder.write("in.txt", "some text")}, .output = folder / "out"};
   folder.write(".out.preparing/train-00000.tok", "left over by a process that died");
   const int fd = ::open((folder / ".out.preparing").c_str(), O_RDONLY | O_DIRECTORY);
   BOOST_REQUIRE(fd >= 0 && ::flock(fd, LOCK_EX) == 0);
@@ -366,8 +332,7 @@ BOOST_AUTO_TEST_CASE(two_at_once_do_not_mix_and_leftovers_are_swept) {
 
 BOOST_AUTO_TEST_CASE(options_are_checked_before_anything_is_touched) {
   TempFolder folder;
-  PrepareOptions o;
-  o.output = folder / "out";
+  PrepareOptions o{.output = folder / "out"};
   BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "nothing to prepare");
   o.tasks = -1;
   o.inputs = {folder.write("in.txt", "x")};

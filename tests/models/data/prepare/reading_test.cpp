@@ -22,11 +22,7 @@ struct Cut {
 // Checks the splits, and that every document of them is counted.
 void cuts(const char* file, const std::vector<Cut>& rows, const std::vector<int64_t>& shards) {
   TempFolder folder;
-  PrepareOptions o;
-  o.inputs = {folder.write("in.jsonl", file)};
-  o.output = folder / "out";
-  o.replace = true;
-  o.seed = 3;
+  PrepareOptions o{.inputs = {folder.write("in.jsonl", file)}, .output = folder / "out", .replace = true, .seed = 3};
   for (const Cut& row : rows)
     for (const int64_t shard : shards) {
       o.val_fraction = row.fraction, o.shard_tokens = shard;

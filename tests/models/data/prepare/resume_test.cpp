@@ -54,12 +54,11 @@ BOOST_AUTO_TEST_CASE(a_killed_call_is_gone_on_with_to_the_same_bytes, *kForks) {
   TempFolder folder;
   std::string text;
   while (text.size() < 5'300'000) text += "All work and no play, line " + std::to_string(text.size()) + "\n";
-  PrepareOptions o;
-  o.inputs = {folder.write("a.jsonl", jsonl(300)), folder.write("b.txt", text), folder.write("c.jsonl", jsonl(400)),
-              folder.write("d.txt", text.substr(0, 2'000'000))};
-  o.output = folder / "whole";
-  o.dedup = true;
-  o.shard_tokens = 700'000;
+  PrepareOptions o{.inputs = {folder.write("a.jsonl", jsonl(300)), folder.write("b.txt", text),
+                              folder.write("c.jsonl", jsonl(400)), folder.write("d.txt", text.substr(0, 2'000'000))},
+                   .output = folder / "whole",
+                   .shard_tokens = 700'000,
+                   .dedup = true};
   const auto whole = models::text::prepare(o);
   BOOST_TEST(whole.duplicates == 300);
   const std::string expected = all_files(folder, "whole");
@@ -80,10 +79,7 @@ BOOST_AUTO_TEST_CASE(a_killed_call_is_gone_on_with_to_the_same_bytes, *kForks) {
 // Neither a wrong call nor a passing error costs the work of an earlier one.
 BOOST_AUTO_TEST_CASE(what_a_killed_call_has_left_stays_until_it_is_of_no_use) {
   TempFolder folder;
-  PrepareOptions o;
-  o.inputs = {folder.write("a.txt", thousand_lines())};
-  o.shard_tokens = 997;
-  o.output = folder / "out";
+  PrepareOptions o{.inputs = {folder.write("a.txt", thousand_lines())}, .output = folder / "out", .shard_tokens = 997};
   kill_at(2, [&](const auto& progress) { models::text::prepare(o, progress); });
   BOOST_REQUIRE(models::text::can_resume_prepare(o.output));
   PrepareOptions wrong = o;
@@ -110,11 +106,10 @@ BOOST_AUTO_TEST_CASE(what_a_killed_call_has_left_stays_until_it_is_of_no_use) {
 // Killed behind any line of the journal, also inside of one, a call that moves the ends of files gives the same bytes.
 BOOST_AUTO_TEST_CASE(a_journal_cut_anywhere_is_resumed, *kForks) {
   TempFolder folder;
-  PrepareOptions o;
-  o.inputs = {folder.write("a.txt", thousand_lines()), folder.write("many.jsonl", jsonl(300)),
-              folder.write("b.txt", thousand_lines())};
-  o.shard_tokens = 997;
-  o.output = folder / "whole";
+  PrepareOptions o{.inputs = {folder.write("a.txt", thousand_lines()), folder.write("many.jsonl", jsonl(300)),
+                              folder.write("b.txt", thousand_lines())},
+                   .output = folder / "whole",
+                   .shard_tokens = 997};
   const auto whole = models::text::prepare(o);
   const std::string expected = all_files(folder, "whole");
   o.output = folder / "out";
@@ -137,9 +132,8 @@ BOOST_AUTO_TEST_CASE(a_journal_cut_anywhere_is_resumed, *kForks) {
 // with files of their own that validate.
 BOOST_AUTO_TEST_CASE(samples_are_gone_on_with_to_the_same_bytes_at_any_number_of_threads, *kForks) {
   TempFolder folder;
-  PrepareOptions o;
-  o.inputs = {folder.write("a.jsonl", samples(1500)), folder.write("b.jsonl", samples(900))};
-  o.shard_tokens = 20'000;
+  PrepareOptions o{.inputs = {folder.write("a.jsonl", samples(1500)), folder.write("b.jsonl", samples(900))},
+                   .shard_tokens = 20'000};
   const std::string given = folder.write("v.jsonl", samples(700));
   for (const std::vector<std::string>& val : {std::vector<std::string>(), {given}}) {
     o.val_inputs = val;
@@ -180,11 +174,10 @@ BOOST_AUTO_TEST_CASE(a_stopped_call_is_gone_on_with_unless_something_changed) {
   TempFolder folder;
   std::string text;
   while (text.size() < 3'300'000) text += "All work and no play, line " + std::to_string(text.size()) + "\n";
-  PrepareOptions o;
-  o.inputs = {folder.write("a.txt", text)};
-  o.val_inputs = {folder.write("v.txt", text)};
-  o.output = folder / "out";
-  o.shard_tokens = 500'000;
+  PrepareOptions o{.inputs = {folder.write("a.txt", text)},
+                   .val_inputs = {folder.write("v.txt", text)},
+                   .output = folder / "out",
+                   .shard_tokens = 500'000};
   const std::string fingerprint = models::text::prepare(o).manifest.fingerprint;
   struct Stop {};
   const auto stop_at = [&](int call) {
@@ -225,12 +218,11 @@ BOOST_AUTO_TEST_CASE(equal_documents_are_left_out_on_request) {
   TempFolder folder;
   std::string big;
   while (big.size() < 2'500'000) big += "line " + std::to_string(big.size()) + "\n";
-  PrepareOptions o;
-  o.inputs = {folder.write("a.jsonl", "{\"text\": \"x\"}\n{\"text\": \"y\"}\n{\"text\": \"x\"}\n"),
-              folder.write("b.txt", big), folder.write("c.txt", "y"), folder.write("d.txt", big),
-              folder.write("e.txt", big + "z")};
-  o.val_fraction = 0;
-  o.output = folder / "all";
+  PrepareOptions o{.inputs = {folder.write("a.jsonl", "{\"text\": \"x\"}\n{\"text\": \"y\"}\n{\"text\": \"x\"}\n"),
+                              folder.write("b.txt", big), folder.write("c.txt", "y"), folder.write("d.txt", big),
+                              folder.write("e.txt", big + "z")},
+                   .output = folder / "all",
+                   .val_fraction = 0};
   BOOST_TEST(models::text::prepare(o).duplicates == 0);
   BOOST_TEST((text_of(o.output, Split::train) == "x|y|x|" + big + "|y|" + big + "|" + big + "z|"));
   o.dedup = true;
@@ -241,9 +233,8 @@ BOOST_AUTO_TEST_CASE(equal_documents_are_left_out_on_request) {
 
 BOOST_AUTO_TEST_CASE(threads_make_no_difference) {
   TempFolder folder;
-  PrepareOptions o;
-  o.inputs = {folder.write("a.jsonl", jsonl(30000)), folder.write("b.txt", thousand_lines())};
-  o.shard_tokens = 100'000;
+  PrepareOptions o{.inputs = {folder.write("a.jsonl", jsonl(30000)), folder.write("b.txt", thousand_lines())},
+                   .shard_tokens = 100'000};
   std::string expected;
   const int before = threads();
   for (const int n : {1, 3}) {
@@ -264,11 +255,10 @@ BOOST_AUTO_TEST_CASE(a_trained_tokenizer_makes_the_data) {
   std::string text;
   for (int i = 0; text.size() < 2'300'000; ++i)
     text += "Line " + std::to_string(i * 7919 % 10007) + " of a play:  we're naïve…\n" + (i % 9 == 0 ? "\n \n" : "");
-  PrepareOptions o;
-  o.inputs = {folder.write("a.txt", text), folder.write("b.jsonl", jsonl(50))};
-  o.train_bpe = 300;
-  o.val_fraction = 0;
-  o.shard_tokens = 100'000;
+  PrepareOptions o{.inputs = {folder.write("a.txt", text), folder.write("b.jsonl", jsonl(50))},
+                   .train_bpe = 300,
+                   .val_fraction = 0,
+                   .shard_tokens = 100'000};
   for (const std::string form : {"gpt-neox", "llama-3"}) {
     o.bpe_form = form;
     o.output = folder / form;

@@ -23,11 +23,7 @@ std::string lines(int n) {
 }
 
 PrepareOptions options(const TempFolder& folder, double val_fraction = 0) {
-  PrepareOptions o;
-  o.inputs = {folder / "in.jsonl"};
-  o.output = folder / "out";
-  o.val_fraction = val_fraction;
-  return o;
+  return {.inputs = {folder / "in.jsonl"}, .output = folder / "out", .val_fraction = val_fraction};
 }
 
 std::string text_of(const Dataset& data, int64_t sample) {
@@ -168,8 +164,7 @@ BOOST_AUTO_TEST_CASE(bad_inputs_and_damage_are_errors) {
   folder.write("in.jsonl", "{\"prompt\": \"x\", \"answer\": \"\"}\n" + lines(20));
   PrepareOptions o = options(folder);
   prepare_samples(o, {});
-  SampleFormat chat;
-  chat.chat = ChatTemplate::parse("simple");
+  SampleFormat chat{.chat = ChatTemplate::parse("simple")};
   BRAID_CHECK_FAILS(prepare_samples(o, chat), ErrorKind::setting, "holds other data", "`replace`");
   o.replace = true;
   BOOST_TEST(prepare_samples(o, chat).prepared.manifest.samples->turn == "{role}: {content}\n");

@@ -290,8 +290,7 @@ BOOST_AUTO_TEST_CASE(damaged_compression_is_noticed) {
 
 BOOST_AUTO_TEST_CASE(bad_inputs_get_a_sentence) {
   TempFolder folder;
-  models::text::TextSource::Options strict;
-  strict.require_utf8 = true;
+  models::text::TextSource::Options strict{.require_utf8 = true};
   BRAID_CHECK_FAILS(documents({folder / "none"}), ErrorKind::input, "no such file or folder");
   std::filesystem::create_directory(folder / "void");
   BRAID_CHECK_FAILS(documents({folder / "void"}), ErrorKind::input, "holds no file");

@@ -20,10 +20,8 @@ namespace {
 // A data folder whose train split holds `tokens` in shards of these sizes.
 void make(const TempFolder& folder, const std::vector<int32_t>& tokens, const std::vector<size_t>& sizes) {
   const models::text::ByteTokenizer t;
-  models::text::Manifest m;
-  m.tokenizer = t.name();
-  m.tokenizer_fingerprint = t.fingerprint();
-  m.vocab_size = t.vocab_size();
+  models::text::Manifest m{
+      .tokenizer = t.name(), .tokenizer_fingerprint = t.fingerprint(), .vocab_size = t.vocab_size()};
   size_t start = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const std::string name = "train-" + std::to_string(i) + ".tok";
@@ -172,14 +170,13 @@ BOOST_AUTO_TEST_CASE(another_tokenizer_is_noticed) {
 
 BOOST_AUTO_TEST_CASE(the_manifest_survives_a_file_and_its_fingerprint_covers_everything) {
   TempFolder folder;
-  models::text::Manifest m;
-  m.tokenizer = "t";
-  m.tokenizer_fingerprint = ~uint64_t{0};
-  m.vocab_size = 50304;
-  m.seed = ~uint64_t{0};
-  m.val_fraction = 0.1;
-  m.train = {7, 3, {{"train-0.tok", 7, 0xffffffffu}}};
-  m.tasks = {{"tasks-seen.jsonl", 5, 1}};
+  models::text::Manifest m{.tokenizer = "t",
+                           .tokenizer_fingerprint = ~uint64_t{0},
+                           .vocab_size = 50304,
+                           .seed = ~uint64_t{0},
+                           .val_fraction = 0.1,
+                           .train = {7, 3, {{"train-0.tok", 7, 0xffffffffu}}},
+                           .tasks = {{"tasks-seen.jsonl", 5, 1}}};
   std::set<std::string> prints;
   const auto round_trip = [&] {
     models::text::write_manifest(folder.path.string(), m);

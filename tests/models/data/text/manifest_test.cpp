@@ -11,10 +11,9 @@ BOOST_AUTO_TEST_SUITE(text_manifest)
 // tests/simulation/corruption.cpp flips every bit.
 BOOST_AUTO_TEST_CASE(a_changed_file_beside_the_shards_is_noticed) {
   TempFolder folder;
-  PrepareOptions o;
-  o.inputs = {folder.write("a.txt", thousand_lines()), folder.write("b.txt", thousand_lines())};
-  o.output = folder / "out";
-  o.val_fraction = 0.1;
+  PrepareOptions o{.inputs = {folder.write("a.txt", thousand_lines()), folder.write("b.txt", thousand_lines())},
+                   .output = folder / "out",
+                   .val_fraction = 0.1};
   models::text::prepare(o);
   const auto with = [&](const std::string& name, const std::string& from, const std::string& to) {
     const std::string before = folder.read("out/" + name);

@@ -125,10 +125,7 @@ BOOST_AUTO_TEST_CASE(samples_that_were_read_are_not_packed_again) {
     lines += "{\"prompt\": \"" + std::string(static_cast<size_t>(i % 9), 'p') + "?\", \"answer\": \"" +
              std::string(static_cast<size_t>(1 + i % 5), 'a') + "\"}\n";
   folder.write("in.jsonl", lines);
-  PrepareOptions o;
-  o.inputs = {folder / "in.jsonl"};
-  o.output = folder / "out";
-  o.val_fraction = 0;
+  PrepareOptions o{.inputs = {folder / "in.jsonl"}, .output = folder / "out", .val_fraction = 0};
   prepare_samples(o, {});
   for (const auto& [before, now] : {std::pair<int64_t, int64_t>{12, 30}, {30, 12}}) {  // 12: some samples are longer
     const TrainingOrder first(Dataset(folder / "out", Split::train, before), kSeed);

@@ -21,15 +21,13 @@ using nlohmann::json;
 namespace {
 
 BpeOptions options_of(const json& o) {
-  BpeOptions options;
-  options.vocab_size = o.at("vocab_size");
-  options.min_frequency = o.value("min_frequency", 0);
-  options.special_tokens = o.value("special", std::vector<std::string>());
-  options.initial_alphabet = o.value("alphabet", std::vector<std::string>());
-  options.max_token_length = o.value("max_token_length", 0);
-  options.continuing_subword_prefix = o.value("prefix", "");
-  options.end_of_word_suffix = o.value("suffix", "");
-  return options;
+  return {.vocab_size = o.at("vocab_size"),
+          .min_frequency = o.value("min_frequency", 0),
+          .special_tokens = o.value("special", std::vector<std::string>()),
+          .initial_alphabet = o.value("alphabet", std::vector<std::string>()),
+          .max_token_length = o.value("max_token_length", 0),
+          .continuing_subword_prefix = o.value("prefix", ""),
+          .end_of_word_suffix = o.value("suffix", "")};
 }
 
 }  // namespace
@@ -64,8 +62,7 @@ BOOST_AUTO_TEST_CASE(threads_and_the_order_of_words_make_no_difference) {
   }
   std::vector<CountedWord> words;
   for (size_t i = 0; i < texts.size(); ++i) words.push_back({texts[i], static_cast<int64_t>(i % 5)});
-  BpeOptions options;
-  options.vocab_size = 60;
+  BpeOptions options{.vocab_size = 60};
   const int before = threads();
   set_threads(1);
   const BpeVocabulary one = train_merges(words, options);
@@ -78,8 +75,7 @@ BOOST_AUTO_TEST_CASE(threads_and_the_order_of_words_make_no_difference) {
 }
 
 BOOST_AUTO_TEST_CASE(awkward_words_and_options) {
-  BpeOptions options;
-  options.vocab_size = 3;
+  BpeOptions options{.vocab_size = 3};
   const std::vector<CountedWord> words{{"aaaa", 3}, {"", 9}, {"é", 1}};
   const BpeVocabulary small = train_merges(words, options);
   BOOST_TEST((small.tokens == std::vector<std::string>{"a", "é", "aa"}));
