@@ -126,9 +126,9 @@ class Call : Packing<T> {
   void set_backward_rows() {
     p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, 0, 64, 64);
     const int64_t rows = p_.block_rows;
-    if (!p_.post.present || rows <= 64 || p_.kept_bytes(W_) <= kMaxKeptBytes) return;
+    if (!p_.post.present || rows <= 64 || p_.kept_bytes(W_) <= max_kept_bytes_of_rows()) return;
     p_.block_rows = 64;
-    if (p_.kept_bytes(W_) > kMaxKeptBytes) p_.block_rows = rows;
+    if (p_.kept_bytes(W_) > max_kept_bytes_of_rows()) p_.block_rows = rows;
   }
 
   // Runs body(task, workspace) for tasks 0, 1, ..., in this order.

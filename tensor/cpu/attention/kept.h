@@ -11,7 +11,9 @@ inline constexpr int64_t kMaxKeptBytes = 80 << 20, kMaxKeptBytesOfAll = int64_t{
 
 // The limit of a thread, with as many threads as there are now. No bit of a result depends on it.
 int64_t max_kept_bytes();
-// For tests: another limit, so that small problems reach it; {}: the usual one.
+// The limit by which backward chooses the rows of a block: the same at any number of threads, as bits depend on it.
+int64_t max_kept_bytes_of_rows();
+// For tests: another limit in place of both, so that small problems reach it; {}: the usual ones.
 void limit_kept_bytes(std::optional<int64_t> bytes);
 
 }  // namespace braid::cpu::attention

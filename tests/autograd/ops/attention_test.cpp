@@ -97,6 +97,19 @@ BOOST_AUTO_TEST_CASE(scores_that_are_not_kept_between_the_passes_are_computed_ag
   }
 }
 
+// S and dP of no block fit, those of 64 rows, those of 128.
+BOOST_AUTO_TEST_CASE(backward_in_blocks_of_128_rows_or_half) {
+  DcmhaCase c{64, 128, 128, 1, 2, 1, 4, 2, 2, {}, 0x3fff};
+  DcmhaCall inputs(c, 13);
+  const auto usual = inputs.run_with_gradients(AttentionImpl::fused, 1);
+  for (int64_t limit : {1 << 17, 3 << 17, 1 << 19}) {
+    cpu::attention::limit_kept_bytes(limit);
+    const auto got = inputs.run_with_gradients(AttentionImpl::fused, 1);
+    cpu::attention::limit_kept_bytes({});
+    for (size_t k = 0; k < usual.size(); ++k) BOOST_TEST(is_close(got[k], usual[k], k == 0 ? 1e-12 : 1e-10));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(one_row_against_many_keys) {  // several segments; a window that begins inside one
   int before = threads();
   for (int64_t window : {0, 300}) {
