@@ -26,6 +26,8 @@ class Entries {
       if (std::ranges::find(keys, entry.key) == keys.end())
         fail(ErrorKind::setting, "unknown task field '" + preview(entry.key) + "' in " + at(entry) +
                                      ": expected one of " + join(keys, ", ") + did_you_mean(entry.key, keys));
+      check(entry.problem.empty(), ErrorKind::setting,
+            [&] { return "bad value for " + place(entry.key) + ": " + entry.problem; });
     }
   }
 

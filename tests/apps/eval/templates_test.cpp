@@ -104,6 +104,9 @@ BOOST_AUTO_TEST_CASE(wrong_templates) {
   rejects("kind = \"choices\"\ncontext = \"a\"\nchoices = \"{c}\"", "expected the field 'gold'");
   rejects("kind = \"choices\"\ncontext = 3\nchoices = \"{c}\"\ngold = \"0\"",
           "bad value for context in t.toml line 2: expected a text, found 3");
+  rejects(
+      "kind = \"choices\"\ncontext = \"a\"\nchoices = [\"{c}\", 1]\ngold = \"0\"",
+      "bad value for choices in t.toml line 3: expected a list of only integers or only strings, found a mixed one");
   rejects("kind = \"choices\"\ncontext = \"a\"\ncontexts = [\"a\"]\nchoices = \"{c}\"\ngold = \"0\"",
           "no field 'context'");
   rejects("kind = \"last_word\"\ncontext = \"a\"\ntarget = \"b\"\ngold = \"0\"",
