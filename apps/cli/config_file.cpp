@@ -76,11 +76,15 @@ Value list(const toml::array& array, std::string& problem) {
   const auto other = std::ranges::find_if(items, [](const Value& item) {
     return !std::holds_alternative<int64_t>(item) && !std::holds_alternative<std::string>(item);
   });
-  std::string text = other == items.end() ? "a mixed one" : models::value_text(*other);
-  const bool number = other != items.end() && std::holds_alternative<double>(*other);
+  problem = "expected a list of only integers or only strings, found ";
+  if (other == items.end()) {
+    problem += "a mixed one";
+    return false;
+  }
+  std::string text = models::value_text(*other);
+  const bool number = std::holds_alternative<double>(*other);
   if (number && text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";  // 1 is an integer in TOML
-  problem = "expected a list of only integers or only strings, found " + text;
-  if (other != items.end()) problem += " in it";
+  problem += text + " in it";
   if (number) problem += "; as a string it is \"" + text + "\"";
   return false;
 }

@@ -294,6 +294,8 @@ BOOST_AUTO_TEST_CASE(lists) {
   load_config(schema, scratch / "a.toml", {});
   BOOST_TEST(sizes.empty());
   BOOST_TEST(names.empty());
+  BOOST_TEST(print_config(schema) ==
+             "# t\n\n[a]\nsizes = []  # sizes; a list of integers of at least 0\nnames = []  # names\n");
   BRAID_CHECK_FAILS(load_config(schema, "", {"a.sizes=1,-2"}), ErrorKind::setting,
                     "expected a list of integers of at least 0, found [1, -2]");
 }
@@ -302,10 +304,12 @@ BOOST_AUTO_TEST_CASE(differences_name_what_changed) {
   TrainConfig a, b;
   const Schema before = train_schema(a, model_keys), after = train_schema(b, model_keys);
   BOOST_TEST(differences(before, after).empty());
+  b.run.out = "x";  // the first setting
   b.optimizer.lr = 0.5;
   b.model.values["dim"] = int64_t{64};
   BOOST_TEST(differences(before, after) ==
-                 (std::vector<std::string>{"optimizer.lr: 0.001 -> 0.5", "model.dim: not set -> 64"}),
+                 (std::vector<std::string>{"run.out: \"out/run\" -> \"x\"", "optimizer.lr: 0.001 -> 0.5",
+                                           "model.dim: not set -> 64"}),
              boost::test_tools::per_element());
 }
 
