@@ -92,6 +92,12 @@ BOOST_AUTO_TEST_CASE(repeated_inputs_of_any_size) {
           table.pointwise.binary(BinaryOp::div, y, x, part);
           BOOST_TEST(same_bits(part, want));
           BOOST_TEST(is_close(wide.sliced(2, n + 3, n + 7).to_vector<double>(), std::vector<double>(24, -1), 0));
+          Tensor across = empty({3, n, 2}, type).transposed();
+          table.pointwise.binary(BinaryOp::div, y, x, across);
+          BOOST_TEST(same_bits(across, want));
+          table.pointwise.binary(BinaryOp::mul, dense, dense, want);
+          table.pointwise.binary(BinaryOp::mul, y, y, got);
+          BOOST_TEST(same_bits(got, want));
         }
       }
     }
@@ -105,6 +111,8 @@ BOOST_AUTO_TEST_CASE(transposed_inputs_of_any_size) {
     Tensor a = empty({n, n}), b = empty({n, n});
     table.pointwise.binary(BinaryOp::mul, x.transposed(), y, a);
     table.pointwise.binary(BinaryOp::mul, dense, y, b);
+    BOOST_TEST(same_bits(a, b));
+    table.pointwise.binary(BinaryOp::mul, y, x.transposed(), a);
     BOOST_TEST(same_bits(a, b));
     table.pointwise.unary_backward(UnaryOp::silu, 0, 0, y, x.transposed(), a);
     table.pointwise.unary_backward(UnaryOp::silu, 0, 0, y, dense, b);

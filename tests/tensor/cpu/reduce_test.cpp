@@ -144,6 +144,13 @@ BOOST_AUTO_TEST_CASE(products_of_attention_size) {
   test(x, mixed, 32);
 }
 
+// More rows than are summed in one go, at another distance in z than in x.
+BOOST_AUTO_TEST_CASE(products_of_a_slice) {
+  Tensor x = random_tensor({300, 8}, 1), z = random_tensor({300, 20}, 2).sliced(1, 3, 11), y = empty({1, 8});
+  table.reduce.sum_product(x, z, y);
+  BOOST_TEST(is_close(y.to_vector<double>(), naive(0, x, z, y.shape()), 2e-6, usual_size(x, y)));
+}
+
 BOOST_AUTO_TEST_CASE(the_product_is_not_formed) {
   Tensor x = full({1, 1, 1, 8, 64, 256}, 1), z = full({1, 1, 2, 8, 1, 256}, 1), y = empty({1, 1, 2, 1, 64, 256});
   Shape common{1, 1, 2, 8, 64, 256};

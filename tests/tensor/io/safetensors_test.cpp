@@ -106,6 +106,13 @@ BOOST_AUTO_TEST_CASE(reads_what_others_write) {
              boost::test_tools::per_element());
   BOOST_TEST(!f.find("c")->loadable);
   BRAID_CHECK_FAILS(f.load("c"), ErrorKind::input, "cannot load the tensor \"c\"", "found BOOL");
+  int32_t elements[2] = {};
+  f.read(*f.find("a"), 0, 1, elements);
+  BOOST_TEST(elements[0] == 5);
+  for (const auto& [first, count] : {std::pair{-1, 1}, {1, -1}, {0, 2}, {1, 1}})
+    BRAID_CHECK_FAILS(f.read(*f.find("a"), first, count, elements), ErrorKind::misuse,
+                      "elements outside of the tensor \"a\" of " + folder / "a.safetensors");
+  BRAID_CHECK_FAILS(f.read(*f.find("c"), 0, 1, elements), ErrorKind::misuse, "outside of the tensor \"c\"");
 }
 
 BOOST_AUTO_TEST_CASE(mistakes_in_the_header_name_the_tensor) {
@@ -129,7 +136,7 @@ BOOST_AUTO_TEST_CASE(mistakes_in_the_header_name_the_tensor) {
   rejects(one("\"F32\"", "[4294967296, 4294967296, 0]", "[0, 8]"), "0 bytes for F32");
   rejects(one("\"F32\"", "[1]", "[0, 4]"), "bytes that belong to no tensor", "1234567");
   rejects(one("\"F32\"", "[1]", "[4, 8]"), "a hole");
-  rejects(R"({"x": 5})", "an object with dtype, shape and data_offsets, found 5");
+  rejects(R"({"x": 5})", "at byte 8: expected an object with dtype, shape and data_offsets, found 5");
   rejects(R"({"x": {"dtype": "U8", "shape": [8], "data_offsets": [0, 8], "more": 1}})", "an object with dtype");
   rejects(R"({"x": {"dtype": "U8", "shape": [8], "data_offsets": [0, 8]},)"
           R"("y": {"dtype": "U8", "shape": [1], "data_offsets": [7, 8]}})",

@@ -195,6 +195,11 @@ BOOST_AUTO_TEST_CASE(sizes_of_64_bits) {
     const std::string bytes = folder.read("a.zip");
     BOOST_TEST((bytes.find("PK\6\7") != std::string::npos) == (wide_from <= 4000));
     if (wide_from > 4000) continue;
+    const size_t locator = bytes.find("PK\6\7");
+    std::string late = bytes;  // the record of 56 bytes would reach into its locator
+    late.replace(locator + 8, 8, le(uint64_t{locator - 55}));
+    BRAID_CHECK_FAILS(read_file(late), ErrorKind::input, str("at byte ", locator),
+                      str("a record before this byte, found one at ", locator - 55));
     // The record of 64 bits is checked as the other one is.
     for (size_t at = bytes.find("PK\6\6"); at < bytes.size() - 22; ++at) {
       std::string bad = bytes;
