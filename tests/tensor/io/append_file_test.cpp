@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(it_may_be_synced_later_and_after_its_end) {
   sync();
   sync();
   BOOST_TEST(folder.read("log.1") == "first\nsecond\n");
-  io::AppendFile full("/dev/full");  // a device is not brought to any disk
+  io::AppendFile full("/dev/full", 0);  // a device is neither shortened nor brought to any disk
   BRAID_CHECK_FAILS(full.append("x"), ErrorKind::output, "cannot write");
   BRAID_CHECK_FAILS(full.sync_later(), ErrorKind::output, "cannot write");
 }

@@ -91,6 +91,10 @@ BOOST_AUTO_TEST_CASE(a_full_disk_leaves_the_old_file_and_no_temporary) {
     BOOST_TEST(folder.entries() == 1u);
   }
   BOOST_TEST(folder.read("a.bin") == "old");
+  FileSizeLimit limit(4096);
+  io::AtomicFile file(path);
+  BRAID_CHECK_FAILS(file.write(std::string(1 << 20, 'x')), ErrorKind::output, "after 4096 bytes");
+  BRAID_CHECK_FAILS(file.commit(), ErrorKind::misuse, "closed");
 }
 
 // Temporaries of the same name that no process holds.
@@ -197,6 +201,14 @@ BOOST_AUTO_TEST_CASE(writes_through_a_symbolic_link) {
   BOOST_TEST(std::filesystem::is_symlink(folder / "first.txt"));
   BOOST_TEST(std::filesystem::is_symlink(folder / "sub/early.txt"));
   BOOST_TEST(folder.read("later.txt") == "now");
+
+  const std::filesystem::path real = std::filesystem::canonical(folder.path);
+  const auto name = [](int i) { return i == 0 ? "end.txt" : "hop" + std::to_string(i); };
+  for (int i = 1; i <= 40; ++i)
+    std::filesystem::create_symlink(name(i - 1), real / name(i));  // as many as Linux follows
+  io::write_file(real / name(40), "far");
+  BOOST_TEST(std::filesystem::is_symlink(real / name(1)));
+  BOOST_TEST(folder.read("end.txt") == "far");
 }
 
 // As with >> FILE in a shell and -o /dev/stdout: what was written before stays, what comes later follows.
@@ -210,7 +222,12 @@ BOOST_AUTO_TEST_CASE(an_open_file_is_written_where_it_stands) {
   io::write_file(name, "second ");
   io::write_file(folder / "link", "third ");
   BOOST_TEST(io::write_fully(fd, "last", 4, -1) == 4);
-  BOOST_TEST(folder.read("a.txt") == "first second third last");
+  BOOST_TEST(test::in_child([&] {  // its number may be 0
+    if (::dup2(fd, 0) != 0) return false;
+    io::write_file("/dev/fd/0", ", but one");
+    return true;
+  }));
+  BOOST_TEST(folder.read("a.txt") == "first second third last, but one");
   BOOST_TEST(std::filesystem::remove(folder / "a.txt"));
   io::write_file(name, "without a name");
   BOOST_TEST(folder.entries() == 1u);
