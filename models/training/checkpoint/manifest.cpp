@@ -45,12 +45,11 @@ uint32_t checksum_of_slice(const fs::path& path, dist::Range slice) {
   return io::crc32c_share(crc, reader.size() - slice.end);
 }
 
-// Every regular file below `folder`, by relative path.
+// Every regular file below `folder`, by relative path, sorted.
 std::vector<std::string> names_below(const fs::path& folder) {
   std::vector<std::string> names;
   for (const fs::path& file : io::files_below(folder))
     names.push_back(file.lexically_relative(folder).generic_string());
-  std::sort(names.begin(), names.end());
   return names;
 }
 

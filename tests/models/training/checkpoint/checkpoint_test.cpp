@@ -6,6 +6,8 @@
 
 #include "braid/distributed/comm/thread_transport.h"
 #include "braid/models/training/checkpoint/find_model.h"
+#include "braid/models/training/checkpoint/sharded_safetensors.h"
+#include "braid/models/training/hold_in_16_bits.h"
 #include "braid/models/training/trainer.h"
 #include "tests/models/support.h"
 #include "tests/support/compare.h"
@@ -81,8 +83,9 @@ BOOST_AUTO_TEST_CASE(damage_is_found_and_the_older_one_counts) {
   w.save(1);
   w.save(2);
   flip_byte(w.run.path / "step-00000002/model.safetensors", 5000);
-  BOOST_TEST(models::find_damage(w.run.path / "step-00000002").value_or("").find("model.safetensors has checksum") ==
-             0u);
+  const std::string damage = models::find_damage(w.run.path / "step-00000002").value_or("");
+  BOOST_TEST(damage.starts_with("model.safetensors has checksum "), damage);
+  BOOST_TEST(damage.size() == std::string("model.safetensors has checksum 01234567, expected 89abcdef").size(), damage);
   std::vector<std::string> notes;
   BOOST_TEST(models::newest_checkpoint(w.run.path, notes).step == 1);
   BOOST_TEST(notes.size() == 1u);
@@ -130,6 +133,35 @@ BOOST_AUTO_TEST_CASE(keeps_the_newest_valid_ones) {
   std::vector<int64_t> steps;
   for (const models::StepFolder& f : models::step_folders(w.run.path)) steps.push_back(f.step);
   BOOST_TEST(steps == (std::vector<int64_t>{2, 3, 4}), boost::test_tools::per_element());
+}
+
+// The disk may give back other bytes than it took.
+BOOST_AUTO_TEST_CASE(one_that_does_not_read_back_is_an_error) {
+  World w;
+  w.save(1);
+  const fs::path file = w.run.path / "step-00000002.tmp/model.safetensors";
+  models::CheckpointWriter writer(w.run.path, 2, 0, [&] {
+    if (fs::exists(file)) flip_byte(file, 5000);
+  });
+  BOOST_TEST(throws_with(
+      [&] {
+        writer.save(w.trainer, &w.tokenizer, {2, 40, 1.5, 3, 16, "data"}, "");
+      },
+      "does not read back as written: model.safetensors has checksum"));
+  BOOST_TEST(models::named_step(w.run.path / models::kLatestFile).value() == 1);
+}
+
+// A save succeeds where an older one cannot be judged: then nothing is removed.
+BOOST_AUTO_TEST_CASE(an_older_one_that_cannot_be_read_fails_no_save) {
+  World w;
+  w.save(1);
+  w.save(2);
+  const fs::path file = w.run.path / "step-00000002/config.json";
+  fs::remove(file);
+  fs::create_symlink("config.json", file);  // leads to itself
+  w.save(3);
+  BOOST_TEST(models::named_step(w.run.path / models::kLatestFile).value() == 3);
+  BOOST_TEST(models::step_folders(w.run.path).size() == 3u);
 }
 
 // A save verifies what it wrote. Verdicts on older checkpoints are remembered while their files keep size and times.
@@ -210,6 +242,13 @@ BOOST_AUTO_TEST_CASE(failed_steps_are_no_checkpoints) {
   failed(8);  // step 7 was saved, and is the best
   BOOST_TEST(steps() == (std::vector<int64_t>{6, 7}), boost::test_tools::per_element());
   writer.mark_best(6, {});
+  models::CheckpointWriter late(w.run.path, 2, 0, [] { fail(ErrorKind::output, "the folder of another run"); });
+  BOOST_TEST(throws_with(
+      [&] {
+        late.save_failed(w.trainer, &w.tokenizer, {7, 40, 1.5, 3, 16, "data"}, "", 8);
+      },
+      "the folder of another run"));
+  BOOST_TEST(steps() == (std::vector<int64_t>{6, 7}), boost::test_tools::per_element());
   failed(8);
   BOOST_TEST(steps() == std::vector<int64_t>{6}, boost::test_tools::per_element());
   BOOST_TEST(!models::find_damage(w.run.path / "failed-step-00000008"));
@@ -225,6 +264,11 @@ BOOST_AUTO_TEST_CASE(failed_steps_are_no_checkpoints) {
 BOOST_AUTO_TEST_CASE(another_model_is_rejected) {
   World w;
   w.save(1);
+  models::Dcformer narrow(small_config(), {1, 0});
+  models::hold_in_16_bits(narrow);
+  models::Trainer of_narrow(narrow, {}, 1.0, {}, DType::bf16);
+  BOOST_TEST(throws_with([&] { models::load_checkpoint(w.run.path / "step-00000001", of_narrow); },
+                         "expected weights in f32, found bf16 (train.rounding); undo"));
   models::DcformerConfig config = small_config();
   config.use_qk_norm = !config.use_qk_norm;
   models::Dcformer other(config, {1, 0});
@@ -259,7 +303,8 @@ BOOST_AUTO_TEST_CASE(another_context_is_the_same_model) {
       "model.norm_eps = 1e-05, found 0.5; "));
   const models::SettingTexts many = {{"norm_eps", "0.5"},      {"logit_softcap", "5"},       {"attention_softcap", "5"},
                                      {"use_qk_norm", "false"}, {"scale_embeddings", "true"}, {"rope_base", "5"}};
-  BOOST_TEST(throws_with([&] { models::check_same_model(checkpoint, *spec_with(many)); }, "; and 3 more; undo"));
+  BOOST_TEST(throws_with([&] { models::check_same_model(checkpoint, *spec_with(many)); },
+                         "model.attention_softcap = 0, found 5; and 3 more; undo"));
 }
 
 BOOST_AUTO_TEST_CASE(earlier_lengths_of_sequences_are_kept) {
@@ -290,12 +335,17 @@ BOOST_AUTO_TEST_CASE(finds_finished_ones_by_name_in_order) {
   BOOST_TEST(found[0].step == 50);
   BOOST_TEST(found[1].step == 1000);
   BOOST_TEST(found[2].step == 123456789);
-  BOOST_TEST(found[1].path == run.path / "step-00001000");
+  BOOST_TEST(found[1].path == run.path() / "step-00001000");
+  BOOST_TEST(models::is_run_folder(run.path()));
+  BOOST_TEST(!models::is_run_folder(run.path() / "plots"));
   BOOST_TEST(models::step_name(1000) == "step-00001000");
 }
 
 BOOST_AUTO_TEST_CASE(weights_with_nan_are_never_written) {
   World w;
+  models::Snapshot part(w.trainer, {});
+  part.tensors.weights[0].values = {};  // as on a rank that owns nothing of it
+  part.check_finite({});
   nn::parameters(w.model)[0].value.fill(std::nan(""));
   BOOST_TEST(throws_with([&] { w.save(1); }, "tok_embeddings.weight contains NaN or Inf after step 1"));
   BOOST_TEST(models::step_folders(w.run.path).empty());
@@ -308,6 +358,22 @@ BOOST_AUTO_TEST_CASE(weights_with_nan_are_never_written) {
   const auto load = [&] { models::load_checkpoint(folder, moments.trainer); };
   BOOST_TEST(
       throws_with(load, ".first contains NaN or Inf; move " + folder.string() + " away to resume from an older"));
+}
+
+// What a rank owns of a tensor may stand in several places of it.
+BOOST_AUTO_TEST_CASE(ranks_write_their_parts_of_one_file) {
+  const ScratchFolder folder;
+  const fs::path path = folder.path() / "w.safetensors";
+  const auto part = [](std::vector<dist::Span> spans, const std::vector<float>& values) {
+    return std::vector<models::LocalTensor>{
+        {"w", DType::f32, {2, 3}, std::move(spans), from_vector(values, {std::ssize(values)})}};
+  };
+  const auto first = part({{0, 0, 1}, {3, 1, 2}}, {0, 3, 4}), second = part({{1, 0, 2}, {5, 2, 1}}, {1, 2, 5});
+  models::ShardedSafetensorsWriter a(path, first), b(path, second);
+  a.create();
+  b.write();
+  a.write();
+  BOOST_TEST(is_close(io::SafetensorsFile(path.string()).load("w"), arange(6, DType::f32).reshaped({2, 3}), 0));
 }
 
 BOOST_AUTO_TEST_CASE(a_model_folder_loads_by_itself) {
