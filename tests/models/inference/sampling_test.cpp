@@ -137,8 +137,12 @@ BOOST_AUTO_TEST_CASE(logits_without_a_distribution_are_an_error) {
 BOOST_AUTO_TEST_CASE(options_out_of_range_are_named) {
   BOOST_TEST(throws_with([] { models::check_options({.temperature = -1}); },
                          "temperature is out of range: expected 0 or more"));
-  BOOST_TEST(
-      throws_with([] { models::check_options({.top_p = -0.1}); }, "top-p is out of range: expected a value in [0, 1]"));
+  for (const double p : {-0.1, 1.1}) {
+    BOOST_TEST(
+        throws_with([&] { models::check_options({.top_p = p}); }, "top-p is out of range: expected a value in [0, 1]"));
+    BOOST_TEST(
+        throws_with([&] { models::check_options({.min_p = p}); }, "min-p is out of range: expected a value in [0, 1]"));
+  }
 }
 
 // A vocabulary that is sorted only in part gives the draws of one that is sorted.

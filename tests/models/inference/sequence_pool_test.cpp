@@ -107,6 +107,8 @@ BOOST_AUTO_TEST_CASE(wrong_use_is_named) {
   const int first = pool->open();
   BRAID_CHECK_FAILS(pool->hidden(std::vector<models::SequencePool::Part>{{first, text(1, 3)}}), ErrorKind::misuse,
                     "3 tokens after position 0 of sequence 0", "room reserved for them, found room for 0");
+  BRAID_CHECK_FAILS(pool->hidden(std::vector<models::SequencePool::Part>{{first, text(1, 0)}}), ErrorKind::misuse,
+                    "0 tokens after position 0 of sequence 0: expected at least one");
   pool->close(first);
   BRAID_CHECK_FAILS(pool->length(first), ErrorKind::misuse, "sequence 0 is not open");
   BRAID_CHECK_FAILS(models::make_separate_pool(model, 0), ErrorKind::misuse, "at least one position, got 0");

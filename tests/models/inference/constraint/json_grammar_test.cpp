@@ -146,6 +146,15 @@ BOOST_AUTO_TEST_CASE(grammars_that_never_read_are_errors) {
     return std::string(e.what()) ==
            "the schema is too large: at most 200000 steps of its automaton; shorten names and lists of values";
   });
+  models::GrammarWriter repeated;
+  uint32_t self = 0;
+  const auto body = [&] { repeated.repeat(self, 0, 2), repeated.text("a"); };
+  repeated.rule(
+      body, [&](uint32_t begun) { self = begun; }, "#/items");
+  repeated.add(models::Grammar::Op::accept);
+  BOOST_CHECK_EXCEPTION(repeated.finish(), Error, [](const Error& e) {
+    return std::string(e.what()) == "'#/items' refers to itself without another value around it";
+  });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

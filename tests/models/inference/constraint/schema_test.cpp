@@ -58,6 +58,7 @@ const SchemaRow kSchemaRows[] = {
     {R"({"prefixItems": [{"type": "integer"}, {"type": "string"}]})",
      {"[]", "[1]", R"([1,"a"])"},
      {R"(["a"])", R"([1,"a",1])"}},
+    {R"({"prefixItems": [{"const": 1}], "items": {"pattern": "never read"}, "maxItems": 1})", {"[]", "[1]"}, {"[1,1]"}},
     {R"({"prefixItems": [{"const": 1}], "items": {"const": 2}, "minItems": 2, "maxItems": 3})",
      {"[1,2]", "[1,2,2]"},
      {"[1]", "[1,2,2,2]", "[2,2]"}},
