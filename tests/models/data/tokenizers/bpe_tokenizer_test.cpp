@@ -77,6 +77,12 @@ BOOST_AUTO_TEST_CASE(the_first_word_begins_where_the_input_does) {
   BOOST_TEST(ids(replace(""), "a\nb") == (Ids{3, 0, 1}), boost::test_tools::per_element());
   BOOST_TEST(ids(replace("b"), "\na") == (Ids{3, 1, 0}), boost::test_tools::per_element());
   BOOST_TEST(ids(accents, "\u0301a") == (Ids{0}), boost::test_tools::per_element());
+  const json marks = {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "first"}};
+  const auto words =
+      small({}, {{"model", {{"vocab", {{"\u2581", 3}}}}},
+                 {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {{{"type", "WhitespaceSplit"}}, marks}}}}});
+  BOOST_TEST(words->encode("a b") == (Ids{3, 0, 1}), boost::test_tools::per_element());
+  BOOST_TEST(words->encode(" a") == (Ids{0}), boost::test_tools::per_element());
   // Ids as the package gives them: the first character stays where it alone is replaced, by whatever text.
   for (const std::string content : {"b", "bb", "bbb"}) {
     const json runs = {{"type", "Replace"}, {"pattern", {{"Regex", "a+"}}}, {"content", content}};
@@ -152,6 +158,22 @@ BOOST_AUTO_TEST_CASE(what_is_found_is_quoted_in_ascii) {
 BOOST_AUTO_TEST_CASE(members_that_the_format_does_not_have_are_rejected) {
   BRAID_CHECK_FAILS(small({}, {{"normalizers", {{"type", "NFC"}}}}), ErrorKind::input,
                     "bad tokenizer in small: expected only members of the format, found 'normalizers'");
+}
+
+BOOST_AUTO_TEST_CASE(a_template_names_ids_of_tokens) {
+  const auto with = [](const json& id) {
+    const json parts = {{{"SpecialToken", {{"id", "c"}, {"type_id", 0}}}},
+                        {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}};
+    const json special = {{"id", "c"}, {"ids", json::array({id})}, {"tokens", {"c"}}};
+    return small(
+        {},
+        {{"post_processor",
+          {{"type", "TemplateProcessing"}, {"single", parts}, {"pair", parts}, {"special_tokens", {{"c", special}}}}}});
+  };
+  BOOST_TEST(with(2)->with_template(std::vector<int32_t>{0}) == (std::vector<int32_t>{2, 0}),
+             boost::test_tools::per_element());
+  for (const json& id : {json(-1), json(1.5), json("c"), json(1 << 22)})
+    BRAID_CHECK_FAILS(with(id), ErrorKind::input, "ids: expected ids of tokens");
 }
 
 BOOST_AUTO_TEST_CASE(truncation_and_padding_are_ignored_with_a_note) {

@@ -7,6 +7,7 @@
 #include "braid/models/data/tokenizers/pre_tokenizer.h"
 #include "braid/models/data/tokenizers/regex.h"
 #include "braid/models/data/tokenizers/unicode.h"
+#include "braid/models/data/tokenizers/unigram.h"
 #include "tests/models/data/tokenizers/fixtures.h"
 #include "tests/support/throws.h"
 using namespace braid;
@@ -41,6 +42,16 @@ BOOST_AUTO_TEST_CASE(golden_normalizers_pre_tokenizers_and_decoders) {
   BOOST_TEST(normalized > 300);
   BOOST_TEST(split > 200);
   BOOST_TEST(decoded > 100);
+}
+
+BOOST_AUTO_TEST_CASE(decoders_of_texts_that_no_model_writes) {
+  using Strings = std::vector<std::string>;
+  const auto decoded = [](const char* type, const Strings& tokens) {
+    const json decoder = {{"type", type}};
+    return Decoder(Section(decoder, "test", ""))(tokens);
+  };
+  BOOST_TEST(decoded("WordPiece", {"##a ?", "##b", "c ."}) == "##a?b c.");  // the first token is cleaned too
+  BOOST_TEST(decoded("ByteFallback", {"<0x@1>", "<0xG1>", "<0x4`>", "<0x41>"}) == "<0x@1><0xG1><0x4`>A");
 }
 
 namespace {
@@ -125,6 +136,7 @@ BOOST_AUTO_TEST_CASE(patterns_are_read_as_oniguruma_reads_them) {
   BOOST_TEST(parts("(?i:'S)|x", "'ſx") == "['ſ][x]");
   BOOST_TEST(parts("x*", "axxb") == "[][xx][]");
   BOOST_TEST(parts("[]a]+", "a]b") == "[a]]");
+  BOOST_TEST(parts("[](\\d]+", "](7)") == "[](7]");
   BOOST_TEST(parts("\\d+|\\D", "12\u0663a") == "[12\u0663][a]");
   BOOST_TEST(parts("[\\da]+", "a1 \u0663") == "[a1][\u0663]");
   BOOST_TEST(parts("[\\v\\n\\0]+", std::string_view("a\v\nb\0", 5)) == std::string("[\v\n][\0]", 7));
@@ -141,6 +153,7 @@ BOOST_AUTO_TEST_CASE(patterns_that_are_not_supported) {
   rejects(" ?[^(\\s|[.,!?])]+", "'[' inside a class");
   rejects("[a-z&&[^b]]", "'&&'");
   rejects("(a)\\1", "escape '\\1'");
+  rejects("\\9", "escape '\\9'");
   rejects("\\p{Klingon}", "property 'Klingon'");
   rejects("[\\P{L}]", "negated class");
   rejects("(?<name>a)", "group '(?<n'");
@@ -211,6 +224,9 @@ BOOST_AUTO_TEST_CASE(unigram_takes_the_best_path) {
   };
   using Ids = std::vector<int32_t>;
   const nlohmann::json file = unigram_file();
+  const Unigram model(Section(file["model"], "t.json", "model"), false);
+  BOOST_TEST(*model.token(6) == "xy");
+  BOOST_TEST(!model.token(7));
   BOOST_TEST(ids(file, "ab") == Ids({2}), boost::test_tools::per_element());
   BOOST_TEST(ids(file, "aab") == Ids({1, 2}), boost::test_tools::per_element());
   BOOST_TEST(ids(file, "aaa") == Ids({1, 4}), boost::test_tools::per_element());
@@ -281,7 +297,7 @@ BOOST_AUTO_TEST_CASE(word_piece_takes_the_longest_beginning) {
   nlohmann::json file = {{"version", "1.0"},
                          {"added_tokens", nlohmann::json::array()},
                          {"pre_tokenizer", {{"type", "WhitespaceSplit"}}},
-                         {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}},
+                         {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}}},
                          {"model",
                           {{"type", "WordPiece"},
                            {"unk_token", "[U]"},
