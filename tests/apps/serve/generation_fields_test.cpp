@@ -37,6 +37,10 @@ BOOST_AUTO_TEST_CASE(prompts_and_new_tokens_must_fit_the_context) {
   const json chat = server.post("/v1/chat/completions", json{{"messages", {turn}}}.dump()).json();
   BOOST_TEST(chat["error"]["code"] == "context_length_exceeded");
   BOOST_TEST(chat["error"]["param"] == "messages");
+  const json long_turn = {{"role", "user"}, {"content", std::string(1 << 20, 'x')}};  // is not cut into tokens at all
+  const json too_long = server.post("/v1/chat/completions", json{{"messages", {long_turn}}}.dump()).json();
+  BOOST_TEST(too_long["error"]["message"].get<std::string>().starts_with("the text has 1048576 bytes"));
+  BOOST_TEST(too_long["error"]["param"] == "messages");
   // Each prompt has its own room.
   const json both =
       server

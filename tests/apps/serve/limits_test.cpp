@@ -99,6 +99,14 @@ BOOST_AUTO_TEST_CASE(clients_that_leave_while_they_read_are_counted) {
 
 BOOST_AUTO_TEST_CASE(too_much_behind_a_request_ends_the_connection) {
   TestServer server({.pipelined_bytes = 1000});
+  Client full(server.port());
+  full.send(Client::post_text("/v1/completions", kLong));
+  BOOST_TEST(full.receive());
+  std::string next = "GET /health HTTP/1.1\r\nHost: localhost\r\nX-Filling: ";
+  next += std::string(1000 - next.size() - 4, 'x') + "\r\n\r\n";
+  full.send(next);  // as much as may wait
+  BOOST_TEST(full.answer().body.find("[DONE]") != std::string::npos);
+  BOOST_TEST(full.answer().status == 200);
   Client client(server.port());
   client.send(Client::post_text("/v1/completions", kLong) + std::string(9000, 'x'));
   while (client.receive()) continue;

@@ -82,6 +82,21 @@ BOOST_AUTO_TEST_CASE(an_inspection_is_that_of_the_library) {
   BOOST_TEST((binary.body == models::inspection_safetensors(want, &server.tokenizer, DType::f16)));
 }
 
+// It has what the tokenizer puts before a text, like a prompt.
+BOOST_AUTO_TEST_CASE(an_inspected_text_begins_as_a_prompt_does) {
+  const auto tokenizer = models::text::parse_tokenizer(
+      R"({"version": "1.0", "added_tokens": [], "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0,
+      "a": 1, "<s>": 2}}, "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}},
+      {"Sequence": {"id": "A"}}], "pair": [], "special_tokens": {"<s>": {"id": "<s>", "ids": [2]}}}})",
+      "t.json");
+  const auto model = TestServer::make_model(-1, "64");
+  apps::serve::Service service(*model, *tokenizer, TestServer::with_defaults({}));
+  const apps::serve::Server server(service, {});
+  const Answer text = Client(server.port()).post("/v1/inspect", R"({"prompt": "a"})");
+  BOOST_TEST(text.status == 200, text.body);
+  BOOST_TEST((text.body == Client(server.port()).post("/v1/inspect", R"({"tokens": [2, 1]})").body));
+}
+
 BOOST_AUTO_TEST_CASE(inspections_out_of_range_are_rejected) {
   TestServer server;
   for (const auto& [body, words] : std::vector<std::pair<std::string, std::string>>{

@@ -43,6 +43,20 @@ BOOST_AUTO_TEST_CASE(a_text_whose_client_left_is_cancelled_not_finished) {
   BOOST_TEST(client->answers == 0);
 }
 
+BOOST_AUTO_TEST_CASE(a_call_that_was_cancelled_before_it_starts_asks_for_nothing) {
+  const models::text::ByteTokenizer tokenizer;
+  const auto model = models::as_language_model(test::byte_model());
+  models::GenerationEngine engine(*model);
+  const auto client = std::make_shared<LeavingClient>();
+  const GenerationCall::Settings settings{.max_tokens = 40, .context = 64, .prompts = {{1, 2}, {3}}};
+  const auto call = std::make_shared<GenerationCall>(engine, tokenizer, settings, client);
+  call->cancel();
+  call->start();
+  BOOST_TEST(!engine.step());
+  BOOST_TEST(engine.load().cancelled == 0);
+  BOOST_TEST(client->answers == 0);
+}
+
 // A text, and one that a stop string ends; the log gets the same counts.
 BOOST_AUTO_TEST_CASE(texts_are_measured) {
   struct Reader final : Reply {
