@@ -70,8 +70,8 @@ BOOST_AUTO_TEST_CASE(logits_that_are_not_finite_end_with_5) {
   const auto model = byte_model();
   for (nn::NamedTensor& p : nn::parameters(*model))
     if (p.name == "norm.weight" || p.name == "output.weight") p.value.detach().fill(3e38);
-  models::save_model(*model, nullptr, scratch.path());
-  const Outcome result = run("bench decode --context 8 --tokens 4 --model " + scratch.path().string());
+  models::save_model(*model, nullptr, scratch.path);
+  const Outcome result = run("bench decode --context 8 --tokens 4 --model " + scratch.path.string());
   BOOST_TEST(result.code == 5);
   BOOST_TEST(result.output.find("no token can be drawn for position 8: ") != std::string::npos, result.output);
 }

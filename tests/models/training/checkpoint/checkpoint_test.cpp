@@ -335,9 +335,9 @@ BOOST_AUTO_TEST_CASE(finds_finished_ones_by_name_in_order) {
   BOOST_TEST(found[0].step == 50);
   BOOST_TEST(found[1].step == 1000);
   BOOST_TEST(found[2].step == 123456789);
-  BOOST_TEST(found[1].path == run.path() / "step-00001000");
-  BOOST_TEST(models::is_run_folder(run.path()));
-  BOOST_TEST(!models::is_run_folder(run.path() / "plots"));
+  BOOST_TEST(found[1].path == run.path / "step-00001000");
+  BOOST_TEST(models::is_run_folder(run.path));
+  BOOST_TEST(!models::is_run_folder(run.path / "plots"));
   BOOST_TEST(models::step_name(1000) == "step-00001000");
 }
 
@@ -362,8 +362,8 @@ BOOST_AUTO_TEST_CASE(weights_with_nan_are_never_written) {
 
 // What a rank owns of a tensor may stand in several places of it.
 BOOST_AUTO_TEST_CASE(ranks_write_their_parts_of_one_file) {
-  const ScratchFolder folder;
-  const fs::path path = folder.path() / "w.safetensors";
+  const TempFolder folder;
+  const fs::path path = folder.path / "w.safetensors";
   const auto part = [](std::vector<dist::Span> spans, const std::vector<float>& values) {
     return std::vector<models::LocalTensor>{
         {"w", DType::f32, {2, 3}, std::move(spans), from_vector(values, {std::ssize(values)})}};
