@@ -104,9 +104,21 @@ BOOST_AUTO_TEST_CASE(it_follows_its_name) {
   BOOST_TEST(folder.read("log") == "head\n5\n");
 }
 
+BOOST_AUTO_TEST_CASE(a_head_that_a_full_disk_did_not_take_is_written_once) {
+  const TempFolder folder;
+  FullDisk disk;
+  io::AppendFile file(folder / "log");
+  file.follow("head\n");
+  disk.full_at(0);
+  BRAID_CHECK_FAILS(file.append("1\n"), ErrorKind::output, "cannot write");
+  disk.has_room();
+  file.append("2\n");
+  BOOST_TEST(folder.read("log") == "head\n1\n2\n");
+}
+
 // A full disk took the beginning of a row; then the file is moved away, which makes room, or cut.
 BOOST_AUTO_TEST_CASE(a_torn_row_is_whole_in_the_file_that_follows) {
-  for (const bool moved : {true, false}) {
+  for (const std::string other : {"moved away", "replaced", "cut"}) {
     const TempFolder folder;
     FullDisk disk;
     io::AppendFile file(folder / "log");
@@ -116,13 +128,15 @@ BOOST_AUTO_TEST_CASE(a_torn_row_is_whole_in_the_file_that_follows) {
     BRAID_CHECK_FAILS(file.append("2345\n"), ErrorKind::output, "cannot write");
     BRAID_CHECK_FAILS(file.append("6\n"), ErrorKind::output, "cannot write");
     BOOST_TEST(folder.read("log") == "head\n1\n23");
-    if (moved)
-      std::filesystem::rename(folder / "log", folder / "log.1");
-    else
-      std::filesystem::resize_file(folder / "log", 0);
     disk.has_room();
+    if (other == "moved away")
+      std::filesystem::rename(folder / "log", folder / "log.1");
+    else if (other == "cut")
+      std::filesystem::resize_file(folder / "log", 0);
+    else
+      std::filesystem::rename(folder.write("new", "head\n0\n"), folder / "log");
     file.append("7\n");
-    BOOST_TEST(folder.read("log") == "head\n2345\n6\n7\n");
+    BOOST_TEST(folder.read("log") == (other == "replaced" ? "head\n0\n2345\n6\n7\n" : "head\n2345\n6\n7\n"));
   }
 }
 

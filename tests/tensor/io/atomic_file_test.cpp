@@ -51,6 +51,7 @@ BOOST_AUTO_TEST_CASE(appears_only_at_commit_and_replaces_whole) {
     BOOST_TEST(folder.read("a.txt") == "old");
     file.commit();
     BRAID_CHECK_FAILS(file.write("more"), ErrorKind::misuse, "closed");
+    BRAID_CHECK_FAILS(file.write_at(0, "H", 1), ErrorKind::misuse, "outside of what was written");
     BRAID_CHECK_FAILS(file.commit(), ErrorKind::misuse, "closed");
   }
   BOOST_TEST(folder.read("a.txt") == "head new content!");
@@ -100,7 +101,9 @@ BOOST_AUTO_TEST_CASE(a_full_disk_leaves_the_old_file_and_no_temporary) {
 // Temporaries of the same name that no process holds.
 BOOST_AUTO_TEST_CASE(what_a_killed_process_has_left_is_removed) {
   TempFolder folder;
-  const char* others[] = {"a.bin.tmp-x", "a.bin.tmp-2", "a.bin.tmp-2024-11-30", "b.bin.tmp-12-0a1b2c3d"};
+  const char* others[] = {
+      "a.bin.tmp-x",           "a.bin.tmp-2",         "a.bin.tmp-2024-11-30",  "a.bin.tmp-12-0a1b2c3d4",
+      "a.bin.tmp-12-november", "a.bin.tmp--0a1b2c3d", "a.bin.tmp-12.0a1b2c3d", "b.bin.tmp-12-0a1b2c3d"};
   for (const char* name : {"a.bin.tmp-9-00000000", "a.bin.tmp-12-0a1b2c3d"}) folder.write(name, "large");
   for (const char* name : others) folder.write(name, "of the user");
   folder.write("victim", "x");
@@ -111,13 +114,13 @@ BOOST_AUTO_TEST_CASE(what_a_killed_process_has_left_is_removed) {
     ::_exit(0);
     return true;
   }));
-  BOOST_TEST(folder.entries() == 7u);  // what was there before is gone, but for that of the child
+  BOOST_TEST(folder.entries() == 11u);  // what was there before is gone, but for that of the child
   io::AtomicFile held(folder / "a.bin"), other(folder / "a.bin");  // living ones stay
-  BOOST_TEST(folder.entries() == 8u);
+  BOOST_TEST(folder.entries() == 12u);
   held.write("1");
   held.commit();
   other.commit();
-  BOOST_TEST(folder.entries() == 7u);
+  BOOST_TEST(folder.entries() == 11u);
   for (const char* name : others) BOOST_TEST(folder.read(name) == "of the user", name);
   BOOST_TEST(std::filesystem::exists(folder / "a.bin"));
   BOOST_TEST(std::filesystem::is_symlink(folder / "a.bin.tmp-1-00000002"));

@@ -51,7 +51,8 @@ BOOST_AUTO_TEST_CASE(a_folder_that_is_there_keeps_its_own_files) {
   };
   BOOST_TEST(make("1"));
   BOOST_TEST(!make("1"));  // the same
-  BRAID_CHECK_FAILS(make("other"), ErrorKind::output, "already holds first, which would be replaced");
+  for (const char* text : {"2", "other"})
+    BRAID_CHECK_FAILS(make(text), ErrorKind::output, "already holds first, which would be replaced");
   BRAID_CHECK_FAILS(make("other", "last"), ErrorKind::output, "already holds first, which would be replaced");
   BOOST_TEST(temp.read("t/own") + temp.read("t/first") + temp.read("t/last") == "mine12");
   BOOST_TEST(!make("1", "first"));
@@ -64,6 +65,24 @@ BOOST_AUTO_TEST_CASE(a_folder_that_is_there_keeps_its_own_files) {
   BOOST_TEST(folder.commit());
   BOOST_TEST(temp.read("t/third") == "3");
   BOOST_TEST(folder.target() == temp.path / "t");
+}
+
+// All of its files come or none: here a link to nothing takes the place of the last one, or a folder that of the first.
+BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_put_takes_the_others_back) {
+  const TempFolder temp;
+  fs::create_directory(temp.path / "t");
+  fs::create_symlink("nowhere", temp.path / "t/last");
+  const auto make = [&] {
+    io::AtomicFolder folder(temp.path / "t", "last");
+    put(folder, "first", "1");
+    put(folder, "last", "2");
+    folder.commit();
+  };
+  BRAID_CHECK_FAILS(make(), ErrorKind::output, "cannot put last into", "File exists");
+  BOOST_TEST(count(temp.path / "t") == 1u);
+  fs::create_directory(temp.path / "t/first");
+  BRAID_CHECK_FAILS(make(), ErrorKind::output, "already holds first, which would be replaced");
+  BOOST_TEST(count(temp.path / "t") == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(a_path_through_a_link_leads_where_the_system_says) {
@@ -96,6 +115,7 @@ BOOST_AUTO_TEST_CASE(what_a_killed_process_has_left_is_removed) {
     {
       const io::AtomicFolder folder(temp.path / "t", "last");
       BOOST_TEST(fs::exists(temp.path / "t/first") == complete);
+      BOOST_TEST(count(folder.path()) == 0u);
     }
     BOOST_TEST(count(temp.path / "t") == (complete ? 3u : 1u));
   }

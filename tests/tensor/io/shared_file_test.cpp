@@ -29,11 +29,16 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_written_is_said) {
   TempFolder folder;
   BRAID_CHECK_FAILS(io::make_shared_file(folder / "none/file", 8), ErrorKind::output, "No such file or directory");
   BRAID_CHECK_FAILS(io::SharedFile(folder / "file"), ErrorKind::output, "one that all processes see");
-  BRAID_CHECK_FAILS(io::make_shared_file(folder / "file", int64_t{1} << 62), ErrorKind::output, "cannot write");
+  BRAID_CHECK_FAILS(io::make_shared_file(folder / "file", int64_t{1} << 62), ErrorKind::output, "cannot write",
+                    "after 0 bytes");
+  io::make_shared_file(folder / "empty", 0);
+  BOOST_TEST(folder.read("empty").empty());
   io::make_shared_file(folder / "file", 8);
   io::SharedFile file(folder / "file");
-  BRAID_CHECK_FAILS(file.write(4, "abcdefgh", 5), ErrorKind::misuse, "outside of the file");
+  for (const auto& [offset, n] : {std::pair<int64_t, int64_t>{4, 5}, {-1, 1}, {0, -1}})
+    BRAID_CHECK_FAILS(file.write(offset, "abcdefgh", n), ErrorKind::misuse, "outside of the file");
   file.commit();
+  BRAID_CHECK_FAILS(file.commit(), ErrorKind::misuse, "a file that is closed");
   BRAID_CHECK_FAILS(file.write(0, "a", 1), ErrorKind::misuse, "after commit()");
 }
 
