@@ -128,8 +128,8 @@ Value mapped(const Call& call) {
     const Value path = call.get(0, "attribute"), fallback = call.get(1, "default");
     if (path.is_none()) call.fail("needs the name of a filter, or attribute = NAME");
     for (const Value& x : call.items()) {
-      Value found = by_path(x, path, call.context);
-      items.push_back(found.missing() && !fallback.is_none() ? fallback : std::move(found));
+      const Value found = by_path(x, path, call.context);
+      items.push_back(found.missing() && !fallback.is_none() ? fallback : found);
     }
   } else {
     if (!values[0].text() || !is_filter(values[0].text()->bytes))
