@@ -116,11 +116,7 @@ int run_convert(const Arguments& arguments) {
   if (arguments.has("dtype")) parse_dtype(arguments.get("dtype"), dtype.emplace());
   // f32, or f64 for a folder in F64, holds every stored value exactly.
   const std::string out = gguf ? "" : arguments.get("out");
-  check(gguf || !models::is_run_folder(out), ErrorKind::setting, [&] {
-    return out +
-           " is the folder of a training run, whose checkpoints a model in it would hide: name another folder, for " +
-           "example " + (std::filesystem::path(out) / "model").string();
-  });
+  if (!gguf) models::check_no_run_folder(out);
   check_output_name(gguf ? "--gguf" : "--out", gguf ? arguments.get("gguf") : out, {arguments.get("MODEL")});
   const bool adapter = arguments.has("adapter");
   check(adapter || !arguments.has("base-name"), ErrorKind::setting,

@@ -184,10 +184,7 @@ void bind_models(nb::module_& m, nb::module_& layers) {
   c.def(
       "save",
       [](LoadedModel& self, const fs::path& folder) {
-        check(!models::is_run_folder(folder), ErrorKind::setting, [&] {
-          return str(folder.string(), " is the folder of a training run, whose checkpoints a model in it would hide: ",
-                     "name another folder, for example ", (folder / "model").string());
-        });
+        models::check_no_run_folder(folder);
         io::AtomicFolder draft(folder, "config.json");
         const char* name = "model.safetensors";
         const fs::path weights = draft.target() / name;
@@ -205,8 +202,7 @@ void bind_models(nb::module_& m, nb::module_& layers) {
       },
       "folder"_a,
       "Writes a model folder with config.json, weights and tokenizer, all or nothing. It must hold no other model and "
-      "be no "
-      "run folder; weights there are replaced only while they are those that this object has put there.");
+      "be no run folder; weights there are replaced only while they are those that this object has put there.");
   bind_generation(m, c);
   c.def(
       "score", [](const LoadedModel& self, nb::object text) { return score(self, one_text(self, text)); }, "text"_a,

@@ -146,6 +146,17 @@ BOOST_AUTO_TEST_CASE(a_killed_call_leaves_no_half_and_the_same_call_completes_it
   }
 }
 
+// The folder's own name, too, must outlast a loss of power.
+BOOST_AUTO_TEST_CASE(a_new_folder_ends_with_a_sync_of_the_one_around_it) {
+  const Scratch scratch;
+  golden_folder("model_dcformer_lg").write(scratch / "in", 3);
+  const std::string list = (scratch / "fsyncs").string();
+  const Outcome result = run("convert " + (scratch / "in").string() + " --out " + (scratch / "out").string(),
+                             preload("BRAID_FSYNCS=" + list));
+  BOOST_TEST(result.code == 0, result.output);
+  BOOST_TEST(slurp(list).ends_with("\n" + (scratch / "out").parent_path().string() + "\n"), slurp(list));
+}
+
 BOOST_AUTO_TEST_CASE(an_error_leaves_nothing_and_is_no_absence) {
   const Scratch scratch;
   write_model(scratch / "in");

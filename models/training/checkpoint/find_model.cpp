@@ -68,4 +68,11 @@ bool is_run_folder(const fs::path& path) {
          io::exists(path / "config.resolved.toml");
 }
 
+void check_no_run_folder(const fs::path& path) {
+  check(!is_run_folder(path), ErrorKind::setting, [&] {
+    return path.string() + " is the folder of a training run, whose checkpoints a model in it would hide: " +
+           "name another folder, for example " + (path / "model").string();
+  });
+}
+
 }  // namespace braid::models

@@ -19,5 +19,7 @@ std::filesystem::path find_model(const std::filesystem::path& path);
 
 // Does a training run write into this folder?
 bool is_run_folder(const std::filesystem::path& path);
+// Error(setting) when it does: a model in it would be found in place of the checkpoints.
+void check_no_run_folder(const std::filesystem::path& path);
 
 }  // namespace braid::models

@@ -338,6 +338,8 @@ BOOST_AUTO_TEST_CASE(finds_finished_ones_by_name_in_order) {
   BOOST_TEST(found[1].path == run.path / "step-00001000");
   BOOST_TEST(models::is_run_folder(run.path));
   BOOST_TEST(!models::is_run_folder(run.path / "plots"));
+  models::check_no_run_folder(run.path / "plots");
+  BOOST_TEST(throws_with([&] { models::check_no_run_folder(run.path); }, "name another folder, for example"));
   BOOST_TEST(models::step_name(1000) == "step-00001000");
 }
 
